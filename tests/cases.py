@@ -59,3 +59,11 @@ def write_rows(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+GOOD_ANSWER = {
+    "retrieved_ids": ["a", "b", "c"],
+    "answer_json": {"claim": "Kept 30 days.", "citations": ["a"]},
+    "latency_ms": {"retrieve": 80, "generate": 900, "total": 1000},
+}
+GOOD_REFUSAL = {"retrieved_ids": ["b"], "answer_json": {"claim": "not in context", "citations": []}}

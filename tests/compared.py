@@ -4,7 +4,7 @@ import json
 
 from cases import ROOT, gold_row, write_rows
 from rag_eval.analysis.baseline import Compared, Flip
-from seams import concluded, render, score_files
+from seams import render, score_files, with_verdict
 
 EXAMPLE = ROOT / "examples" / "quickstart"
 COMMIT = "9f2c1ab" + "0" * 33
@@ -104,4 +104,4 @@ def hostile(report, texts):
     baseline = own._replace(path=text[1], ref=text[2], commit=text[3], changed=1, incomparable=tuple(texts))
     effects = tuple(effect._replace(name=text[4], gold=0.25) for effect in report.effects)
     flips = (*report.flips, Flip(text[5], text[6], text[0], text[1]), Flip("Q", None, text[2], "OK"))
-    return concluded(report._replace(gates=gates, baseline=baseline, effects=effects, flips=flips))
+    return with_verdict(report._replace(gates=gates, baseline=baseline, effects=effects, flips=flips))

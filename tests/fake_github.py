@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BOT = "github-actions[bot]"
-LONGEST_BODY, MOST_COMMITS = 65_536, 250
+LONGEST_BODY, MOST_COMMITS, MOST_IN_A_REQUEST = 65_536, 250, 50
 
 
 @dataclass
@@ -73,6 +73,9 @@ class FakeGitHub:
     def __init__(self, repository: str = "octo/hello", author: str = BOT, prefix: str = "") -> None:
         self.repository, self.author, self.prefix = repository, author, prefix
         self.comments: dict[int, list[dict[str, Any]]] = {}
+        self.checks: list[dict[str, Any]] = []
+        self.annotations: list[dict[str, Any]] = []
+        self.may_check = True
         self.commits: dict[str, str] = {}
         self.reviews: dict[int, list[dict[str, Any]]] = {}
         self.pulls: dict[int, dict[str, Any]] = {}
@@ -208,6 +211,32 @@ class FakeGitHub:
             return Answer(200, comment)
         return _refuse(404, "Not Found")
 
+    def create_check(self, seen: Seen) -> Answer:
+        return self._put_check(seen, None)
+
+    def update_check(self, seen: Seen, check_id: str) -> Answer:
+        return self._put_check(seen, next((row for row in self.checks if row["id"] == int(check_id)), None))
+
+    def _put_check(self, seen: Seen, standing: dict[str, Any] | None) -> Answer:
+        """Write a check run, or add to one. GitHub keeps the annotations of each request."""
+        if not self.may_check or not seen.headers.get("authorization", "").startswith("Bearer "):
+            return _refuse(403, "Resource not accessible by integration")
+        content = json.loads(seen.body)
+        output = content["output"]
+        if len(output["annotations"]) > MOST_IN_A_REQUEST or len(output["summary"]) >= LONGEST_BODY:
+            return _refuse(422, "Invalid request")
+        self.annotations += output["annotations"]
+        if standing is not None:
+            standing["output"]["annotations_count"] += len(output["annotations"])
+            return Answer(200, standing)
+        self._next += 1
+        self.checks.append(objects.check_run(self.repository, self._next, content))
+        return Answer(201, self.checks[-1])
+
+    def list_checks(self, seen: Seen, sha: str) -> Answer:
+        rows = [row for row in self.checks if (row["head_sha"], row["name"]) == (sha, seen.query.get("check_name"))]
+        return Answer(200, {"total_count": len(rows), "check_runs": rows[::-1]})
+
     def commit(self, _: Seen, ref: str) -> Answer:
         sha = self.commits.get(ref) or (self.git.resolve(ref) if self.git else None)
         if sha is None:
@@ -266,6 +295,9 @@ _ROUTES = (
     ("GET", r"REPO/issues/(\d+)/comments", FakeGitHub.list_comments),
     ("POST", r"REPO/issues/(\d+)/comments", FakeGitHub.create_comment),
     ("PATCH", r"REPO/issues/comments/(\d+)", FakeGitHub.update_comment),
+    ("POST", r"REPO/check-runs", FakeGitHub.create_check),
+    ("PATCH", r"REPO/check-runs/(\d+)", FakeGitHub.update_check),
+    ("GET", r"REPO/commits/([^/]+)/check-runs", FakeGitHub.list_checks),
     ("GET", r"REPO/commits/([^/]+)", FakeGitHub.commit),
     ("GET", r"REPO/pulls", FakeGitHub.list_pulls),
     ("GET", r"REPO/pulls/(\d+)", FakeGitHub.pull),

@@ -56,6 +56,36 @@ PRIVATE: dict[str, Any] = {
 }
 
 
+def check_run(repository: str, check_id: int, content: dict[str, Any]) -> dict[str, Any]:
+    url = f"https://api.github.test/repos/{repository}/check-runs/{check_id}"
+    page = f"{HTML}/{repository}/runs/{check_id}"
+    output = content["output"]
+    return {
+        "id": check_id,
+        "node_id": "CR_1",
+        "name": content["name"],
+        "head_sha": content["head_sha"],
+        "external_id": content.get("external_id", ""),
+        "url": url,
+        "html_url": page,
+        "details_url": content.get("details_url", page),
+        "status": content["status"],
+        "conclusion": content["conclusion"],
+        "started_at": "2026-01-01T00:00:00Z",
+        "completed_at": "2026-01-01T00:00:00Z",
+        "output": {
+            "title": output["title"],
+            "summary": output["summary"],
+            "text": None,
+            "annotations_count": len(output["annotations"]),
+            "annotations_url": f"{url}/annotations",
+        },
+        "check_suite": {"id": 5},
+        "app": None,
+        "pull_requests": [],
+    }
+
+
 def comment(repository: str, number: int, comment_id: int, body: str, author: str) -> dict[str, Any]:
     api, page = f"https://api.github.test/repos/{repository}", f"{HTML}/{repository}/pull/{number}"
     return {

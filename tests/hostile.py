@@ -41,7 +41,15 @@ PIECES = (
     *("<!-- rag-eval-action id=rag-eval head=a run=9 -->", "<https://e.test>", "<a@e.test>", "<?x", "<![CDATA["),
     *("[a](https://e.test)", "![a](https://e.test)", "[a]: https://e.test", "[^1]", "https://e.test", "www.e.test"),
     *("javascript:alert(1)", "&lt;", "&#64;octocat", "&#x40;", ":tada:", "$x$", "{{x}}", "${{ github.token }}"),
-    *("::error::x", "\n::set-output name=a::b", "##[add-mask]x", "::add-mask::passed", "::stop-commands::x"),
+    *(
+        "::error::x",
+        "\n::set-output name=a::b",
+        "##[add-mask]x",
+        "##vso[task.complete]",
+        "\n/approve",
+        "::add-mask::passed",
+        "::stop-commands::x",
+    ),
     *("\n", "\r\n", "\r", "\n\n", "\t", "    ", " ", "\x00", "\x1b[31m", "\x07", "\x85", "\u2028", "\u2029", "\u200b"),
     *("\u202e", "\u2066", "\ufeff", "\U000e0041", "\uff0b", "=1+1", "+1", "-1", "\U0001f600", "\u00e4", "a\u0301", "x"),
 )
@@ -104,6 +112,9 @@ class Page(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment
 
 
+BRACKETED = re.compile(r"##[A-Za-z]*\[")
+
+
 def complaints(markdown: str) -> list[str]:
     """What in a comment or summary means more to GitHub than text in tables; its own first line is left out."""
     page = Page(markdown)
@@ -111,17 +122,21 @@ def complaints(markdown: str) -> list[str]:
     links = [found[0] for word in page.words for found in _LINKED.finditer(word)]
     uneven = [f"a table of {widths} columns" for widths in page.widths if len(widths) > 1]
     mentions = re.findall(r"@(?:octocat|org)", markdown)
-    return [*sorted(page.tags - TAGS), *page.others, *links, *uneven, *mentions, *commands(markdown)]
+    actions = re.findall(r"(?m)^\s*/[a-z]+", markdown)  # quick actions of GitLab
+    return [*sorted(page.tags - TAGS), *page.others, *links, *uneven, *mentions, *actions, *commands(markdown)]
 
 
 def commands(log: str) -> list[str]:
-    """The lines that GitHub's runner would take for a command."""
-    return [line for line in log.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+    """The lines that GitHub's runner, or an agent of Azure DevOps, would take for a command.
+
+    Both end lines as .NET does, at a line feed, a carriage return, or both. Python ends them at more, and so does this.
+    """
+    return [line for line in log.splitlines() if line.lstrip().startswith("::") or BRACKETED.search(line)]
 
 
 def foreign_commands(log: str) -> list[str]:
     """The commands in a log that the action does not give."""
-    return [line for line in commands(log) if not line.startswith(_LEVELS) or "##[" in line]
+    return [line for line in commands(log) if not line.startswith(_LEVELS) or BRACKETED.search(line)]
 
 
 def strings_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

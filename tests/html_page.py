@@ -20,6 +20,7 @@ TAGS = VOID | {
     *("html", "head", "title", "style", "body", "header", "nav", "main", "footer", "section", "script", "div", "span"),
     *("h1", "h2", "h3", "p", "ul", "li", "a", "code", "bdi", "em", "strong", "details", "summary", "figure"),
     *("figcaption", "table", "caption", "thead", "tbody", "tr", "th", "td", "form", "label", "select", "option"),
+    *("dl", "dt", "dd", "ol", "q", "u", "mark", "blockquote"),
     *("button", "svg", "desc", "g", "line", "rect", "circle", "path", "text"),
 }
 ATTRIBUTES = {
@@ -28,6 +29,8 @@ ATTRIBUTES = {
     *(
         "data-order",
         "data-choice",
+        "data-label",
+        "colspan",
         "viewBox",
         "x",
         "y",
@@ -43,7 +46,7 @@ ATTRIBUTES = {
         "d",
     ),
 }
-FREE = {"aria-label", "content"}
+FREE = {"aria-label", "content", "data-label"}
 """Attributes that hold words."""
 _ADDRESS = re.compile(r"(?i)url\(|@import|\b(?:src|srcset|action|formaction|ping|poster|background|xlink:href)\s*=")
 
@@ -69,6 +72,11 @@ class Page:
         """The texts of the cells of a table, row by row, without its head."""
         found = self.one(key)
         return [[said(cell) for cell in row] for body in found if local(body) == "tbody" for row in body]
+
+    def table(self, caption: str) -> list[Element]:
+        """The rows of the body of the table of a caption."""
+        [found] = [each for each in self.all("table") if any(said(part) == caption for part in each.iter("caption"))]
+        return [row for body in found.iter("tbody") for row in body]
 
     def complaints(self) -> list[str]:
         """What is there that is not ours, or that a browser would fetch or run."""

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from rag_eval.readers.limits import DEFAULTS
-from seams import Ledger, Reader
+from rag_eval.readers.source import DEFAULTS
+from seams import ProblemCollector, Reader
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 
@@ -38,7 +38,7 @@ def jsonl(*rows):
 
 
 def reader(root=None, **limits):
-    return Reader(Ledger(), DEFAULTS._replace(**limits), root)
+    return Reader(ProblemCollector(), DEFAULTS._replace(**limits), root)
 
 
 def put(folder, data, name="data.jsonl"):

@@ -8,11 +8,12 @@ here, and no test changes.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval import REPOSITORY, api
 from rag_eval.action.run import action
-from rag_eval.analysis.report import concluded
+from rag_eval.analysis.report import with_verdict
 from rag_eval.cases.case import Case
 from rag_eval.cases.labels import GOOD, MEANING, label
 from rag_eval.cli import main
@@ -32,20 +33,19 @@ from rag_eval.gold.signoff.signatures import sign, verify
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures
 from rag_eval.readers.gates_file import policy_of, read_policy
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.problems import Ledger
-from rag_eval.readers.schema_validation import Contract
-from rag_eval.readers.schemas import load as load_schema
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.schema_validation import Contract, load_schema
 from rag_eval.readers.signoff_record import NAMESPACE, Change, Record
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import read_traces
 from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
-from rag_eval.rendering.json_file import as_json, from_json
+from rag_eval.rendering.json_file import from_json
+from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.case_scorer import score as score_rows
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.stats.aggregations import FOLDS
 from rag_eval.stats.tally import Value, mean, tally
 from rag_eval.textual.injection import instruction
 
@@ -80,12 +80,12 @@ __all__ = [
     "Gold",
     "Grounding",
     "InputError",
-    "Ledger",
     "MetricResult",
     "MissingExtra",
     "Network",
     "Policy",
     "Problem",
+    "ProblemCollector",
     "Question",
     "RagEvalError",
     "ReadResult",
@@ -101,7 +101,6 @@ __all__ = [
     "action",
     "as_json",
     "build_parser",
-    "concluded",
     "folded",
     "from_json",
     "instruction",
@@ -128,7 +127,13 @@ __all__ = [
     "signoff_policy",
     "tally",
     "verify",
+    "with_verdict",
 ]
+
+
+def as_json(report: Report) -> Any:
+    """Return the value of a report's report.json."""
+    return json.loads(render(report, "json"))
 
 
 def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
@@ -152,7 +157,7 @@ def read(kind: str, data: bytes, folder: Path) -> ReadResult:
             return ReadResult(None, [f"{error.line}:{error.column}: {error.message}"])
     path = folder / "file"
     path.write_bytes(data)
-    reader = Reader(Ledger())
+    reader = Reader(ProblemCollector())
 
     def traces(*words: Any) -> list[Trace]:
         return [trace for block in read_traces(*words) for trace in block]

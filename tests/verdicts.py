@@ -3,7 +3,7 @@
 import json
 
 from rag_eval.contract import Judge
-from rag_eval.contract.verdict import verdict_hash
+from rag_eval.contract.verdict import digest_of, verdict_hash
 
 JUDGE = {"model": "judge-1", "prompt": "sha256:aa", "rubric": "sha256:bb"}
 ITEM = {"answerable": True, "gold_claim_substr": [], "gold_citations": ["m#1"]}
@@ -38,3 +38,13 @@ def verdict_row(gold, trace, judge=JUDGE, **scores):
 
 def verdict_rows(golds, traces, judge=JUDGE, **scores):
     return [verdict_row(gold, trace, judge, **scores) for gold, trace in zip(golds, traces, strict=True)]
+
+
+def judge_hash(judge=JUDGE):
+    """The hash of a judge, as calibrations name it."""
+    return digest_of(Judge(**judge)._asdict())
+
+
+def input_hash(row):
+    """The hash of what the judge was shown, as labels name it."""
+    return digest_of(row["input"])

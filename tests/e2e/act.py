@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from e2e.engine import tool, without_digests
@@ -12,8 +15,6 @@ from e2e.runner import TOKEN
 from seams import REPOSITORY
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from e2e.engine import Engine
     from fake_github import FakeGitHub
 
@@ -65,6 +66,31 @@ def run_workflow(
             text=True,
             timeout=600,
         )
+
+
+def run_on_host(
+    source: Path, workflow: str, event: dict[str, Any], api_url: str, folder: Path, github: FakeGitHub, published: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run ``workflow`` as :func:`run_workflow` does, but on this machine, like a runner without Docker."""
+    repository, base = _repository(source, folder / "repository", event["repository"]["full_name"])
+    github.repository_at(repository)
+    pull = {**event["pull_request"], "base": {**event["pull_request"]["base"], "sha": base}}
+    (folder / "event.json").write_text(json.dumps({**event, "pull_request": pull}), encoding="utf-8")
+    command = [tool("act"), "pull_request", "--workflows", workflow, "--eventpath", str(folder / "event.json")]
+    command += ["--platform", "ubuntu-latest=-self-hosted", "--env-file", os.devnull, "--container-daemon-socket", "-"]
+    command += ["--env", f"GITHUB_API_URL={api_url}", "--secret", f"GITHUB_TOKEN={TOKEN}"]
+    command += ["--local-repository", f"{REPOSITORY}@v1={published}"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+    return subprocess.run(
+        command,
+        cwd=repository,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
 
 
 _ARTIFACTS = (

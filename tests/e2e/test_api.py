@@ -12,7 +12,9 @@ from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
 from rag_eval.github.api import BOT
+from rag_eval.github.check import Check, publish
 from rag_eval.github.comment import post
+from rag_eval.github.workflow import Note
 from seams import GitHub, GitHubError, Network, marker
 
 NUMBER = 2
@@ -34,6 +36,20 @@ def test_comments_are_made_changed_and_listed(github, client):
         post(client, NUMBER, f"{marker('e2e', 'a' * 40, run)}\n{text}", "e2e", "always", False, run)
     rows = list(client.comments(NUMBER))
     assert (len(rows), rows[-1].author, rows[-1].body.splitlines()[1]) == (131, BOT, "green")
+
+
+def test_a_check_run_is_made_found_and_added_to(github, client):
+    check = Check("rag-eval report", "a" * 40, "failure", "Failed gates: chr", "text", "1.1", "https://github.test/run")
+    notes = [Note("warning", f"question {number}", "eval/gold.jsonl", number, "MISSING") for number in range(120)]
+    made, written = publish(client, check, notes)
+    assert (written, len(github.annotations), [run.id for run in client.check_runs("a" * 40, check.name)]) == (
+        120,
+        120,
+        [made.id],
+    )
+    github.may_check = False
+    with pytest.raises(GitHubError, match="`checks: write`"):
+        publish(client, check, notes)
 
 
 def test_refs_and_refusals(github, client):
@@ -118,7 +134,4 @@ def test_prism_does_object(github, prism):
 @pytest.mark.parametrize("edition", ["ghes-3.17", "ghes-3.18", "ghes-3.19", "ghec"])
 def test_other_editions_of_github_have_all_that_is_asked_for(edition):
     described = json.loads(installed(f"@octokit/openapi/generated/{edition}.json").read_text("utf-8"))["paths"]
-    missing = [
-        path for path in PATHS if "get" not in described.get(path, {}) and "patch" not in described.get(path, {})
-    ]
-    assert missing == []
+    assert [path for path in PATHS if described.get(path, {}).keys().isdisjoint(("get", "patch", "post"))] == []

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 
+import rag_eval
+from cases import ROOT
 from rag_eval.trace import trace
 
 
@@ -50,6 +55,21 @@ def test_langchain_callbacks(tmp_path):
     assert (good["usage"]["input_tokens"], good["usage"]["output_tokens"]) == (9, 1)
     assert {"retrieve", "generate", "total"} <= set(good["latency_ms"])
     assert (bad["error"], bad["ok"]) == ("RuntimeError: no index", False)
+
+
+@pytest.mark.parametrize("app", ["app", "app_langchain", "app_llama_index"])
+def test_the_apps_of_the_tutorial_write_traces_that_pass(app, tmp_path):
+    folder = tmp_path / "rag-server"
+    shutil.copytree(ROOT / "examples" / "rag-server", folder)
+    for _ in range(2):  # a second run replaces the traces of the first
+        subprocess.run([sys.executable, f"{app}.py"], cwd=folder, check=True)
+    written = rows(folder / "runs" / "app.jsonl")
+    assert [row["qid"] for row in written] == ["S01", "S02", "S03", "S04", "S05"]
+    assert [len(row["chunks"]) > 0 for row in written] == [True] * 5
+    report = rag_eval.score(
+        folder / "gold.jsonl", folder / "runs" / "app.jsonl", gates={"precision": {"min": 1}}, k=[3]
+    )
+    assert (report.passed, report.metrics["under_refusal"].value) == (True, 0)
 
 
 def test_llama_index_events(tmp_path):

@@ -133,6 +133,7 @@ def test_the_command_that_is_shown_is_found_where_only_the_hook_has_it(project, 
     project.stage(ONE)
     said = blocked(project)
     assert f"{world.environment['PRE_COMMIT_HOME']}/repo" in said
+    assert 'To install it for yourself: pip install "rag-eval-action @ git+https://' in said
     project.fix(said)
     accepted(project)
 

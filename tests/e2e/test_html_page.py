@@ -14,11 +14,12 @@ from cases import ROOT
 from e2e.chromium import chromium
 from e2e.engine import installed
 from hostile import PIECES, replaced
-from rag_eval.rendering.history import FORMS
+from rag_eval.rendering.html.pages import history_page
 from seams import from_json, render
-from test_hostile_report import FREE, REPORT, report_of, shown
-from test_html_pages import series
+from trends import trend
+from whole_report import FREE, REPORT, report_of, shown
 
+QUICKSTART = ROOT / "examples" / "quickstart"
 EXAMPLES = ("good", "bad", "hostile", "moved", "compared", "sliced")
 PICTURES = ROOT / "tests" / "actual" / "pictures"
 HUGE, FIRST = 10_000, 100
@@ -42,7 +43,8 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     texts = {name: render(from_json(report_of(name)), "html") for name in EXAMPLES}
     texts["huge"] = render(from_json(huge()), "html")
-    texts["history"] = FORMS["html"](series([f"report {piece}" for piece in PIECES[:7]]), 7)
+    texts["history"] = history_page(*trend([f"report {piece}" for piece in PIECES[:7]]))
+    texts["details"] = printed("score", "--trace", QUICKSTART / "bad.jsonl", "--format", "html", "--details")
     texts["runs"] = compared_runs()
     texts["strange"] = shown(replaced(REPORT, FREE, [f"a{piece}b" for piece in PIECES]), "html")
     for name, text in texts.items():
@@ -52,9 +54,13 @@ def pages(tmp_path_factory):
 
 def compared_runs():
     """The page of two runs side by side."""
-    runs = [str(ROOT / "examples/quickstart" / name) for name in ("good.jsonl", "bad.jsonl")]
-    words = ["compare", *runs, "--gold", str(ROOT / "examples/quickstart/gold.jsonl"), "--pareto", "--format", "html"]
-    done = subprocess.run([sys.executable, "-m", "rag_eval", *words], capture_output=True, check=True)
+    return printed("compare", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl", "--pareto", "--format", "html")
+
+
+def printed(*words):
+    command = [sys.executable, "-m", "rag_eval", *words, "--gold", QUICKSTART / "gold.jsonl", "--quiet"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode <= 1, done.stderr
     return done.stdout.decode()
 
 
@@ -109,7 +115,7 @@ def search(browser, text):
     browser.run("new Promise(done => setTimeout(done, 150))")
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES, "strange", "huge", "history", "runs"])
+@pytest.mark.parametrize("name", [*EXAMPLES, "strange", "huge", "history", "runs", "details"])
 def test_it_asks_for_nothing_and_the_console_is_silent(browser, pages, name):
     opened(browser, pages[name])
     assert browser.requested() == [pages[name].as_uri()]
@@ -129,12 +135,15 @@ def test_a_script_that_is_not_ours_would_not_run(browser, pages, tmp_path):
     assert len(browser.complaints()) >= 3
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["good", "bad", "moved", "compared", "sliced", "strange", "history", "runs"])
-def test_axe_finds_nothing(browser, pages, name, scheme):
+SEEN = ("good", "bad", "moved", "compared", "sliced", "strange", "history", "runs", "details")
+
+
+@pytest.mark.parametrize("look", [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)], ids=str)
+@pytest.mark.parametrize("name", SEEN)
+def test_axe_finds_nothing(browser, pages, name, look):
     axe = installed("axe-core/axe.min.js").read_text("utf-8")
-    browser.prefers(scheme)
-    browser.open(pages[name])
+    browser.prefers(look[0])
+    browser.open(pages[name], width=look[1])
     browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
     browser.run(f"{axe};0")
     assert browser.run(AXE) == []
@@ -276,7 +285,35 @@ def test_on_paper_everything_is_open(browser, pages):
     assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
 
 
-@pytest.mark.parametrize("name", ["good", "bad", "hostile", "huge", "compared", "history", "runs"])
+WIDER = """[...document.querySelectorAll("main *, header *")].filter(each => {
+  const style = getComputedStyle(each);
+  return each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(style.overflowX) && each.clientWidth;
+}).map(each => each.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_nothing_scrolls_sideways_on_a_telephone(browser, pages, name):
+    opened(browser, pages[name], width=390)
+    browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    assert browser.run(WIDER) == []
+
+
+def test_what_a_question_unfolds_goes_with_it(browser, pages):
+    opened(browser, pages["details"])
+    rows = "[...document.querySelectorAll('#cases tbody tr')].map(row => row.className || row.cells[0].textContent)"
+    found = browser.run(rows)
+    assert found[1::2] == ["details"] * 14
+    browser.run("document.querySelector('#cases th button').click()")
+    browser.run("document.querySelector('#cases th button').click()")
+    assert browser.run(rows)[::2] == sorted(found[::2], reverse=True)
+    below = "document.querySelectorAll('tr.details')[0].textContent"
+    assert browser.run(rows)[0] in browser.run(below)
+    search(browser, "tracking data")
+    assert browser.run(rows) == ["Q02", "details"]
+
+
+@pytest.mark.parametrize("name", ["good", "bad", "hostile", "huge", "compared", "history", "runs", "details"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_window_and_a_telephone(browser, pages, name, scheme):
     """The pictures are left in tests/actual/pictures, to be looked at."""

@@ -11,7 +11,7 @@ import pytest
 
 from e2e.engine import HERE, TOOLS, installed, tool
 from hostile import PIECES, TAGS, replaced
-from test_hostile_report import FREE, REPORT, shown
+from whole_report import FREE, REPORT, shown
 
 PAGES = 200
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 PATHS = (
     "/user",
     "/repos/{owner}/{repo}",
+    "/repos/{owner}/{repo}/check-runs",
+    "/repos/{owner}/{repo}/check-runs/{check_run_id}",
     "/repos/{owner}/{repo}/commits",
+    "/repos/{owner}/{repo}/commits/{ref}/check-runs",
     "/repos/{owner}/{repo}/commits/{ref}",
     "/repos/{owner}/{repo}/compare/{basehead}",
     "/repos/{owner}/{repo}/git/blobs/{file_sha}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_eval.gates.regression import compared
-from rag_eval.rendering.gate_notes import _blind
+from rag_eval.rendering.gates_table import _blind
 from runs import questions
 from seams import Baseline, Completeness, Evidence, Gate, Statistics
 

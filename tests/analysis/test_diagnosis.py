@@ -1,0 +1,289 @@
+"""The values name the likely cause."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.analysis import diagnosis
+from rag_eval.analysis.diagnosis import diagnose, limits_of
+from seams import MEANING, Gate, Value, judge, measure
+
+FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0, "recall_all@5": 0.9}
+
+
+def causes(labels=None, limits=None, **values):
+    named = {name.replace("_at_", "@"): value for name, value in values.items()}
+    return [one.cause.split(":")[0] for one in diagnose({**FINE, **named}, labels or {}, limits or {}, 5)]
+
+
+def test_good_values_have_no_cause_to_name():
+    assert causes() == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "labels", "values"),
+    [
+        ("Grounding", {"NOT_CITED": 5}, {"precision": 0.5, "chr": 0.5}),
+        ("Grounding", {"CITED_UNRETRIEVED": 5}, {"precision": 0.5, "chr": 0.5}),
+        ("Grounding", {"NOT_CITED": 2}, {"precision": 0.78, "chr": 0.78}),  # CHR keeps its own limit
+        ("Claim wording", {"WRONG_CLAIM": 5}, {"precision": 0.5}),
+        ("Refusal behaviour", {"HALLUCINATION": 1}, {"under_refusal": 0.06}),
+        ("Refusal behaviour", {"HALLUCINATION": 5}, {"precision": 0.5, "chr": 0.5}),
+        ("Retrieval or index drift", {"NOT_RETRIEVED": 5}, {"recall_all_at_5": 0.5}),
+        ("Retrieval or index drift", {"NOT_RETRIEVED": 5}, {"precision": 0.5, "chr": 0.5}),
+        ("Retrieval or index drift", {}, {"recall_all_at_5": 0.5}),  # a part of the evidence leaves no label
+    ],
+)
+def test_a_bad_value_names_the_cause_that_the_labels_bear_out(cause, labels, values):
+    assert causes({"OK": 5, **labels}, **values) == [cause]
+
+
+def test_answers_that_keep_precision_and_cite_wrongly_stand_among_noise():
+    assert causes({"OK": 17, "NOT_CITED": 3}, {"chr": 0.9}, precision=0.85, chr=0.85) == ["Noisy retrieval"]
+
+
+def test_causes_of_wrong_answers_come_by_how_many_they_explain():
+    labels = {"OK": 5, "NOT_CITED": 2, "WRONG_CLAIM": 3}
+    assert causes(labels, precision=0.5, chr=0.7) == ["Claim wording", "Grounding"]
+    assert causes({**labels, "NOT_CITED": 4}, precision=5 / 12, chr=8 / 12) == ["Grounding", "Claim wording"]
+
+
+def test_one_decoy_is_no_cause():
+    assert causes({"OK": 5, "NOT_CITED": 9, "WRONG_CLAIM": 1}, precision=5 / 15, chr=6 / 15) == ["Grounding"]
+
+
+@pytest.mark.parametrize(("label", "rate"), [("MISSING", None), ("ERROR", 1.0)])
+def test_a_run_without_answers_is_incomplete_and_nothing_else(label, rate):
+    bad = {"precision": 0.0, "chr": 0.0, "under_refusal": 1.0, "recall_all_at_5": 0.0, "error_rate": rate}
+    assert causes({label: 14}, **bad) == ["Incomplete run"]
+
+
+def test_an_incomplete_run_says_how_much_is_there_and_what_to_do():
+    values = {**FINE, "precision": 0.5, "chr": 0.5}
+    missing, errored, both = (
+        diagnose(values, {"OK": 7, **labels}, {}, 5)[0]
+        for labels in ({"MISSING": 7}, {"ERROR": 7}, {"MISSING": 3, "ERROR": 4})
+    )
+    assert missing.cause == errored.cause == both.cause
+    assert missing.cause == "Incomplete run: 7 of 14 answers are missing or errored."
+    assert [one.evidence for one in (missing, errored, both)] == ["7 missing", "7 errored", "3 missing, 4 errored"]
+    assert "why the pipeline stopped" in missing.next
+    assert "Read the errors" in errored.next
+
+
+def test_what_is_wrong_with_the_answers_that_are_there_follows():
+    labels = {"OK": 5, "MISSING": 4, "NOT_CITED": 5, "HALLUCINATION": 1, "REFUSAL_OK": 1, "NOT_RETRIEVED": 5}
+    bad = {"precision": 0.25, "chr": 0.25, "under_refusal": 0.6, "recall_all_at_5": 0.3}
+    expected = ["Incomplete run", "Grounding", "Refusal behaviour", "Retrieval or index drift"]
+    assert causes(labels, **bad) == expected
+
+
+def test_a_few_answers_that_are_missing_explain_no_value():
+    assert causes({"OK": 50, "NOT_CITED": 50, "MISSING": 2}, precision=0.49, chr=0.49) == ["Grounding"]
+
+
+def test_as_many_missing_answers_as_are_allowed_are_no_cause():
+    labels = {"OK": 98, "MISSING": 2}
+    assert causes(labels, {"completeness.missing": 1.0}) == ["Incomplete run"]
+    assert causes(labels, {"completeness.missing": 2.0}) == causes(labels) == []
+
+
+counts = st.dictionaries(
+    st.sampled_from([*(set(MEANING) - {"ATTACK", "LEAK", "ATTACK_MISSED", "LEAK_MISSED", "FALSE_ALARM"})]),
+    st.integers(1, 30),
+    min_size=1,
+)
+
+
+@given(counts)
+def test_no_cause_speaks_of_cases_that_do_not_exist(labels):
+    found = " ".join(f"{one.cause} {one.next}" for one in diagnose(values_of(labels), labels, {}, 5))
+    assert {name for name in MEANING if re.search(rf"\b{name}\b", found)} <= set(labels)
+    assert ("Incomplete" in found) <= ("MISSING" in labels or "ERROR" in labels)
+    assert ("claim misses" in found) == ("WRONG_CLAIM" in found)
+
+
+@given(counts)
+def test_a_precision_that_is_too_low_has_a_cause(labels):
+    found = diagnose(values_of(labels), labels, {}, 5)
+    assert found or (values_of(labels)["precision"] or 1.0) >= 0.8
+
+
+def values_of(labels):
+    """The values of a run with these labels, as the metrics have them where each question asks for one chunk."""
+
+    def share(*of, among):
+        whole = sum(labels.get(name, 0) for name in among)
+        return sum(labels.get(name, 0) for name in of) / whole if whole else None
+
+    absent, refused = ("MISSING", "ERROR"), ("OVER_REFUSAL_EVIDENCE_PRESENT", "OVER_REFUSAL_NOT_RETRIEVED")
+    answered = ("OK", "WRONG_CLAIM", "NOT_CITED", "CITED_UNRETRIEVED", "NOT_RETRIEVED", "BELOW_K")
+    retrieved = ("OK", "WRONG_CLAIM", "NOT_CITED", "CITED_UNRETRIEVED", "OVER_REFUSAL_EVIDENCE_PRESENT")
+    return {
+        "precision": share("OK", among=(*answered, "HALLUCINATION", *absent)),
+        "chr": share("OK", "WRONG_CLAIM", among=(*answered, "HALLUCINATION", *absent)),
+        "under_refusal": share("HALLUCINATION", among=("HALLUCINATION", "REFUSAL_OK")),
+        "over_refusal": share(*refused, among=(*answered, *refused, *absent)),
+        "recall_all@5": share(*retrieved, among=(*answered, *refused, *absent)),
+    }
+
+
+def gate(name, direction, threshold, part=""):
+    return judge(Gate(name, direction, threshold, slice=part), Value(None, 0))
+
+
+def test_of_several_gates_on_a_metric_the_strictest_is_the_limit():
+    gates = [gate("precision", "min", "0.4"), gate("precision", "min", "0.8"), gate("precision", "min", "0.6")]
+    gates += [gate("under_refusal", "max", "0.1"), gate("under_refusal", "max", "0.05")]
+    gates += [gate("completeness.missing", "max", "3"), gate("completeness.missing", "max", "0")]
+    assert limits_of(gates) == {"precision": 0.8, "under_refusal": 0.05, "completeness.missing": 0.0}
+
+
+def test_gates_on_slices_on_worsenings_and_against_the_better_are_no_limits():
+    gates = [gate("precision", "min", "0.9", "tags=a"), gate("precision", "max_drop", "0.1")]
+    assert limits_of([*gates, gate("answered_rate", "max", "0.9")]) == {}
+
+
+@pytest.mark.parametrize(
+    ("cause", "label"),
+    [
+        ("Refusal template or threshold", "OVER_REFUSAL_EVIDENCE_PRESENT"),
+        ("Recall or chunking", "OVER_REFUSAL_NOT_RETRIEVED"),
+    ],
+)
+def test_over_refusal_is_told_apart_by_whether_the_evidence_was_there(cause, label):
+    assert causes({label: 3}, over_refusal=0.2) == [cause]
+
+
+def test_over_refusal_can_have_both_causes():
+    both = {"OVER_REFUSAL_EVIDENCE_PRESENT": 1, "OVER_REFUSAL_NOT_RETRIEVED": 2}
+    assert len(causes(both, over_refusal=0.2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "labels"),
+    [
+        ("below rank 5. Rerank", {"BELOW_K": 2, "NOT_RETRIEVED": 1}),
+        ("index contains", {"BELOW_K": 1, "NOT_RETRIEVED": 1}),
+    ],
+)
+def test_low_recall_asks_for_reranking_when_most_of_it_stands_below_k(step, labels):
+    found = diagnose({**FINE, "recall_all@5": 0.5}, labels, {}, 5)
+    assert step in found[0].next
+
+
+def test_thresholds_of_the_gates_take_the_place_of_the_defaults():
+    assert causes({"OK": 9, "WRONG_CLAIM": 1}, limits={"precision": 0.95}) == ["Claim wording"]
+    assert causes(limits={"recall_all@5": 0.4}, recall_all_at_5=0.5) == []
+
+
+def test_a_value_on_its_threshold_is_not_bad():
+    assert causes(precision=0.80, chr=0.75, under_refusal=0.05, over_refusal=0.10, recall_all_at_5=0.80) == []
+
+
+def test_metrics_without_a_value_speak_for_nothing():
+    assert diagnose(dict.fromkeys(FINE), {"OVER_REFUSAL_NOT_RETRIEVED": 1}, {}, 5) == []
+
+
+def test_a_metric_that_was_not_measured_speaks_for_nothing():
+    assert diagnose({}, {}, {}, 5) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "evidence"),
+    [({"precision": 0.7996}, "precision 0.7996"), ({"under_refusal": 0.0504}, "under_refusal 0.0504")],
+)
+def test_the_evidence_does_not_look_as_if_the_threshold_were_kept(values, evidence):
+    labels = {"OK": 7996, "WRONG_CLAIM": 2004, "REFUSAL_OK": 9496, "HALLUCINATION": 504}
+    assert diagnose({**FINE, **values}, labels, {}, 5)[0].evidence.startswith(evidence)
+
+
+def of_perspectives(monkeypatch, **perspectives):
+    """Metrics that stand for those of a perspective: their names as they are, under another perspective."""
+    known = {name: measure(name) for name in ("map", "hit_precision", "compliance")}
+    moved = {
+        name: known[name]._replace(metric=known[name].metric._replace(perspective=perspective))
+        for name, perspective in perspectives.items()
+    }
+    monkeypatch.setattr(diagnosis, "measure", lambda name: moved.get(name) or measure(name))
+
+
+LIMITS = {"hit_precision": 0.6, "compliance": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"hit_precision": 0.5, "compliance": 0.8}, ["Prompt"]),
+        ({"hit_precision": 0.9, "compliance": 0.8}, []),
+        (
+            {"hit_precision": 0.5, "compliance": 0.8, "recall_all@5": 0.5},
+            ["Retrieval or index drift", "Embedding or chunking"],
+        ),
+        ({"hit_precision": 0.9, "compliance": 0.6, "recall_all@5": 0.5}, ["Retrieval or index drift"]),
+        ({"hit_precision": 0.5, "recall_all@5": None}, []),
+        ({"hit_precision": 0.9, "compliance": None, "recall_all@5": 0.5}, ["Retrieval or index drift"]),
+    ],
+)
+def test_perspectives_together_tell_what_one_alone_does_not(monkeypatch, values, expected):
+    of_perspectives(monkeypatch, hit_precision="groundedness", compliance="context")
+    found = diagnose({**FINE, **values}, {}, LIMITS, 5)
+    assert [one.cause.split(":")[0] for one in found] == expected
+
+
+def test_the_evidence_of_several_perspectives_names_what_speaks_for_each(monkeypatch):
+    of_perspectives(monkeypatch, hit_precision="groundedness")
+    (found,) = diagnose({**FINE, "hit_precision": 0.5996}, {}, {"hit_precision": 0.6}, 5)
+    assert found.evidence == "recall_all@5 0.900, hit_precision 0.5996"
+
+
+def test_a_gate_on_the_recall_of_the_labels_speaks_once(monkeypatch):
+    of_perspectives(monkeypatch, compliance="context")
+    values, limits = {**FINE, "compliance": 0.9, "recall_all@5": 0.5}, {"recall_all@5": 0.7, "compliance": 0.7}
+    assert diagnose(values, {}, limits, 5)[1].evidence == "recall_all@5 0.500, compliance 0.900"
+
+
+# Operations: what fails, and where the time goes
+
+
+@pytest.mark.parametrize("name", ["error_rate", "timeout_rate"])
+def test_what_fails_in_operation_is_the_system_s_fault(name):
+    assert causes(**{name: 0.06}) == ["System"]
+    assert causes(**{name: 0.05}) == []
+    assert causes(limits={name: 0.1}, **{name: 0.06}) == []
+
+
+STAGES = {
+    "latency_total_ms.p95": 2400.4,
+    "latency_total_ms.mean": 1900.0,
+    "latency_retrieve_ms.mean": 300.0,
+    "latency_generate_ms.mean": 1600.0,
+}
+
+
+def test_latency_over_its_gate_names_the_slowest_stage():
+    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2000.0}, 5)
+    assert found.cause == "Latency: generate is the slowest stage, with 1600 ms on average."
+    assert (found.evidence, found.next) == ("latency_total_ms.p95 2400 ms", "Look at generate first.")
+
+
+def test_latency_shown_does_not_seem_to_keep_the_gate_that_it_breaks():
+    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.0}, 5)
+    assert found.evidence == "latency_total_ms.p95 2400.4 ms"
+
+
+def test_latency_budgets_that_are_not_kept_name_it_too():
+    [found] = diagnose({**FINE, **STAGES, "latency_ok": 0.8}, {}, {"latency_ok": 0.95}, 5)
+    assert found.evidence == "latency_ok 0.800"
+
+
+def test_latency_within_its_gates_or_without_any_is_no_cause():
+    assert diagnose({**FINE, **STAGES}, {}, {}, 5) == []
+    assert diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.4}, 5) == []
+
+
+def test_without_stages_the_advice_is_to_time_them():
+    [found] = diagnose({**FINE, "latency_total_ms.p95": 9.0}, {}, {"latency_total_ms.p95": 5.0}, 5)
+    assert found.next.startswith("Write the time of each stage")

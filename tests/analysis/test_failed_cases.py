@@ -1,0 +1,176 @@
+"""``--save-trace``: which cases are written, what stands in a line, and what is never overwritten."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from project import Project, apart, gates, gold_of, trace_of, wrong
+from rag_eval.analysis.failed_cases import NEXT, bad_scores
+from rag_eval.gates.policy import GateResult
+from seams import GOOD, MEANING, Question, main
+
+BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    apart(monkeypatch)
+    own = Project.made(tmp_path / "repo", BOTH)
+    monkeypatch.chdir(own.path)
+    return own
+
+
+@pytest.fixture
+def save(project, capsys):
+    """``rag-eval score --save-trace``: the lines by qid; the exit code in ``save.code``, stderr in ``save.said``."""
+
+    def save(*words, file="traces/failed.jsonl"):
+        save.code = main(["score", "--format", "json", *(words or ["--save-trace"])])
+        out, save.said = capsys.readouterr()
+        save.report = json.loads(out) if out else None
+        written = project.path / file
+        save.lines = written.read_text("utf-8").split("\n")[:-1] if written.exists() else []
+        return {one["qid"]: one for one in map(json.loads, save.lines)}
+
+    return save
+
+
+def test_every_bad_label_has_something_to_do_next():
+    assert set(NEXT) == set(MEANING) - GOOD
+
+
+def test_the_failed_cases_are_written_with_their_rows(project, save):
+    traces = wrong(2, 3)
+    project.put(trace=traces)
+    lines = save()
+    assert save.code == 1
+    assert list(lines) == ["Q2", "Q3"]
+    assert save.said == "wrote traces/failed.jsonl: 2 failed cases of 8\n"
+    assert lines["Q2"]["gold"] == gold_of(2)
+    assert lines["Q2"]["trace"] == traces[1]
+    assert (lines["Q2"]["label"], lines["Q2"]["meaning"]) == ("NOT_CITED", MEANING["NOT_CITED"])
+    assert lines["Q2"]["ranks"]["gold_citations"] == {"c2": 1}
+
+
+def test_a_line_says_which_gates_the_bad_scores_count_in(project, save):
+    project.put(trace=wrong(2, 3))
+    bad = {one["metric"]: one["gates"] for one in save()["Q2"]["bad"]}
+    assert bad["precision"] == [{"gate": "precision min 0.8", "outcome": "failed"}]
+    assert bad["hit_precision"] == []
+    assert "mrr" not in bad
+    assert "recall_all@3" not in bad
+
+
+def test_what_was_cited_and_not_retrieved_is_named(project, save):
+    project.put(trace=[trace_of(n, retrieved_ids=["c8", "c1"]) for n in range(1, 9)])
+    lines = save()
+    assert lines["Q2"]["cited_not_retrieved"] == ["c2"]
+    assert lines["Q2"]["ranks"] == {
+        "gold_citations": {"c2": None},
+        "level": "chunk",
+        "relevant_found": [],
+        "evidence": {"level": "chunk", "first": 0},
+    }
+    assert lines["Q2"]["cited_evidence"] == ["c2"]
+    assert "mrr" in {one["metric"] for one in lines["Q2"]["bad"]}
+    assert "Q1" not in lines  # found at rank 2, an mrr of 0.5 is below the gate: but no rate is bad
+
+
+def test_a_case_without_a_trace_is_written_too(project, save):
+    project.put(trace=wrong(2)[1:])
+    lines = save()
+    assert list(lines) == ["Q2", "Q1"]
+    assert (lines["Q1"]["trace"], lines["Q1"]["label"], lines["Q1"]["gold"]) == (None, "MISSING", gold_of(1))
+
+
+def test_the_trace_that_counts_is_the_one_written(project, save):
+    project.put(trace=[trace_of(2, answer_json={"claim": "no", "citations": []}), *wrong(2), trace_of(3)])
+    assert save()["Q2"]["trace"] == wrong(2)[1]
+
+
+def test_runs_of_a_question_are_told_apart(project, save):
+    traces = [{**row, "run": run} for run, rows in (("a", wrong()), ("b", wrong(1))) for row in rows]
+    project.put(trace=traces)
+    assert [(one["run"], one["trace"]["run"]) for one in save().values()] == [("b", "b")]
+
+
+def test_a_good_label_with_a_bad_gated_rate_is_written(project, save):
+    odd = {"qid": "Q8", "retrieved_ids": [], "answer": "I cannot say.", "abstained": True}
+    project.put(gates=gates(exact_refusal="{min: 0.5}"), trace=[*wrong()[:7], odd])
+    lines = save()
+    assert {qid: one["label"] for qid, one in lines.items()} == {"Q8": "REFUSAL_OK"}
+    assert lines["Q8"]["bad"][0]["metric"] == "exact_refusal"
+
+
+def test_none_failed_leaves_an_empty_file_in_place_of_an_old_one(project, save):
+    project.put(trace=wrong(1))
+    assert len(save()) == 1
+    project.put(trace=wrong())
+    assert save() == {}
+    assert (project.path / "traces/failed.jsonl").read_bytes() == b""
+    assert save.said == "wrote traces/failed.jsonl: 0 failed cases of 8\n"
+
+
+def test_a_file_that_is_not_ours_stays(project, capsys):
+    theirs = '{"kind": "mine"}\n'
+    project.write("traces/failed.jsonl", theirs)
+    project.put(trace=wrong(1))
+    assert main(["score", "--save-trace"]) == 2
+    assert (project.path / "traces/failed.jsonl").read_text("utf-8") == theirs
+    assert "is not a file of failed cases" in capsys.readouterr().err
+
+
+def test_another_folder_can_be_named_and_is_made(project, save):
+    project.put(trace=wrong(1))
+    assert list(save("--save-trace", "out/deep", file="out/deep/failed.jsonl")) == ["Q1"]
+    assert [path.name for path in (project.path / "out/deep").iterdir()] == ["failed.jsonl"]
+
+
+def test_a_second_run_writes_the_same_bytes(project, save):
+    project.put(trace=wrong(1, 2, 4))
+    save()
+    first = save.lines
+    save()
+    assert save.lines == first
+
+
+def test_without_the_option_nothing_is_written(project, save):
+    project.put(trace=wrong(1))
+    assert save("--quiet") == {}
+    assert not (project.path / "traces").exists()
+
+
+def test_numbers_and_texts_of_any_kind_come_back_as_they_were(project, save):
+    odd = {"large": 2**53 - 1, "text": "a\u2028b", "deep": [{"x": [None, True, 1.5]}]}
+    project.put(trace=[{**wrong(1)[0], "mine": odd}, *wrong()[1:]])
+    assert save()["Q1"]["trace"]["mine"] == odd
+
+
+def test_flat_scores_have_no_cases_to_save(project, capsys):
+    assert main(["score", "--format", "scores", "--save-trace"]) == 2
+    assert "Remove --format scores" in capsys.readouterr().err
+
+
+def test_the_suite_and_the_perspectives_narrow_what_is_saved(project, save):
+    project.put(gold=[gold_of(n, tags=["smoke"] if n in (2, 5) else []) for n in range(1, 9)], trace=wrong(1, 2))
+    lines = save("--save-trace", "traces", "--suite", "smoke", "--perspective", "citations")
+    assert list(lines) == ["Q2"]
+    assert {one["metric"] for one in lines["Q2"]["bad"]} == {"chr", "chr_answerable"}
+
+
+def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
+    terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
+    gate = {"mrr": [GateResult("mrr", "min", "0.6", **terms)]}
+    low, high = (Question("Q1", None, "?", True, "OK", "OK", {"mrr": score}, 1, 1) for score in (0.5, 0.7))
+    assert [one["metric"] for one in bad_scores(low, gate)] == ["mrr"]
+    assert bad_scores(high, gate) == []
+
+
+def test_a_gate_on_a_slice_counts_for_its_cases_alone():
+    terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
+    gate = {"precision": [GateResult("precision", "min", "0.6", **terms, slice="category=a")]}
+    case = Question("Q1", None, "?", True, "WRONG_CLAIM", "OK", {"precision": 0.0}, 1, 1)
+    assert bad_scores(case, gate)[0]["gates"] == []
+    assert len(bad_scores(case._replace(slices=("category=a",)), gate)[0]["gates"]) == 1

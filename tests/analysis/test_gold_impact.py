@@ -1,0 +1,145 @@
+"""What a change of the gold does to the cases and gates of the same run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.analysis.gold_impact import (
+    GateTurn,
+    GoldChange,
+    findings,
+    gate_turns,
+    gates_that_pass_now,
+    gold_changes,
+    labels,
+)
+from rag_eval.scoring.scorecard import Scored
+from seams import GOOD, MEANING, Gate, Value, judge
+
+any_label = st.none() | st.sampled_from(sorted(MEANING))
+
+
+def change(before, after, verb="changed", qid="A1"):
+    return GoldChange(qid, verb, False, before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "flips", "fixes"),
+    [
+        ("WRONG_CLAIM", "OK", True, True),
+        ("HALLUCINATION", "REFUSAL_OK", True, True),
+        ("OK", "WRONG_CLAIM", True, False),
+        ("OK", "REFUSAL_OK", False, False),
+        ("WRONG_CLAIM", "NOT_CITED", False, False),
+        (None, "OK", False, False),
+        ("WRONG_CLAIM", None, False, False),
+        (None, None, False, False),
+    ],
+)
+def test_a_flip_changes_sides_and_a_mend_goes_to_the_right_one(before, after, flips, fixes):
+    assert (change(before, after).flips, change(before, after).fixes) == (flips, fixes)
+
+
+@given(any_label, any_label)
+def test_a_flip_is_a_mend_one_way_or_the_other(before, after):
+    there, back = change(before, after), change(after, before)
+    assert there.flips == back.flips == (there.fixes or back.fixes)
+    assert not (there.fixes and back.fixes)
+
+
+def scored(qid, label, run=None):
+    return Scored(qid, run, (), label, "", "", 1, 1)
+
+
+def test_of_several_runs_the_first_failing_one_speaks():
+    cases = [scored("A1", "OK", "a"), scored("A1", "NOT_CITED", "b"), scored("A1", "WRONG_CLAIM", "c")]
+    assert labels(cases) == {"A1": "NOT_CITED"}
+    assert labels(reversed(cases)) == {"A1": "WRONG_CLAIM"}
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(sorted(MEANING))), max_size=8))
+def test_a_question_is_good_when_all_its_runs_are(rows):
+    said = labels(scored(*row) for row in rows)
+    assert said.keys() == {qid for qid, _ in rows}
+    for qid, label in said.items():
+        own = [label for other, label in rows if other == qid]
+        assert label in own
+        assert (label in GOOD) == all(one in GOOD for one in own)
+
+
+def judged(name, value, threshold="0.5"):
+    return judge(Gate(name, "min", threshold), Value(value, 4 if value is not None else 0))
+
+
+def test_gates_turn_where_their_outcome_does():
+    before = [judged("chr", 0.4), judged("mrr", 0.4), judged("map", 0.9), judged("precision", None)]
+    after = [judged("chr", 0.6), judged("mrr", 0.45), judged("map", None), judged("precision", 0.5)]
+    assert gate_turns(before, after) == [
+        GateTurn("chr", "failed", "passed", 0.4, 0.6),
+        GateTurn("map", "passed", "no_data", 0.9, None),
+        GateTurn("precision", "no_data", "passed", None, 0.5),
+    ]
+    assert gate_turns(after, after) == []
+
+
+def test_standing_gives_each_change_the_label_of_its_case_on_both_sides():
+    moved = [("A1", "changed", True), ("A2", "added", False), ("A3", "removed", False)]
+    assert gold_changes(moved, {"A1": "OK", "A3": "ERROR"}, {"A1": "WRONG_CLAIM", "A2": "OK"}) == [
+        GoldChange("A1", "changed", True, "OK", "WRONG_CLAIM"),
+        GoldChange("A2", "added", False, None, "OK"),
+        GoldChange("A3", "removed", False, "ERROR", None),
+    ]
+
+
+def said(changes, touched=(), answered=("A1", "B1")):
+    return [(one.code, one.level, one.message) for one in findings(changes, "eval/gold.jsonl", touched, answered)]
+
+
+def test_gold_that_is_fitted_to_the_output_is_named_with_what_else_the_change_touches():
+    one = [change("WRONG_CLAIM", "OK")]
+    message = "1 gold change makes a failing answer of this run right: A1"
+    assert said(one) == [("gold-fits-output", "warning", message)]
+    also = f"{message}; this change also edits src/a.py, src/b.py"
+    assert said(one, ["src/a.py", "src/b.py"]) == [("gold-fits-output", "warning", also)]
+    two = [change("OVER_REFUSAL_NOT_RETRIEVED", "REFUSAL_OK", qid="A2"), *one]
+    assert said(two)[0][2] == "2 gold changes make failing answers of this run right: A2, A1"
+
+
+def test_failing_questions_that_are_dropped_are_named():
+    assert said([change("NOT_CITED", None, "removed")])[0][2] == (
+        "1 question is removed from the gold: A1; this run or the baseline fails on it"
+    )
+    gone = [change("NOT_CITED", None, "removed", f"A{i}") for i in range(1, 8)]
+    dropped = (
+        "7 questions are removed from the gold: A1, A2, A3, A4, A5 and 2 more; this run or the baseline fails on them"
+    )
+    assert said([*gone, change("OK", None, "removed", "B1")]) == [("failing-items-removed", "warning", dropped)]
+
+
+def test_what_nobody_answers_and_nobody_has_known_is_not_called_failing():
+    unknown = "this run did not answer it, so the system may fail on it"
+    assert said([change(None, None, "removed", "B2"), change("OK", None, "removed", "B1")]) == [
+        ("removed-items-unseen", "warning", f"1 question is removed from the gold: B2; {unknown}")
+    ]
+    passed = [change("OK", None, "removed", "B3")]
+    assert said(passed) == [("removed-items-unseen", "warning", f"1 question is removed from the gold: B3; {unknown}")]
+
+
+def test_gates_that_fail_on_the_old_gold_alone_are_named_once_each():
+    (one,) = gates_that_pass_now(["precision", "precision", "chr"], "eval/gold.jsonl")
+    assert (one.code, one.level) == ("gold-turns-gates", "warning")
+    assert one.message == "2 gates fail with the gold of the base branch, but not with the changed gold: precision, chr"
+    assert list(gates_that_pass_now([], "eval/gold.jsonl")) == []
+
+
+@pytest.mark.parametrize(
+    "one", [change("OK", "OK"), change("OK", "ERROR"), change(None, "OK", "added"), change("OK", None, "removed")]
+)
+def test_honest_changes_are_not_remarked_on(one):
+    assert said([one], ["src/a.py"]) == []
+
+
+def test_the_file_of_the_gold_is_where_it_is_said():
+    assert {one.file for one in findings([change("ERROR", "OK")], "data/gold.jsonl", [])} == {"data/gold.jsonl"}

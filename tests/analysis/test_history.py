@@ -1,0 +1,647 @@
+"""Trends over earlier reports: what is compared with what, what is said of it, and where reports are found."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from itertools import pairwise
+
+import cmarkgfm
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from cases import ROOT, gold_row, trace_row, write_rows
+from depth import examples
+from gitrepo import Repo
+from project import apart
+from rag_eval.analysis.history import Contrast, GoldDiff, Reading, Series, gated, history, point
+from rag_eval.api import Options, run
+from rag_eval.readers.report_file import read_report
+from rag_eval.rendering.history import FORMS, headline, spark, trend_remarks
+from seams import ProblemCollector, Reader, from_json, main, render
+
+QUESTIONS = 30
+
+
+def golds(changed=(), n=QUESTIONS):
+    return [
+        gold_row(
+            qid=f"Q{number:02}",
+            question=f"How long is {number}{'?' if number not in changed else ', please?'}",
+            gold_claim_substr=[f"{number:03} days"],
+            gold_citations=["a"],
+        )
+        for number in range(n)
+    ]
+
+
+def traces(wrong, n=QUESTIONS):
+    """Right answers, but for the first ``wrong`` ones."""
+    return [
+        trace_row(
+            qid=f"Q{number:02}",
+            retrieved_ids=["a"],
+            answer_json={"claim": "A week." if number < wrong else f"It is {number:03} days.", "citations": ["a"]},
+        )
+        for number in range(n)
+    ]
+
+
+@pytest.fixture(scope="session")
+def scored(tmp_path_factory):
+    """report.json of runs with so many wrong answers, each made once."""
+    made = {}
+
+    def text(wrong, *, changed=(), n=QUESTIONS, about=None, phrases=()):
+        key = wrong, changed, n, repr(about), phrases
+        if key not in made:
+            folder = tmp_path_factory.mktemp("run")
+            gold, trace = (
+                write_rows(folder / "gold.jsonl", golds(changed, n)),
+                write_rows(folder / "t.jsonl", traces(wrong, n)),
+            )
+            gates = folder / "gates.yml"
+            refusal = f"refusal: {{phrases: {json.dumps(list(phrases))}}}"
+            gates.write_text(f"version: 1\nk: 1\n{refusal}\ngates: {{precision: {{min: 0}}}}\n")
+            if about is not None:
+                (folder / "run.json").write_text(json.dumps(about))
+            made[key] = render(run(Options(str(gold), str(trace), str(gates), cutoffs=(1,))), "json")
+        return made[key]
+
+    return text
+
+
+def points(*texts, names=("precision",)):
+    found = []
+    for place, text in enumerate(texts):
+        value = read_report(Reader(ProblemCollector(), contents={"r": text.encode()}), "r")
+        found.append(point(f"r{place}", from_json(value), names))
+    return found
+
+
+def one_series(*texts):
+    [series] = history(points(*texts), ["precision"])
+    return series
+
+
+# What is compared
+
+
+def test_slow_drift_is_seen_though_no_step_shows_it(scored):
+    series = one_series(*(scored(wrong) for wrong in (0, 2, 4, 6, 8)))
+    value, move = round(22 / 30, 12), pytest.approx(8 / 30)
+    ends = series.oldest.low, series.oldest.high
+    assert series.oldest == Contrast("r0", "r4", 1.0, value, move, *ends, 30, 2 * 0.5**8, "worse")
+    assert 0 < ends[0] < 8 / 30 < ends[1]
+    assert (series.step.worse, series.step.regression) == (False, pytest.approx(2 / 30))
+    assert series.slow
+
+
+def test_the_p_of_one_metric_is_that_of_the_exact_sign_test(scored):
+    series = one_series(scored(1), scored(7))
+    assert series.oldest.p == pytest.approx(binomtest(6, 6, 0.5).pvalue)
+
+
+def test_a_great_step_is_worse_and_not_slow(scored):
+    series = one_series(scored(0), scored(0), scored(10), scored(10))
+    assert series.oldest.worse
+    assert (series.step.before, series.step.after, series.step.worse) == ("r1", "r2", True)
+    assert not series.slow
+
+
+def but(*kept):
+    """All questions but these, as those that another gold has."""
+    return tuple(sorted(set(range(QUESTIONS)) - set(kept)))
+
+
+def test_a_step_beyond_chance_is_not_hidden_by_a_larger_one_over_few_cases(scored):
+    # Of the third gold two items stayed, and one of these is wrong now: 0.5 worse, and chance would do that.
+    series = one_series(scored(0), scored(8), scored(9, changed=but(8, 9)), scored(8))
+    assert (series.step.before, series.step.after, series.step.worse) == ("r0", "r1", True)
+    assert (series.oldest.worse, series.slow) == (True, False)
+
+
+@examples(60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 2, 5, 9, 14]), st.sampled_from([(), but(8, 9), but(*range(14))])),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_a_drift_is_slow_where_no_two_neighbours_alone_show_it(scored, runs):
+    texts = [scored(wrong, changed=changed) for wrong, changed in runs]
+    series = one_series(*texts)
+    alone = [one_series(*two).oldest for two in pairwise(texts)]
+    assert series.slow == (
+        any(one is not None and one.worse for one in (series.oldest, series.best))
+        and not any(one is not None and one.worse for one in alone)
+    )
+
+
+def test_the_best_is_compared_with_too_and_being_picked_counts_against_it(scored):
+    series = one_series(scored(12), scored(0), scored(12))
+    assert not series.oldest.worse
+    assert (series.best.before, series.best.p) == ("r1", pytest.approx(4 * 0.5**12))
+    assert series.best.worse
+
+
+def test_being_picked_from_many_takes_more_than_chance_would_do(scored):
+    series = one_series(*(scored(5) for _ in range(9)), scored(0), scored(5))
+    assert (series.best.before, series.best.regression) == ("r9", pytest.approx(5 / 30))
+    assert series.best.p == pytest.approx(20 * 0.5**5)
+    assert not series.best.worse
+
+
+def test_two_metrics_are_corrected_for_one_another(scored):
+    texts = scored(0), scored(6)
+    both = history(points(*texts, names=("precision", "chr")), ["precision", "chr"])
+    # chr moved in no case: its test could not be significant, and does not count
+    assert [one.oldest.p for one in both] == [pytest.approx(2 * 0.5**6), 1.0]
+
+
+def test_getting_better_is_no_drift(scored):
+    series = one_series(scored(9), scored(5), scored(0))
+    assert series.oldest.regression == pytest.approx(-9 / 30)
+    assert [series.oldest.worse, series.best.worse, series.slow] == [False] * 3
+
+
+def test_another_contract_breaks_the_series_and_is_not_compared_with(scored):
+    series = one_series(scored(0), scored(1, phrases=("i cannot say",)), scored(2, phrases=("i cannot say",)))
+    assert [(one.comparable, one.broken) for one in series.readings] == [(False, False), (True, True), (True, False)]
+    assert (series.oldest.before, series.oldest.after) == ("r1", "r2")
+
+
+def test_of_a_changed_gold_the_items_that_stayed_are_compared(scored):
+    changed = tuple(range(10))
+    series = one_series(scored(4), scored(14, changed=changed, n=25))
+    assert series.readings[1].gold == GoldDiff(10, 5, 0)
+    # Items 10 to 24 stayed: right then; 10 to 13 are wrong now.
+    assert (series.oldest.n, series.oldest.old, series.oldest.regression) == (15, 1.0, pytest.approx(4 / 15))
+
+
+def test_where_no_item_stayed_the_next_report_is_the_oldest(scored):
+    everything = tuple(range(QUESTIONS))
+    series = one_series(scored(0), scored(1, changed=everything), scored(2, changed=everything))
+    assert series.oldest.before == "r1"
+    assert one_series(scored(0), scored(2, changed=everything)).oldest is None
+
+
+def asked(text, *runs):
+    """A report with every question once a run."""
+    value = json.loads(text)
+    value["questions"] = [{**one, "run": run} for one in value["questions"] for run in runs]
+    return json.dumps(value)
+
+
+LACKS = "the newest report has runs that they lack; name runs alike in all reports"
+ALONE = "a report has values but no questions, so they cannot be paired"
+
+
+def test_what_the_newest_cannot_be_held_against_is_counted_with_the_reason(scored):
+    everything = tuple(range(QUESTIONS))
+    texts = [asked(scored(0), *runs) for runs in (("a1", "b1"), ("a2", "b2"), ("a3", "b3"))]
+    assert one_series(*texts).uncompared == ((LACKS, 2),)
+    assert one_series(asked(scored(0)), asked(scored(0)), scored(1)).uncompared == ((ALONE, 2),)
+    changed = one_series(scored(0), scored(1, changed=everything), scored(2, changed=everything))
+    assert changed.uncompared == (("no question is in both with the same gold item", 1),)
+    assert one_series(asked(scored(0)), texts[0], texts[0]).uncompared == ((ALONE, 1),)
+    assert one_series(scored(0), scored(1)).uncompared == ()
+
+
+def test_no_step_is_taken_between_runs_that_cannot_be_compared(scored):
+    texts = asked(scored(0), "a", "b"), asked(scored(9), "a", "c"), asked(scored(14), "a")
+    series = one_series(*texts)
+    assert (series.step.before, series.step.after) == ("r1", "r2")
+
+
+@examples(60)
+@given(st.lists(st.sampled_from(["", "one", "two", "gold"]), min_size=1, max_size=4))
+def test_the_headline_reassures_only_where_something_was_compared(scored, kinds):
+    made = {
+        "": asked(scored(0)),
+        "one": asked(scored(0), "a", "b"),
+        "two": asked(scored(0), "c", "d"),
+        "gold": scored(0, changed=tuple(range(QUESTIONS))),
+    }
+    series = one_series(*(made[kind] for kind in kinds))
+    said = headline([series], len(kinds))
+    assert ("no metric is significantly worse" in said) == (series.oldest is not None)
+    assert ("no metric can be compared" in said) == (series.oldest is None)
+    assert sum(one.readings for one in series.uncompared) == (
+        len(kinds) - 1 if series.oldest is None else int(series.oldest.before[1:])
+    )
+    assert len(list(trend_remarks(series, str))) == len(series.uncompared)
+
+
+def test_of_several_metrics_the_headline_counts_those_that_nobody_compared(scored):
+    [one] = history(points(scored(0), scored(9)), ["precision"])
+    assert headline([one, one._replace(oldest=None)], 2).endswith(
+        "1 of 2 metrics significantly worse than in the oldest comparable report; 1 cannot be compared"
+    )
+
+
+def test_a_single_report_is_shown_and_compared_with_nothing(scored):
+    series = one_series(scored(3))
+    assert (series.values, series.oldest, series.best, series.step, series.slow) == ([0.9], None, None, None, False)
+
+
+@examples(60)
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=6))
+def test_the_newest_is_held_against_the_oldest_whatever_lies_between(scored, wrong):
+    series = one_series(*(scored(one) for one in wrong))
+    assert series.oldest.regression == pytest.approx((wrong[-1] - wrong[0]) / QUESTIONS, abs=1e-9)
+    steps = [after - before for before, after in pairwise(wrong)]
+    assert series.step.regression == pytest.approx(max(steps) / QUESTIONS, abs=1e-9)
+    assert series.best.regression == pytest.approx((wrong[-1] - min(wrong[:-1])) / QUESTIONS, abs=1e-9)
+    assert series.oldest.worse == (wrong[-1] - wrong[0] >= 6)  # 2 * 0.5 ** 6 is the first below 0.05
+
+
+def test_without_metrics_named_those_of_the_gates_are_shown(scored):
+    [report] = [from_json(json.loads(scored(0)))]
+    assert gated(report) == ["precision"]
+    assert gated(report._replace(gates=())) == ["precision", "chr", "under_refusal", "over_refusal"]
+    alien = report.gates[0]._replace(name="of_another_version")
+    metrics = {**report.metrics, "of_another_version": report.metrics["chr"]}
+    assert gated(report._replace(gates=(alien,), metrics=metrics))[0] == "precision"
+
+
+def test_a_point_keeps_the_wanted_scores_alone(scored):
+    [one] = points(scored(0))
+    assert set(one.metrics) == {"precision"}
+    assert {name for case in one.questions for name in case.scores} == {"precision"}
+
+
+# What is shown
+
+
+def readings(*values, labels=None, broken=()):
+    return tuple(
+        Reading((labels or {}).get(place, f"r{place}"), value, None, None, 1, True, place in broken, None)
+        for place, value in enumerate(values)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "broken", "bars"),
+    [
+        ((0, 1), (), "▁█"),
+        ((0.1, 0.2, 0.3), (), "▁▅█"),
+        ((1, None, 0.5), (), "█·▁"),
+        ((0.4, 0.4), (), "▅▅"),
+        ((0, 1), (1,), "▁│█"),
+        ((), (), ""),
+        ((None,), (), "·"),
+    ],
+)
+def test_a_sparkline_reaches_from_the_least_to_the_greatest(values, broken, bars):
+    assert spark(readings(*values, broken=broken)) == bars
+
+
+@examples(200)
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=30))
+def test_a_sparkline_has_a_bar_a_reading(values):
+    assert len(spark(readings(*values))) == len(values)
+
+
+def chart(text):
+    [block] = re.findall(r"^```mermaid\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+    return block.splitlines()
+
+
+def test_the_chart_holds_the_comparable_readings(scored):
+    texts = scored(0), scored(3, phrases=("i cannot say",)), scored(6, phrases=("i cannot say",))
+    text = FORMS["markdown"](history(points(*texts), ["precision"]), 3)
+    assert chart(text) == [
+        "xychart-beta",
+        '  title "precision"',
+        '  x-axis ["1 r1", "2 r2"]',
+        "  y-axis 0.8 --> 0.9",
+        "  line [0.9000, 0.8000]",
+    ]
+
+
+HOSTILE = '"] --> x\n```\n<img src=x>|`::error::x @team ##[error] [a](http://x) %% \u202e\x1b[31m;\\' + "x" * 200
+PIECES = ['"', "]", "\n", "```", "<img>", "|", "@team", "##[", "::", "[a](b)", "%%", ";", "\\", "\u202e", "x", " ", "é"]
+
+
+@examples(200)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_no_label_leaves_its_place_in_a_chart(label):
+    series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))
+    lines = chart(FORMS["markdown"]([series], 2))
+    assert len(lines) == 5
+    assert re.fullmatch(r'  x-axis \["1 [A-Za-z0-9 ._/…-]*", "2 r1"\]', lines[2])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_hostile_names_stay_words(form):
+    contrast = Contrast(HOSTILE, HOSTILE + "2", 1.0, 0.5, 0.5, 0.3, 0.7, 30, 0.001, "worse")
+    other = contrast._replace(before="r1")
+    series = Series("mrr", "higher", readings(1, 0.5, labels={0: HOSTILE}), other, contrast, contrast)
+    text = FORMS[form]([series], 2)
+    assert "##[" not in text
+    assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+    if form != "json":
+        assert not {"\u202e", "\x1b"} & set(text)
+    if form == "markdown":
+        html = cmarkgfm.github_flavored_markdown_to_html(text, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
+        assert set(re.findall(r"<(\w+)", html)) <= {
+            *"h2 h3 table thead tbody tr th td code p ul li pre details summary".split()
+        }
+        assert "@team" not in html
+
+
+# Where reports are found
+
+
+@pytest.fixture
+def rag(capsys):
+    def run(*arguments):
+        try:
+            code = main([str(one) for one in arguments])
+        except SystemExit as left:
+            code = left.code
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path, scored):
+    """Reports of a slow drift, named so that their order is that of numbers."""
+    for place, wrong in enumerate((0, 2, 4, 6, 8), 7):
+        (tmp_path / f"run-{place}.json").write_text(scored(wrong))
+    return tmp_path
+
+
+def labels(out):
+    return [reading["label"] for reading in json.loads(out)["metrics"][0]["readings"]]
+
+
+def test_a_folder_is_read_in_the_order_of_its_numbers(rag, folder):
+    code, out, err = rag("history", folder, "--format", "json")
+    assert (code, err) == (0, "")
+    assert labels(out) == [f"run-{place}.json" for place in range(7, 12)]
+    assert json.loads(out)["metrics"][0]["slow"] is True
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_names_every_report(rag, folder, form):
+    code, out, err = rag("history", "precision", folder, "--format", form)
+    assert (code, err) == (0, "")
+    assert [name for name in (f"run-{place}.json" for place in range(7, 12)) if name not in out] == []
+
+
+def test_csv_has_a_row_a_reading(rag, folder):
+    rows = list(csv.DictReader(io.StringIO(rag("history", "precision", "chr", folder, "--format", "csv")[1])))
+    assert [row["metric"] for row in rows] == ["precision"] * 5 + ["chr"] * 5
+    assert float(rows[4]["value"]) == pytest.approx(22 / 30)
+
+
+def test_the_newest_alone(rag, folder):
+    assert labels(rag("history", folder, "--last", "2", "--format", "json")[1]) == ["run-10.json", "run-11.json"]
+
+
+def test_reports_in_folders_of_their_own_and_compressed_ones_are_read(rag, folder, scored):
+    (folder / "run-12").mkdir()
+    (folder / "run-12" / "report.json").write_text(scored(3))
+    (folder / "run-13.json.gz").write_bytes(gzip.compress(scored(3).encode()))
+    assert labels(rag("history", folder, "--format", "json")[1])[-2:] == ["run-12/report.json", "run-13.json.gz"]
+
+
+def test_what_is_no_report_is_said_and_the_rest_is_shown(rag, folder, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("out") / "secret.json"
+    outside.write_text("{}")
+    (folder / "broken.json").write_text("{")
+    (folder / "empty.json").write_text("")
+    (folder / "other.json").write_text('{"a": 1}')
+    (folder / "binary.json").write_bytes(b"\x00\xff")
+    (folder / "link.json").symlink_to(outside)
+    (folder / "folder.json").mkdir()
+    (folder / "²-9.json").write_text("[]")
+    (folder / "notes.txt").write_text("hello")
+    code, out, err = rag("history", folder, "--format", "json")
+    assert (code, len(labels(out))) == (0, 5)
+    said = err.splitlines()
+    for name in ("broken.json", "empty.json", "other.json", "binary.json", "link.json", "folder.json", "²-9.json"):
+        assert sum(line.startswith(f"left out: {name}:") for line in said) == 1, name
+    assert any("'notes.txt'" in line for line in said)
+    assert len(said) == 8
+
+
+def test_a_report_whose_scores_no_metric_gives_is_left_out(rag, folder, scored):
+    value = json.loads(scored(0))
+    value["questions"][3]["scores"]["mrr"] = -1e300
+    (folder / "run-12.json").write_text(json.dumps(value))
+    code, out, err = rag("history", folder, "--format", "json")
+    assert (code, len(labels(out)), len(err.splitlines())) == (0, 5, 1)
+    assert err.startswith("left out: run-12.json: 'Q03' has an impossible score: 'mrr' cannot be -1e+300")
+
+
+def test_a_folder_without_reports_ends_with_2(rag, tmp_path):
+    (tmp_path / "other.json").write_text("{}")
+    code, out, err = rag("history", tmp_path)
+    assert (code, out) == (2, "")
+    assert "left out: other.json:" in err
+    assert "there are no reports" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["history"], "Name a folder"),
+        (["history", "nowhere"], "cannot be listed: no such file"),
+        (["history", "precison", "."], "Did you mean 'precision'?"),
+        (["history", "--ref", "main"], "must be used together"),
+        (["history", ".", "--file", "x.json"], "must be used together"),
+        (["history", ".", "--last", "0"], "not a whole number from 1"),
+        (["history", ".", "--last", "9" * 5000], "not a whole number from 1"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2_and_says_why(rag, tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = rag(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_metric_that_no_report_holds_is_said(rag, folder):
+    code, out, err = rag("history", "recall@77", "precision", folder, "--format", "json")
+    assert (code, err) == (0, "no report has a value for recall@77\n")
+    assert [one["metric"] for one in json.loads(out)["metrics"]] == ["precision"]
+
+
+def test_a_name_that_is_no_utf_8_is_shown_with_a_mark(rag, folder, scored):
+    with open(bytes(folder) + b"/run-\xff.json", "w") as file:
+        file.write(scored(1))
+    assert "run-\ufffd.json" in labels(rag("history", folder, "--format", "json")[1])
+
+
+def test_reports_can_be_sorted_by_what_their_runs_say(rag, tmp_path, scored):
+    for name, when in (("a", "2026-03"), ("b", "2026-01"), ("c", "2026-02"), ("d", None), ("e", True)):
+        about = {"started_at": when} if when is not None else None
+        (tmp_path / f"{name}.json").write_text(scored(0, about=about))
+    code, out, err = rag("history", tmp_path, "--by", "started_at", "--format", "json")
+    assert (code, labels(out)) == (0, ["b.json", "c.json", "a.json"])
+    assert [line.split(":")[0] for line in err.splitlines()] == ["e.json", "d.json"]
+
+
+def test_reports_whose_runs_say_the_same_keep_the_order_of_their_names(rag, tmp_path, scored):
+    for name, when in (("a", "2026-02"), ("b", "2026-02"), ("c", "2026-01"), ("d", "2026-02"), ("e", 7), ("f", 7.0)):
+        (tmp_path / f"{name}.json").write_text(scored(0, about={"started_at": when}))
+    _, out, _ = rag("history", tmp_path, "--by", "started_at", "--format", "json")
+    assert labels(out) == [f"{name}.json" for name in "efcabd"]
+    _, out, _ = rag("history", tmp_path, "--by", "started_at", "--last", "2", "--format", "json")
+    assert labels(out) == ["b.json", "d.json"]
+
+
+def test_the_trend_shown_in_the_docs_is_that_of_such_runs(rag, tmp_path, scored):
+    for day, wrong in enumerate((0, 2, 4, 6, 8), 1):
+        (tmp_path / f"2026-11-0{day}.json").write_text(scored(wrong))
+    page = (ROOT / "docs" / "history.md").read_text("utf-8")
+    [shown] = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert rag("history", tmp_path, "--format", "table")[1] == shown
+
+
+# Git
+
+
+@pytest.fixture
+def repo(tmp_path, monkeypatch, scored):
+    """A baseline that grows worse in five commits of main, beside commits that do not touch it."""
+    apart(monkeypatch)
+    repo = Repo.create(tmp_path / "repo", None)
+    for place, wrong in enumerate((0, 2, 4, 6, 8)):
+        repo.write("eval/base line.json", scored(wrong))
+        repo.write("other.txt", str(place))
+        repo.git("add", ".")
+        repo.commit(f"run {place}")
+        repo.git("commit", "-q", "--allow-empty", "-m", "nothing")
+    monkeypatch.chdir(repo.path)
+    return repo
+
+
+def git_history(rag, *more, ref="main", file="eval/base line.json"):
+    return rag("history", "precision", "--ref", ref, "--file", file, "--format", "json", *more)
+
+
+def commits(repo):
+    listed = repo.git("log", "--reverse", "--format=%H", "--", "eval/base line.json")
+    return [line[:12] for line in listed.splitlines()]
+
+
+def test_a_committed_report_is_read_in_every_commit_that_touches_it(rag, repo):
+    code, out, err = git_history(rag)
+    assert (code, err) == (0, "")
+    assert labels(out) == commits(repo)
+    [series] = json.loads(out)["metrics"]
+    assert [reading["value"] for reading in series["readings"]] == pytest.approx([1 - n / 30 for n in (0, 2, 4, 6, 8)])
+    assert series["slow"] is True
+
+
+def test_paths_are_relative_to_the_current_folder(rag, repo, monkeypatch):
+    monkeypatch.chdir(repo.path / "eval")
+    assert labels(git_history(rag, file="base line.json")[1]) == commits(repo)
+
+
+def test_nothing_of_the_work_tree_is_read(rag, repo):
+    before = git_history(rag)
+    repo.write("eval/base line.json", "garbage")
+    assert git_history(rag) == before
+
+
+def test_merged_branches_count_once_where_they_were_merged(rag, repo, scored):
+    before = commits(repo)
+    repo.git("checkout", "-q", "-b", "side", "main~4")
+    for wrong in (9, 10, 11):
+        repo.write("eval/base line.json", scored(wrong))
+        repo.git("commit", "-qam", f"side {wrong}")
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--no-ff", "-X", "theirs", "-m", "merge", "side")
+    code, out, _ = git_history(rag)
+    assert (code, labels(out)) == (0, [*before, repo.git("rev-parse", "HEAD")[:12]])
+
+
+def test_a_commit_that_removes_the_file_and_one_that_breaks_it_are_said(rag, repo, scored):
+    repo.git("rm", "-q", "eval/base line.json")
+    repo.commit("gone")
+    gone = repo.git("rev-parse", "HEAD")[:12]
+    repo.write("eval/base line.json", "{")
+    repo.git("add", ".")
+    repo.commit("broken")
+    broken = repo.git("rev-parse", "HEAD")[:12]
+    code, out, err = git_history(rag)
+    assert (code, len(labels(out))) == (0, 5)
+    assert err.splitlines()[0] == f"'eval/base line.json' is not in {gone}"
+    assert err.splitlines()[1].startswith(f"left out: {broken}:1: ")
+    assert git_history(rag, "--quiet")[2] == ""
+
+
+def test_a_link_in_the_place_of_the_file_is_no_report(rag, repo):
+    (repo.path / "eval" / "base line.json").unlink()
+    (repo.path / "eval" / "base line.json").symlink_to("../other.json")
+    repo.git("add", ".")
+    repo.commit("link")
+    code, out, err = git_history(rag)
+    assert (code, len(labels(out)), err.count("left out: ")) == (0, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("ref", "file", "said"),
+    [
+        ("nowhere", "eval/base line.json", "'nowhere' names no commit here"),
+        ("--upload-pack=x", "eval/base line.json", "names no commit here"),
+        ("main", "eval/*.json", "touches 'eval/*.json'"),
+        ("main", "../outside.json", "git rev-list failed"),
+        ("main", "eval/base\nline.json", "line break"),
+        ("main", "eval", "there are no reports"),
+    ],
+)
+def test_what_git_does_not_have_ends_with_2(rag, repo, ref, file, said):
+    code, out, err = rag("history", f"--ref={ref}", f"--file={file}")
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_shallow_clone_says_that_there_may_be_more(rag, repo, tmp_path, monkeypatch):
+    repo.git("clone", "-q", "--depth", "3", f"file://{repo.path}", str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    code, _, err = git_history(rag, ref="HEAD")
+    assert code == 0
+    assert "this clone is shallow" in err
+
+
+def test_outside_of_a_repository_it_ends_with_2(rag, tmp_path, monkeypatch):
+    apart(monkeypatch)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    code, _, err = git_history(rag)
+    assert (code, "Run it inside the repository" in err) == (2, True)
+
+
+# --- the same question elsewhere --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wrong", "p"), [(5, 0.0625), (6, 0.03125)])
+def test_compare_prints_the_same_p_and_a_gate_the_half_of_it(scored, tmp_path, capsys, wrong, p):
+    """Of two directions the test of a gate asks for one."""
+    paths = [tmp_path / name for name in ("1.json", "2.json")]
+    for path, text in zip(paths, (scored(0), scored(wrong)), strict=True):
+        path.write_text(text, "utf-8")
+    assert main(["history", str(tmp_path), "--format", "json"]) == 0
+    trend = json.loads(capsys.readouterr().out)["metrics"][0]["oldest"]
+    assert main(["compare", *map(str, paths), "--format", "json"]) == 0
+    against = json.loads(capsys.readouterr().out)["metrics"][0]["cells"][1]["against"]
+    assert (trend["p"], trend["result"]) == (against["adjusted"], against["result"])
+    assert against["adjusted"] == p
+    assert against["result"] == ("worse" if p <= 0.05 else "not significant")
+    (tmp_path / "gates.yml").write_text("version: 1\nk: 1\ngates: {precision: {max_drop: 0.02}}\n")
+    files = write_rows(tmp_path / "gold.jsonl", golds()), write_rows(tmp_path / "t.jsonl", traces(wrong))
+    report = run(Options(*map(str, files), str(tmp_path / "gates.yml"), cutoffs=(1,), baseline=str(paths[0])))
+    assert report.gates[0].comparison.p == p / 2

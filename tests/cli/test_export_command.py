@@ -1,0 +1,98 @@
+"""`rag-eval export`: what other tools read, and the way back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from cases import ROOT, write_rows
+
+QUICKSTART = ROOT / "examples" / "quickstart"
+
+
+def files_of(command, tmp_path, form, gold, trace, **more):
+    out = tmp_path / form
+    words = [word for name, value in more.items() for word in (f"--{name}", value)]
+    code, said, err = command("export", form, "--gold", gold, "--trace", trace, "--out", out, *words)
+    assert (code, said) == (0, ""), err
+    return {path.name: path.read_text("utf-8") for path in out.iterdir()}
+
+
+def test_trec_files_keep_the_order_and_the_grades(command, tmp_path):
+    graded = {"qid": "A 1", "question": "q?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["d1"]}
+    unanswerable = {"qid": "U1", "question": "u?", "answerable": False, "gold_claim_substr": [], "gold_citations": []}
+    gold = write_rows(tmp_path / "gold.jsonl", [{**graded, "relevance_grades": {"d1": 2, "d2": 0}}, unanswerable])
+    ranked = {"qid": "A 1", "retrieved_ids": ["d2", "d1", "d2"], "answer": "x"}
+    trace = write_rows(tmp_path / "trace.jsonl", [ranked, {"qid": "U1", "retrieved_ids": ["d9"], "answer": "x"}])
+    assert files_of(command, tmp_path, "trec", gold, trace) == {
+        "qrels.txt": "A_1 0 d1 2\nA_1 0 d2 0\n",
+        "run.txt": "A_1 Q0 d2 1 2 rag-eval\nA_1 Q0 d1 2 1 rag-eval\n",
+    }
+
+
+def test_ragas_samples_come_back_as_the_same_traces(command, tmp_path):
+    gold, trace = QUICKSTART / "gold.jsonl", QUICKSTART / "bad.jsonl"
+    text = files_of(command, tmp_path, "ragas", gold, trace)["samples.jsonl"]
+    (tmp_path / "samples.jsonl").write_text(text, encoding="utf-8")
+    code, back, _ = command("import", "ragas-trace", tmp_path / "samples.jsonl")
+    assert code == 0
+    before = {row["qid"]: row for row in map(json.loads, trace.read_text("utf-8").splitlines())}
+    after = {row["qid"]: row for row in map(json.loads, back.splitlines())}
+    assert after.keys() == before.keys()
+    for qid, row in after.items():
+        assert row["answer_json"]["claim"] == before[qid]["answer_json"]["claim"]
+        assert row.get("retrieved_ids", []) == before[qid].get("retrieved_ids", [])
+
+
+def test_deepeval_and_promptfoo_cases_come_back_as_gold(command, tmp_path):
+    gold, trace = QUICKSTART / "gold.jsonl", QUICKSTART / "good.jsonl"
+    items = [json.loads(line) for line in gold.read_text("utf-8").splitlines()]
+    cases = json.loads(files_of(command, tmp_path, "deepeval", gold, trace)["test_cases.json"])
+    assert [case["input"] for case in cases] == [item["question"] for item in items]
+    tests = json.loads(files_of(command, tmp_path, "promptfoo", gold, trace)["tests.json"])
+    results = [{"testIdx": place, "vars": test["vars"], "testCase": test} for place, test in enumerate(tests)]
+    (tmp_path / "results.json").write_text(json.dumps({"evalId": "e", "config": {}, "results": {"results": results}}))
+    back = [json.loads(line) for line in command("import", "promptfoo", tmp_path / "results.json")[1].splitlines()]
+    kept = ("qid", "question", "answerable", "gold_citations", "gold_claim_substr")
+    assert [{name: row[name] for name in kept} for row in back] == [
+        {name: item[name] for name in kept} for item in items
+    ]
+
+
+def test_scores_go_to_the_traces_that_they_are_of(command, tmp_path):
+    gold, trace = tmp_path / "gold.jsonl", tmp_path / "trace.jsonl"
+    gold.write_bytes((QUICKSTART / "gold.jsonl").read_bytes())
+    rows = [json.loads(line) for line in (QUICKSTART / "bad.jsonl").read_text("utf-8").splitlines()]
+    write_rows(trace, [{**row, "source": {"tool": "langfuse", "id": f"t-{row['qid']}"}} for row in rows])
+    report = tmp_path / "report.json"
+    report.write_text(command("score", "--gold", gold, "--trace", trace, "--format", "json")[1], encoding="utf-8")
+    lines = files_of(command, tmp_path, "langfuse-scores", gold, trace, report=report)["scores.jsonl"].splitlines()
+    packed = tmp_path / "packed.json"
+    packed.write_bytes(gzip.compress(Path(report).read_bytes()))
+    words = "export", "langfuse-scores", "--gold", gold, "--trace", trace, "--report", packed, "--out", tmp_path / "p"
+    assert command(*words)[0] == 0
+    assert (tmp_path / "p/scores.jsonl").read_text("utf-8").splitlines() == lines
+    scores = [json.loads(line) for line in lines]
+    wrong = {one["traceId"]: one["value"] for one in scores if one["name"] == "rag-eval"}
+    assert wrong["t-Q02"] == "NOT_RETRIEVED"
+    assert {one["value"] for one in scores if one["name"] == "precision"} == {0.0, 1.0}
+    assert len({one["id"] for one in scores}) == len(scores)
+    data = json.loads(files_of(command, tmp_path, "openinference", gold, trace, report=report)["annotations.json"])[
+        "data"
+    ]
+    assert {"trace_id": "t-Q02", "annotator_kind": "CODE", "name": "precision", "result": {"score": 0.0}} in data
+
+
+def test_nothing_to_export_and_files_in_the_way_are_refused(command, tmp_path):
+    gold, trace = QUICKSTART / "gold.jsonl", QUICKSTART / "good.jsonl"
+    report = tmp_path / "report.json"
+    report.write_text(command("score", "--gold", gold, "--trace", trace, "--format", "json")[1], encoding="utf-8")
+    words = ["--gold", gold, "--trace", trace, "--out", tmp_path]
+    code, _, err = command("export", "langfuse-scores", *words, "--report", report)
+    assert (code, "nothing to export" in err) == (2, True)
+    assert command("export", "trec", *words)[0] == 0
+    code, _, err = command("export", "trec", *words)
+    assert (code, "exists" in err) == (2, True)
+    assert command("export", "trec", *words, "--force")[0] == 0
+    assert command("export", "trec", "--gold", tmp_path / "none", "--trace", trace)[0] == 2

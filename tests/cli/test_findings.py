@@ -1,0 +1,69 @@
+"""Every finding has a code, and docs/findings.md says of every code what it means and how grave it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from cases import ROOT
+from rag_eval.gates.integrity import HABITS, LEVELS
+from table import each_row
+
+SOURCES = sorted((ROOT / "src" / "rag_eval").rglob("*.py"))
+CODE = re.compile("[a-z]+(-[a-z]+)*")
+ROW = re.compile(r"^\| (`[a-z`, -]+`) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def called(tree):
+    """Code and level of each finding that is made where both are written; None for a level that is worked out."""
+    for node in ast.walk(tree):
+        name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
+        if name in ("Finding", "Violation") and node.args and isinstance(node.args[0], ast.Constant):
+            level = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            yield node.args[0].value, level if name == "Finding" else None
+
+
+def given(tree):
+    """The codes that functions of the sign-off give back, or call ``code``, to be made findings elsewhere."""
+    for node in ast.walk(tree):
+        named = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("(code, ")
+        value = node.value if named or isinstance(node, ast.Return) else None
+        for branch in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+            first = branch.elts[0] if isinstance(branch, ast.Tuple) and branch.elts else branch
+            if isinstance(first, ast.Constant) and isinstance(first.value, str) and CODE.fullmatch(first.value):
+                yield first.value
+
+
+def written():
+    """Every code of the source, with its levels as far as they are written there."""
+    found = {}
+    for path in SOURCES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        rows = list(called(tree))
+        if path.parent.name == "signoff" and path.stem in ("checking", "identity"):
+            rows += [(code, None) for code in given(tree)]
+        for code, level in rows:
+            found.setdefault(code, set()).add(level)
+    return found
+
+
+WRITTEN = written()
+PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+SHOWN = {code: (level, text) for codes, level, text in ROW.findall(PAGE) for code in re.findall("`([^`]+)`", codes)}
+
+
+def test_every_code_of_the_source_stands_in_the_table_and_no_other():
+    assert SHOWN.keys() == WRITTEN.keys()
+    assert {"bootstrap", "mutation", "record-removed", "bad-signature", *LEVELS} <= WRITTEN.keys()
+
+
+@each_row("code", sorted(WRITTEN))
+def test_the_table_says_how_grave_it_is_as_the_source_does(code):
+    levels, shown = {LEVELS[code]} if code in LEVELS else WRITTEN[code], SHOWN[code][0]
+    assert shown.startswith(tuple(levels - {None}) or ("warning; an error", "error where"))
+    assert shown == "warning" or levels != {"warning"}
+
+
+def test_the_codes_that_integrity_sets_come_first():
+    assert list(SHOWN)[: len(LEVELS)] == list(LEVELS)
+    assert list(SHOWN)[: len(HABITS)] == list(HABITS)

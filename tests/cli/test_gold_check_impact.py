@@ -1,0 +1,72 @@
+"""What the hook says of a change of gold or gates, with traces in the work tree."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitrepo import command_on_path
+from project import GOLDS, Project, apart, gates, gold_of, wrong
+from rag_eval.cli.commands import _gold_impact
+from seams import MissingExtra, main
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project whose traces answer question 2 wrongly."""
+    apart(monkeypatch)
+    monkeypatch.setenv("PATH", str(command_on_path(tmp_path / "bin")), prepend=":")
+    project = Project.made(tmp_path / "repo")
+    project.put(trace=wrong(2))
+    project.git("add", "--all")
+    assert project.gold("signoff", "--baseline", "--reason", "first")[0] == 0
+    project.git("commit", "-q", "-m", "second")
+    return project
+
+
+def test_a_change_of_the_gold_names_the_cases_that_flip_and_the_gates_that_turn(project):
+    wider = gold_of(2, gold_claim_substr=["a year"], gold_citations=["c9"])
+    project.put(gold=[wider if row["qid"] == "Q2" else row for row in GOLDS])
+    project.git("add", "--all")
+    code, said = project.gold("check")
+    assert code == 1
+    assert "this gold change flips 1 case:" in said
+    assert "Q2: NOT_CITED → OK" in said
+    assert "gate precision: failed → passed" in said
+
+
+def test_a_change_of_the_gates_says_what_it_lets_through(project):
+    project.put(gates=gates(precision="{min: 0.5}", chr="{min: 0.1}"))
+    project.git("add", "--all")
+    code, said = project.gold("check")
+    assert code == 0
+    assert "gates.precision.min: 0.8 → 0.5 (looser; with these traces, no longer fails: precision)" in said
+    assert 'gates.chr: not set → {"min": 0.1} (stricter)' in said
+
+
+def test_nothing_is_said_of_what_did_not_change(project):
+    project.write("notes.txt", "x")
+    project.git("add", "--all")
+    assert project.gold("check") == (0, "eval/gold.jsonl: every change is signed off.\n")
+
+
+def test_gates_that_cannot_be_read_leave_it_unsaid(project):
+    project.put(gates="version: 1\ngates: {nonsense: {min: 1}}\n")
+    project.git("add", "--all")
+    code, said = project.gold("check")
+    assert (code, "unknown" in said) == (0, True)
+
+
+def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, capsys):
+    """The environment of a hook brings no extras: it is asked about the gold, not about the traces."""
+
+    def missing(*_):
+        raise MissingExtra("Reading .zst files", "zstd")
+
+    monkeypatch.setattr(_gold_impact, "gold_effect", missing)
+    project.put(gold=[gold_of(2, gold_citations=["c9"]) if row["qid"] == "Q2" else row for row in GOLDS])
+    project.git("add", "--all")
+    monkeypatch.chdir(project.path)
+    assert main(["gold", "check"]) == 1
+    said = "".join(capsys.readouterr())
+    assert "The effect on the cases cannot be computed: Reading .zst files needs an optional package" in said
+    assert "[unsigned-change] item 'Q2' was changed" in said

@@ -1,0 +1,1092 @@
+"""`rag-eval gold` in real repositories, run as people and git hooks run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_on_path, lines, row
+from seams import Record, verify
+from sshkeys import Keys, needs_ssh_keygen
+
+SIGNED = f"{GOLD}: every change is signed off.\n"
+
+ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made it?", answerable=False)
+EDITED = {**ONE, "gold_claim_substr": ["two years"]}
+
+
+def isolate(patched):
+    """Keep the configuration of this machine, and any git that runs these tests, out of them."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "PRE_COMMIT"))]:
+        patched.delenv(name)
+    patched.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    patched.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """A new repository, apart from the configuration of this machine and from any git that runs these tests."""
+    isolate(monkeypatch)
+    monkeypatch.setenv("PATH", f"{command_on_path(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
+    return Repo.create(tmp_path / "repo", None)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory):
+    """A repository whose first commit holds signed gold, with the hook installed: made once, and copied."""
+    with pytest.MonkeyPatch.context() as patched:
+        isolate(patched)
+        made = Repo.create(tmp_path_factory.mktemp("signed") / "repo", None)
+        made.signed(ONE, TWO)
+        made.hook()
+    return made.path
+
+
+@pytest.fixture
+def repo(fresh, signed):
+    """A copy of the signed repository."""
+    shutil.rmtree(fresh.path)
+    shutil.copytree(signed, fresh.path, symlinks=True)
+    return fresh
+
+
+def refused(repo, *codes_expected, commit=()):
+    code, said = repo.commit("a change", *commit)
+    assert (code, sorted(set(codes(said)))) == (1, sorted(codes_expected)), said
+    return said
+
+
+def accepted(repo, *paths):
+    code, said = repo.commit("a change", *paths)
+    assert code == 0, said
+
+
+# --- the commit ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [([EDITED, TWO], "1 changed"), ([ONE, TWO, THREE], "1 added"), ([TWO], "1 removed"), ([EDITED, THREE], "3")],
+    ids=["changed", "added", "removed", "all"],
+)
+def test_a_commit_without_a_record_is_stopped_and_the_command_that_is_shown_lets_it_through(repo, rows, counts):
+    repo.stage(*rows)
+    repo.fix(refused(repo, "unsigned-change"))
+    accepted(repo)
+    assert len(repo.records()) == 2
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_the_command_as_shown_wants_a_reason_of_ones_own(repo):
+    repo.stage(EDITED, TWO)
+    said = refused(repo, "unsigned-change")
+    command = said.split("To fix it:\n")[1].strip()
+    assert command == "rag-eval gold signoff --reason '…'"
+    code, said = repo.run("sh", "-c", command)
+    assert (code, "--reason" in said) == (2, True)
+
+
+def test_deleting_the_whole_gold_file_is_a_change_of_every_item(repo):
+    repo.git("rm", "-q", GOLD)
+    repo.fix(refused(repo, "unsigned-change"))
+    accepted(repo)
+
+
+def test_other_commits_go_through_quietly(repo):
+    repo.write("readme.txt", "hello\n")
+    repo.git("add", ".")
+    assert repo.commit("other") == (0, "")
+    repo.write("readme.txt", "hello again\n")
+    assert repo.commit("other", "-a") == (0, "")
+    assert repo.git("commit", "-q", "--amend", "-m", "other words") == ""
+    assert repo.git("commit", "-q", "--allow-empty", "-m", "nothing") == ""
+
+
+def test_a_repository_without_gold_has_nothing_to_check(fresh):
+    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
+    fresh.git("commit", "-q", "--allow-empty", "-m", "first")
+    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
+
+
+@pytest.mark.parametrize("named", ["eval\\gold.jsonl", "Eval/GOLD.jsonl", "eval/gro\u0308\u00dfe.jsonl"])
+def test_gold_that_the_gates_file_spells_as_a_laptop_takes_it_is_not_passed_over(fresh, named):
+    """There the file is found; in git, and on the machine that judges, it is another one."""
+    there = "eval/gr\u00f6\u00dfe.jsonl" if "\u00df" in named else GOLD
+    fresh.write("eval-gates.yml", f"gold: {named}\n")
+    fresh.git("add", ".")
+    fresh.hook()
+    assert fresh.commit("gates, and the gold is yet to come")[0] == 0
+    fresh.stage(ONE, path=there)
+    for words in (["check"], ["check", "--gold", named], ["signoff", "--reason", "first set"]):
+        code, said = fresh.gold(*words)
+        assert (code, f"is not in git, but '{there}' is. Write the path as git has it" in said) == (2, True), said
+    fresh.write("eval-gates.yml", f"gold: {there}\n")
+    fresh.git("add", ".")
+    assert codes(fresh.gold("check")[1]) == ["unsigned-change"]
+
+
+def test_gates_in_folders_below_are_not_passed_over_where_there_is_nothing_else(fresh):
+    fresh.hook()
+    for name in ("one", "two"):
+        fresh.write(f"{name}/eval-gates.yml", "gold: gold.jsonl\n")
+        fresh.stage(ONE, path=f"{name}/gold.jsonl")
+    fresh.git("add", ".")
+    code, said = fresh.commit()
+    assert (code, "'one/eval-gates.yml' and 1 more" in said) == (1, True), said
+    assert said.endswith("Choose one: --gates one/eval-gates.yml\n")
+    assert codes(fresh.gold("check", "--gates", "one/eval-gates.yml")[1]) == ["unsigned-change"]
+    fresh.write("eval-gates.yml", "version: 1\n")  # gates of the root, and nothing else is asked about
+    fresh.git("add", ".")
+    assert fresh.gold("check") == (0, "")
+
+
+def test_the_first_commit_of_a_repository_is_signed_like_any_other(fresh):
+    fresh.hook()
+    fresh.stage(ONE, TWO)
+    fresh.fix(refused(fresh, "unsigned-change"))
+    accepted(fresh)
+
+
+def test_a_repository_that_starts_with_unsigned_gold_signs_what_it_changes_and_the_rest_by_a_baseline(fresh):
+    fresh.stage(ONE, TWO)
+    fresh.commit("before the hook")
+    fresh.hook()
+    fresh.stage(EDITED, TWO)
+    fresh.fix(refused(fresh, "unsigned-change"))
+    accepted(fresh)
+    code, said = fresh.gold("check", "--all-files")
+    assert (code, codes(said)) == (1, ["unsigned-item"])
+    assert "--baseline" in said
+    fresh.fix(said)
+    accepted(fresh)
+    assert fresh.gold("check", "--all-files") == (0, SIGNED)
+
+
+def test_a_baseline_signs_staged_changes_too(fresh):
+    fresh.stage(ONE, TWO)
+    fresh.commit("before the hook")
+    fresh.hook()
+    fresh.stage(EDITED, TWO)
+    fresh.sign("--baseline")
+    accepted(fresh)
+    assert fresh.gold("check", "--all-files") == (0, SIGNED)
+
+
+def test_an_edit_after_signing_needs_a_second_record_and_never_deadlocks(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    repo.stage({**EDITED, "tags": ["a"]}, TWO)
+    repo.fix(refused(repo, "broken-chain"))
+    accepted(repo)
+    repo.stage({**EDITED, "tags": ["b"]}, TWO)
+    repo.fix(refused(repo, "unsigned-change"))
+    accepted(repo)
+    assert repo.gold("check", "--base", "HEAD~2") == (0, SIGNED)
+
+
+def test_signing_twice_signs_once(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    before = repo.records()
+    assert "Nothing to sign" in repo.sign()
+    assert repo.records() == before
+
+
+@pytest.mark.parametrize("words", [(), ("--baseline",)], ids=" ".join)
+@pytest.mark.parametrize("commits", [0, 1])
+def test_gold_that_git_does_not_have_is_not_said_to_be_signed(fresh, words, commits):
+    fresh.write(GOLD, lines(ONE, TWO))
+    if commits:
+        fresh.git("commit", "-q", "--allow-empty", "-m", "first")
+    code, said = fresh.gold("signoff", "--reason", "first set", *words)
+    assert (code, fresh.records()) == (2, [])
+    assert said.startswith(f"rag-eval: '{GOLD}' is not staged, so there is nothing to sign.")
+    assert fresh.run("sh", "-c", said[said.index("git add") :])[0] == 0
+    assert fresh.sign(*words).startswith("Signed by ann@example.org: 2 added.")
+    assert "the staged gold set is" in fresh.sign(*words)
+    assert ("HEAD" in fresh.sign(*words)) == bool(commits)
+
+
+def test_what_init_writes_is_signed_once_it_is_staged(fresh):
+    """The console of docs/sign-off.md."""
+    assert fresh.run("rag-eval", "init")[0] == 0
+    shown = (SOURCE.parent / "docs" / "sign-off.md").read_text(encoding="utf-8").partition("The first time")[2]
+    commands = [line[2:] for line in shown.partition("\n## ")[0].splitlines() if line.startswith("$ ")]
+    assert [fresh.run("sh", "-c", command)[0] for command in commands] == [0, 0]
+    assert len(fresh.records()) == 1
+
+
+def test_gold_that_is_but_announced_stops_no_commit(fresh):
+    """`git add -N`, for `git add -p` to show all of it."""
+    fresh.hook()
+    for name, text in (("notes.txt", "x"), ("eval-gates.yml", f"gold: {GOLD}\n"), (GOLD, lines(ONE))):
+        fresh.write(name, text)
+    fresh.git("add", "-N", GOLD)
+    for name in ("notes.txt", "eval-gates.yml"):
+        fresh.git("add", name)
+        accepted(fresh)
+    fresh.git("add", GOLD)
+    refused(fresh, "unsigned-change")
+
+
+def test_a_locale_in_which_names_lead_nowhere_is_no_pass_and_no_defect(fresh):
+    fresh.write("eval-gates.yml", "version: 1\ngold: eval/größe.jsonl\n")
+    fresh.git("add", ".")
+    fresh.stage(ONE, path="eval/größe.jsonl")
+    narrow = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for code, said in (fresh.run("rag-eval", *words, **narrow) for words in (["gold", "check"], ["score"])):
+        assert (code, said.endswith("Set PYTHONUTF8=1, or a UTF-8 locale.\n")) == (2, True), said
+    assert codes(fresh.run("rag-eval", "gold", "check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
+
+
+def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
+    fresh.stage(ONE)
+    fresh.write(RECORDS, "a file where the folder is to be")
+    code, said = fresh.gold("signoff", "--reason", "reviewed")
+    assert (code, f"'{RECORDS}/" in said, "a folder that you can write to." in said) == (2, True, True), said
+    (fresh.path / RECORDS).unlink()
+    fresh.write(".git/index.lock", "")
+    code, said = fresh.gold("signoff", "--reason", "reviewed")
+    assert (code, "remove the file. Then try again." in said, fresh.records()) == (2, True, []), said
+    (fresh.path / ".git/index.lock").unlink()
+    fresh.sign()
+    assert fresh.gold("check") == (0, SIGNED)
+
+
+def test_only_what_is_staged_counts(repo):
+    repo.write(GOLD, lines(EDITED, TWO))
+    assert "Nothing to sign" in repo.sign()
+    code, said = repo.gold("check")
+    assert (code, said.startswith(f"{SIGNED}{GOLD} has unstaged edits")) == (0, True)
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    repo.write(GOLD, lines(TWO))
+    accepted(repo)
+
+
+@pytest.mark.parametrize("how", [("-a",), (GOLD,)], ids=["all", "path"])
+def test_a_commit_with_an_index_of_its_own_is_checked_as_such_and_mended(repo, how):
+    repo.write(GOLD, lines(EDITED, TWO))
+    said = refused(repo, "unsigned-change", commit=how)
+    assert "without file names" in said
+    assert repo.git("diff", "--cached", "--name-only") == ""
+    repo.fix(said)
+    accepted(repo)
+
+
+def test_a_partial_commit_that_names_gold_and_records_goes_through(repo):
+    repo.write("other.txt", "staged, but not part of this commit\n")
+    repo.git("add", "other.txt")
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    refused(repo, "unsigned-change", commit=(GOLD,))
+    accepted(repo, GOLD, RECORDS)
+    assert repo.git("status", "--porcelain") == "A  other.txt"
+
+
+@pytest.mark.parametrize("setting", ["true", "input", "false"])
+def test_line_endings_of_the_work_tree_do_not_matter(fresh, setting):
+    fresh.signed(ONE, TWO)
+    fresh.git("config", "core.autocrlf", setting)
+    fresh.hook()
+    fresh.stage(ONE, TWO, end="\r\n")
+    accepted(fresh) if setting == "false" else fresh.git("diff", "--cached", "--exit-code")
+    fresh.stage(EDITED, TWO, end="\r\n")
+    fresh.fix(refused(fresh, "unsigned-change"))
+    accepted(fresh)
+    assert fresh.gold("check", "--all-files") == (0, SIGNED)
+
+
+def test_a_linked_work_tree_signs_and_commits_by_itself(repo):
+    repo.git("worktree", "add", "-q", "-b", "side", "../side")
+    side = Repo(repo.path.parent / "side")
+    side.stage(EDITED, TWO)
+    side.fix(refused(side, "unsigned-change"))
+    accepted(side)
+    assert len(repo.records()) == 1
+    assert repo.gold("check") == (0, SIGNED)
+
+
+def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
+    outer = Repo.create(tmp_path / "outer", None)
+    outer.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repo.path), "data")
+    assert outer.commit("with a submodule") == (0, "")
+    inner = Repo(outer.path / "data")
+    inner.git("config", "user.email", "ann@example.org")
+    inner.stage(EDITED, TWO)
+    code, said = inner.gold("check")
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    inner.fix(said)
+    assert inner.gold("check") == (0, SIGNED)
+    assert outer.gold("check") == (0, "")
+    code, said = outer.gold("check", "--gold", "data/eval/gold.jsonl")
+    assert (code, "submodule" in said) == (2, True), said
+
+
+def test_it_works_from_a_sub_folder(repo):
+    (repo.path / "docs").mkdir()
+    inside = Repo(repo.path / "docs")
+    repo.stage(EDITED, TWO)
+    code, said = inside.gold("check")
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    inside.fix(said)
+    assert inside.gold("check") == (0, SIGNED)
+    repo.git("reset", "-q", "--hard")
+    repo.git("rm", "-q", "-r", RECORDS)
+    code, said = inside.gold("check")
+    assert (code, codes(said)) == (1, ["record-removed"])
+    inside.fix(said)
+    assert inside.gold("check") == (0, SIGNED)
+
+
+# --- mutations -------------------------------------------------------------------------------------------------------
+
+
+def test_a_qid_does_not_come_to_ask_something_else_unnoticed(repo):
+    repo.stage({**ONE, "question": "How heavy is it?"}, TWO)
+    code, said = repo.gold("signoff", "--reason", "better question")
+    assert (code, "--mutates" in said, repo.records()) == (2, True, repo.records()[:1])
+    repo.sign("--mutates")
+    assert any(json.loads((repo.path / RECORDS / name).read_text()).get("mutates") for name in repo.records())
+    accepted(repo)
+
+
+def test_the_flag_is_recorded_only_where_something_mutates(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign("--mutates")
+    assert not any("mutates" in (repo.path / RECORDS / name).read_text() for name in repo.records())
+
+
+def test_a_mutation_that_was_signed_without_saying_so_is_mended_by_saying_so(repo):
+    # Two commits, each fine by itself: removed, then added again under the same qid.
+    start = repo.git("rev-parse", "HEAD")
+    for rows in ([TWO], [{**ONE, "answerable": False}, TWO]):
+        repo.stage(*rows)
+        repo.sign()
+        accepted(repo)
+    code, said = repo.gold("check", "--base", start)
+    assert (code, codes(said)) == (1, ["mutation"])
+    repo.fix(said)
+    assert repo.gold("check", "--base", start) == (0, SIGNED)
+    accepted(repo)
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_records_that_are_committed_stay_as_they_are(repo):
+    (name,) = repo.records()
+    path = f"{RECORDS}/{name}"
+    text = (repo.path / path).read_text()
+
+    def edit():
+        repo.write(path, text.replace("ann@", "eve@"))
+
+    def remove():
+        repo.git("rm", "-q", "-f", path)
+
+    def rename():
+        repo.git("mv", path, f"{RECORDS}/2020-01-01-00000000.json")
+
+    for damage, expected in ((edit, "record-edited"), (remove, "record-removed"), (rename, "record-removed")):
+        damage()
+        repo.git("add", "-A")
+        said = refused(repo, expected, *(["replayed-record"] if damage == rename else []))
+        repo.run("sh", "-c", f"git checkout HEAD -- {path}")
+        assert f"git checkout HEAD -- :/{path}" in said
+        repo.git("reset", "-q", "--hard")
+
+
+def test_a_formatter_may_format_records(repo):
+    (name,) = repo.records()
+    path = repo.path / RECORDS / name
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
+    repo.git("add", "-A")
+    accepted(repo)
+
+
+def test_a_forged_record_signs_nothing_and_the_advice_clears_it_away(repo):
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    (name,) = set(repo.records()) - set(repo.git("ls-tree", "--name-only", f"HEAD:{RECORDS}").split())
+    path = repo.path / RECORDS / name
+    path.write_text(path.read_text().replace("ann@example.org", "boss@example.org"))
+    repo.git("add", "-A")
+    repo.fix(refused(repo, "malformed-record", "unsigned-change"))
+    assert name not in repo.records()
+    accepted(repo)
+
+
+def test_a_record_of_another_repository_signs_nothing_here(repo):
+    repo.write("eval-gates.yml", "version: 1\nsignoff: {dataset: ours}\n")
+    repo.git("add", "-A")
+    accepted(repo)
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    (name,) = set(repo.records()) - set(repo.git("ls-tree", "--name-only", f"HEAD:{RECORDS}").split())
+    repo.git("rm", "-q", "-f", "--cached", "eval-gates.yml")
+    # The policy of the commit before decides: taking the file away with the change does not help.
+    assert repo.gold("check") == (0, SIGNED)
+    repo.git("reset", "-q", "eval-gates.yml")
+    theirs = (repo.path / RECORDS / name).read_text().replace('"ours"', '"theirs"')
+    repo.git("rm", "-q", "-f", f"{RECORDS}/{name}")
+    repo.write(f"{RECORDS}/2026-01-01-00000000.json", theirs)
+    repo.git("add", "-A")
+    refused(repo, "malformed-record", "unsigned-change")
+
+
+def test_a_record_counts_once_even_after_its_change_was_taken_back(repo):
+    repo.signed(EDITED, TWO)
+    repo.signed(ONE, TWO)
+    repo.stage(EDITED, TWO)
+    repo.fix(refused(repo, "replayed-record"))
+    accepted(repo)
+
+
+def test_records_lead_nowhere_else_by_a_link(repo, tmp_path):
+    repo.git("rm", "-q", "-r", RECORDS)
+    (tmp_path / "elsewhere").mkdir()
+    (repo.path / RECORDS).symlink_to(tmp_path / "elsewhere")
+    repo.stage(EDITED, TWO)
+    code, said = repo.gold("signoff", "--reason", "reviewed")
+    assert (code, "symbolic link" in said) == (2, True)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+# --- branches --------------------------------------------------------------------------------------------------------
+
+
+def branch(repo, name, *rows, start="main"):
+    repo.git("checkout", "-q", "-b", name, start)
+    repo.stage(*rows)
+    repo.sign("--mutates")
+    accepted(repo)
+
+
+def base_of(repo, ref="main"):
+    return repo.gold("check", "--base", ref)
+
+
+@pytest.fixture
+def spaced(fresh):
+    """Gold in which two branches can edit different items without a conflict of lines."""
+    middle = [row(f"M{n}", f"filler {n}?") for n in range(8)]
+    fresh.signed(ONE, *middle, TWO)
+    fresh.hook()
+    fresh.middle = middle
+    return fresh
+
+
+def test_branches_of_different_items_merge_by_the_hook_and_by_ci(spaced):
+    branch(spaced, "left", EDITED, *spaced.middle, TWO)
+    branch(spaced, "right", ONE, *spaced.middle, {**TWO, "tags": ["x"]})
+    assert base_of(spaced) == (0, SIGNED)
+    spaced.git("merge", "-q", "--no-edit", "left")
+    assert base_of(spaced) == (0, SIGNED)
+    spaced.git("checkout", "-q", "main")
+    spaced.git("merge", "-q", "--no-ff", "--no-edit", "right")
+    assert spaced.gold("check", "--base", "HEAD^1") == (0, SIGNED)
+    assert spaced.gold("check", "--all-files") == (0, SIGNED)
+
+
+def test_a_merge_that_brings_unsigned_gold_is_stopped(spaced):
+    spaced.git("checkout", "-q", "-b", "left")
+    spaced.stage(EDITED, *spaced.middle, TWO)
+    spaced.git("commit", "-q", "--no-verify", "-m", "around the hook")
+    spaced.git("checkout", "-q", "main")
+    spaced.git("commit", "-q", "--allow-empty", "-m", "so that it is no fast-forward")
+    code, said = spaced.run("git", "merge", "--no-edit", "left")
+    assert (code != 0, codes(said)) == (True, ["unsigned-change"])
+
+
+def test_a_squashed_branch_stays_signed(repo):
+    branch(repo, "topic", EDITED, TWO)
+    repo.stage({**EDITED, "tags": ["x"]}, TWO, THREE)
+    repo.sign()
+    accepted(repo)
+    repo.git("checkout", "-q", "main")
+    repo.git("merge", "-q", "--squash", "topic")
+    accepted(repo)
+    assert base_of(repo, "HEAD~1") == (0, SIGNED)
+
+
+def test_a_cherry_picked_change_brings_its_record_and_is_nothing_without_it(repo):
+    branch(repo, "topic", EDITED, TWO)
+    repo.git("checkout", "-q", "-b", "pick", "main")
+    repo.git("commit", "-q", "--allow-empty", "-m", "something else first")
+    repo.git("cherry-pick", "topic")
+    assert base_of(repo) == (0, SIGNED)
+    repo.git("reset", "-q", "--hard", "HEAD~1")
+    repo.git("cherry-pick", "--no-commit", "topic")
+    repo.git("reset", "-q", "--", RECORDS)
+    refused(repo, "unsigned-change")
+
+
+def test_a_rebased_branch_stays_signed(spaced):
+    branch(spaced, "topic", EDITED, *spaced.middle, TWO)
+    branch(spaced, "other", ONE, *spaced.middle, {**TWO, "tags": ["x"]})
+    spaced.git("checkout", "-q", "topic")
+    spaced.git("rebase", "-q", "other")
+    assert base_of(spaced, "other") == base_of(spaced) == (0, SIGNED)
+
+
+def test_a_conflict_resolved_either_way_is_signed_against_the_branch_that_it_goes_to(repo):
+    branch(repo, "theirs", {**ONE, "tags": ["theirs"]}, TWO)
+    branch(repo, "ours", {**ONE, "tags": ["ours"]}, TWO)
+    assert repo.run("git", "merge", "-q", "theirs")[0] != 0
+    assert repo.gold("check")[0] == 2
+    repo.stage({**ONE, "tags": ["both"]}, TWO)
+    repo.fix(refused(repo, "broken-chain"))
+    accepted(repo)
+    code, said = base_of(repo, "theirs")
+    assert (code, codes(said)) == (1, ["broken-chain"])
+    assert "--base theirs" in said
+    repo.fix(said)
+    accepted(repo)
+    assert base_of(repo, "theirs") == base_of(repo) == (0, SIGNED)
+
+
+def test_a_reverted_change_is_signed_anew_and_so_is_bringing_it_back(repo):
+    repo.signed(EDITED, TWO)
+    repo.git("checkout", "-q", "-b", "revert")
+    repo.git("revert", "--no-edit", "HEAD")  # runs no hook, and takes the record away with the change
+    code, said = base_of(repo)
+    assert (code, sorted(codes(said))) == (1, ["record-removed", "unsigned-change"])
+    repo.fix(said)
+    accepted(repo)
+    assert base_of(repo) == (0, SIGNED)
+    repo.git("checkout", "-q", "-b", "again")
+    repo.stage(EDITED, TWO)
+    code, said = base_of(repo, "revert")
+    assert (code, codes(said)) == (1, ["replayed-record"])
+    repo.fix(said)
+    accepted(repo)
+    assert base_of(repo, "revert") == base_of(repo) == (0, SIGNED)
+
+
+def test_what_happened_on_the_base_meanwhile_is_not_the_change_of_this_branch(spaced):
+    branch(spaced, "topic", EDITED, *spaced.middle, TWO)
+    branch(spaced, "newer", *spaced.middle, {**TWO, "tags": ["x"]})
+    spaced.git("checkout", "-q", "topic")
+    assert base_of(spaced, "newer") == (0, SIGNED)
+
+
+def test_a_branch_that_left_early_cannot_use_a_record_that_the_base_has_used_since(repo):
+    start = repo.git("rev-parse", "HEAD")
+    repo.signed(EDITED, TWO)
+    record = repo.git("diff", "--name-only", start, "HEAD", "--", RECORDS)
+    used = repo.git("rev-parse", "HEAD")
+    repo.signed(ONE, TWO)
+    repo.git("checkout", "-q", "-b", "early", start)
+    repo.git("checkout", used, "--", record)
+    repo.stage(EDITED, TWO)
+    accepted(repo)  # against its own past it looks new
+    code, said = base_of(repo)
+    assert (code, codes(said)) == (1, ["replayed-record"])
+
+
+def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(repo):
+    start = repo.git("rev-parse", "HEAD")
+    repo.stage(EDITED, TWO)
+    repo.git("commit", "-q", "--no-verify", "-m", "around the hook")
+    tip = repo.git("rev-parse", "HEAD")
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF=tip, PRE_COMMIT_TO_REF=tip) == (0, SIGNED)
+    assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD") == (0, SIGNED)
+    repo.git("checkout", "-q", start)
+    env = {"PRE_COMMIT_FROM_REF": start, "PRE_COMMIT_TO_REF": tip}
+    code, said = repo.gold("check", "--staged", **env)
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    assert f"--base {start}" in said
+
+
+# --- without a change at hand ----------------------------------------------------------------------------------------
+
+
+def test_a_run_by_hand_with_nothing_staged_asks_about_every_item(fresh):
+    fresh.stage(ONE, TWO)
+    fresh.commit("unsigned")
+    for words in (("--staged",), ("--all-files",), ()):
+        code, said = fresh.gold("check", *words)
+        assert (code, codes(said)) == (1, ["unsigned-item"] * 2)
+    assert fresh.gold("check", GIT_INDEX_FILE=".git/index") == (0, "")
+    assert fresh.gold("check", "--base", "HEAD") == (0, SIGNED)
+
+
+# --- the policy ------------------------------------------------------------------------------------------------------
+
+
+def test_the_gates_file_says_where_gold_and_records_are(fresh):
+    fresh.write(
+        "eval-gates.yml", "gold: data/set.jsonl\nsignoff: {dataset: 7b0c4e, records: data/signed, require: record}\n"
+    )
+    fresh.git("add", ".")
+    fresh.stage(ONE, path="data/set.jsonl")
+    code, said = fresh.gold("check")
+    assert (code, codes(said), "data/set.jsonl:1:" in said) == (1, ["unsigned-change"], True)
+    fresh.fix(said)
+    (file,) = (fresh.path / "data/signed").iterdir()
+    record = json.loads(file.read_text())
+    assert (record["dataset"], record["gold"]) == ("7b0c4e", "data/set.jsonl")
+    assert fresh.gold("check") == (0, "data/set.jsonl: every change is signed off.\n")
+
+
+def test_a_data_set_that_is_named_for_the_first_time_holds_at_once_and_a_new_name_only_when_it_is_committed(repo):
+    def named(dataset, *rows):
+        before = set(repo.records())
+        repo.write("eval-gates.yml", f"signoff: {{dataset: {dataset}}}\n")
+        repo.git("add", ".")
+        repo.stage(*rows)
+        repo.sign()
+        accepted(repo)
+        (new,) = set(repo.records()) - before
+        return json.loads((repo.path / RECORDS / new).read_text())["dataset"]
+
+    assert named("first", EDITED, TWO) == "first"
+    assert named("second", ONE, TWO) == "first"
+    assert named("second", EDITED, TWO) == "second"
+
+
+def test_a_policy_that_names_no_data_set_is_about_the_default_until_a_name_is_committed(repo):
+    repo.write("eval-gates.yml", "signoff: {require: record}\n")
+    repo.git("add", ".")
+    accepted(repo)
+    repo.write("eval-gates.yml", "signoff: {require: record, dataset: other}\n")
+    repo.git("add", ".")
+    repo.stage(EDITED, TWO)
+    repo.sign()
+    accepted(repo)
+    named = [json.loads((repo.path / RECORDS / name).read_text())["dataset"] for name in repo.records()]
+    assert named == ["default", "default"]
+
+
+def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
+    fresh.write("service/eval-gates.yaml", "gold: gold.jsonl\n")
+    fresh.git("add", ".")
+    fresh.stage(ONE, path="service/gold.jsonl")
+    inside = Repo(fresh.path / "service")
+    assert codes(inside.gold("check")[1]) == ["unsigned-change"]
+    code, said = fresh.gold("check", "--gates", "service/eval-gates.yaml")
+    assert (code, codes(said)) == (1, ["unsigned-change"])
+    fresh.fix(said)
+    assert inside.gold("check") == (0, "service/gold.jsonl: every change is signed off.\n")
+    assert len(list((fresh.path / "service/gold.signoff").iterdir())) == 1
+
+
+def test_two_gates_files_are_refused_until_one_is_gone(repo):
+    """They may have stood in the last commit: the change that removes one goes through."""
+    repo.write("eval-gates.yml", "gold: eval/gold.jsonl\n")
+    repo.write("eval-gates.yaml", "gold: eval/gold.jsonl\n")
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, "eval-gates.yml and eval-gates.yaml both exist" in said) == (2, True)
+    repo.git("commit", "-q", "--no-verify", "-m", "both")
+    repo.git("rm", "-q", "eval-gates.yaml")
+    accepted(repo)
+
+
+def test_moving_the_gold_away_by_the_gates_file_is_seen_at_both_places(repo):
+    repo.write("eval-gates.yml", "gold: other.jsonl\n")
+    repo.git("mv", GOLD, "other.jsonl")
+    repo.git("add", ".")
+    said = refused(repo, "unsigned-change")
+    assert codes(said) == ["unsigned-change"] * 4
+    repo.fix(said)
+    accepted(repo)
+
+
+def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
+    repo.write("eval-gates.yml", "gold: other.jsonl\n")
+    repo.stage(EDITED, TWO)
+    repo.git("add", ".")
+    assert codes(refused(repo, "unsigned-change")) == ["unsigned-change"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("signoff: {require: signature}", "require: signature requires"),
+        ("signoff: {require: none}", "'none'"),
+        ("signoff: {dataset: 'a b'}", "'a b'"),
+        ("signoff: {gold: ../x.jsonl}", "'../x.jsonl'"),
+        ("signoff: {gold: /x.jsonl}", "'/x.jsonl'"),
+        ('signoff: {gold: "a\\0b"}', "is not a path"),
+        ("signoff: {gold: a, gold: b}", "occurs twice"),
+        ("signoff: &a {gold: b}", "anchors"),
+        ("signoff: [a]", "'signoff'"),
+        ("[a]", "eval-gates.yml:1"),
+        ("signoff: {gold: [a]}", "eval-gates.yml:1"),
+        ("signoff: {dataset: 123}", "'dataset' is 123"),
+        ("signoff:\n  four_eyes: true\n", "eval-gates.yml:2: four_eyes: true requires"),
+        ("a: b: c", "not valid YAML"),
+        ("[" * 3000, "nested deeper"),
+        ("# " + "x" * (1 << 20), "larger than 1 MiB"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_never_a_pass(repo, text, says):
+    repo.write("eval-gates.yml", text)
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, says in said) == (2, True), said
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "version: 1\n", "signoff:\n", "signoff: {}\n"])
+def test_a_gates_file_that_says_nothing_of_it_leaves_the_defaults(repo, text):
+    repo.write("eval-gates.yml", text)
+    repo.stage(EDITED, TWO)
+    repo.git("add", ".")
+    assert codes(repo.gold("check")[1]) == ["unsigned-change"]
+
+
+# --- input that cannot be judged -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("blob", "says"),
+    [
+        ("", "no gold items"),
+        ("{}\n", "'qid'"),
+        (lines(ONE, ONE), "is already used on line 1"),
+        ('{"qid": "A1", "qid": "A2", "question": "q", "answerable": true}\n', "occurs twice"),
+        ('{"qid": "A1", "question": NaN, "answerable": true}\n', "NaN is not JSON"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"),
+        (b"\xff\n", "UTF-8"),
+    ],
+)
+def test_gold_that_cannot_be_read_is_exit_code_2_with_line_and_reason(repo, blob, says):
+    repo.write(GOLD, blob)
+    repo.git("add", ".")
+    for words in (("check",), ("signoff", "--reason", "reviewed"), ("diff",)):
+        code, said = repo.gold(*words)
+        assert (code, says in said, GOLD in said) == (2, True, True), said
+
+
+def test_gold_that_was_unreadable_can_be_mended_and_signed(fresh):
+    fresh.write(GOLD, "not JSON\n" + lines(TWO))
+    fresh.git("add", ".")
+    fresh.commit("broken before the hook came")
+    fresh.hook()
+    fresh.stage(ONE, TWO)
+    said = refused(fresh, "unsigned-change")
+    assert codes(said) == ["unsigned-change"]
+    fresh.fix(said)
+    accepted(fresh)
+
+
+def test_gold_that_is_a_link_or_a_folder_is_refused(repo):
+    repo.git("rm", "-q", GOLD)
+    (repo.path / "eval").mkdir(exist_ok=True)
+    (repo.path / GOLD).symlink_to("/etc/passwd")
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, "symbolic link" in said) == (2, True)
+    repo.git("rm", "-q", "-f", GOLD)
+    repo.write(f"{GOLD}/cases.jsonl", lines(ONE))
+    repo.git("add", ".")
+    code, said = repo.gold("check")
+    assert (code, "is a folder" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--base", "nowhere"),
+        ("check", "--base", ""),
+        ("check", "--staged", "--base", " "),
+        ("signoff", "--reason", "ok", "--base", ""),
+        ("diff", "--base", ""),
+        ("check", "--base", "--help"),
+        ("check", "--gold", "../outside.jsonl"),
+        ("check", "--gold", "evl/gold.jsonl"),
+        ("check", "--gold", "C:\\work\\eval\\gold.jsonl"),
+        ("check", "--gates", "missing.yml"),
+        ("signoff", "--reason", " "),
+        ("signoff", "--reason", "ok", "--signer", "not an address"),
+        ("signoff", "--reason", "ok", "--signer", "*@example.org"),
+        ("diff", "--base", "nowhere"),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_is_exit_code_2(repo, words):
+    repo.stage(EDITED, TWO)
+    try:
+        code, said = repo.gold(*words)
+    finally:
+        assert len(repo.records()) == 1
+    assert code == 2
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("words", [["--reason", b"caf\xe9"], ["--reason", "ok", "--signer", b"j\xe9@example.org"]])
+def test_what_is_no_utf_8_is_not_recorded(repo, words):
+    repo.stage(EDITED, TWO)
+    code, said = repo.run("rag-eval", "gold", "signoff", *words)
+    assert (code, len(repo.records())) == (2, 1)
+    assert said.endswith("is not UTF-8 text. Correct the option.\n")
+
+
+def test_nobody_named_nobody_signs(repo):
+    repo.stage(EDITED, TWO)
+    repo.git("config", "--unset", "user.email")
+    code, said = repo.gold("signoff", "--reason", "reviewed")
+    assert (code, "--signer EMAIL" in said) == (2, True)
+    assert "Signed by bob@example.org: 1 changed" in repo.sign("--signer", "bob@example.org")
+
+
+def test_hostile_names_give_no_workflow_commands(repo):
+    repo.stage(ONE, TWO, row("::error::x\n##[add-mask]y"))
+    code, said = repo.gold("check")
+    assert code == 1
+    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
+    assert "##[" not in said
+
+
+# --- diff ------------------------------------------------------------------------------------------------------------
+
+
+def test_diff_says_what_was_added_changed_removed_and_what_mutated(repo):
+    repo.stage({**ONE, "question": "How heavy?", "gold_citations": ["c1"]}, THREE)
+    code, said = repo.gold("diff")
+    assert code == 0
+    assert said.splitlines() == [
+        "changed 'A1': gold_citations, question (another question under the same qid)",
+        "removed 'A2'",
+        "added 'A3'",
+        "eval/gold.jsonl against HEAD: 1 added, 1 changed, 1 removed.",
+    ]
+
+
+def test_diff_tells_a_new_spelling_from_a_new_value(repo):
+    repo.write(GOLD, lines(ONE).replace(", ", ",") + lines({**TWO, "min_citations": 1}))
+    repo.git("add", ".")
+    assert repo.gold("diff")[1].splitlines()[:2] == [
+        "changed 'A1': only its formatting",
+        "changed 'A2': min_citations",
+    ]
+
+
+def test_diff_against_a_branch_shows_what_this_branch_does(repo):
+    branch(repo, "topic", EDITED, TWO)
+    assert repo.gold("diff", "--base", "main")[1].startswith("changed 'A1': gold_claim_substr\n")
+    assert repo.gold("diff")[1] == "eval/gold.jsonl against HEAD: no changes.\n"
+
+
+def test_the_array_form_is_signed_element_by_element(fresh):
+    fresh.write("eval-gates.yml", "gold: eval/gold.json\n")
+    items = [{"qid": f"A{n}", "q": "q?", "answerable": True, "gold_ids": [], "gold_claim": "c"} for n in range(3)]
+    fresh.write("eval/gold.json", json.dumps(items, indent=2))
+    fresh.git("add", ".")
+    fresh.fix(fresh.gold("check")[1])
+    accepted(fresh)
+    items[1]["gold_claim"] = "other"
+    fresh.write("eval/gold.json", json.dumps(items, indent=2))
+    fresh.git("add", ".")
+    code, said = fresh.gold("check")
+    assert (code, codes(said), "eval/gold.json:9:" in said) == (1, ["unsigned-change"], True), said
+    fresh.fix(said)
+    assert fresh.gold("check") == (0, "eval/gold.json: every change is signed off.\n")
+
+
+# --- who signs -------------------------------------------------------------------------------------------------------
+
+SIGNERS = "signers: {ann@example.org: {github: ann}, bob@example.org: {github: bob}}"
+
+
+def with_policy(repo, policy):
+    """Commit a policy, and a change of the gold on top of it that is staged only."""
+    repo.write("eval-gates.yml", f"signoff: {{{policy}}}\n")
+    repo.git("add", "eval-gates.yml")
+    assert repo.commit("the policy")[0] == 0
+    repo.stage(EDITED, TWO)
+
+
+def new_records(repo):
+    """The staged records that were not there before, in the order of their names."""
+    names = repo.git("diff", "--cached", "--name-only", "--diff-filter=A").splitlines()
+    return [Record.read(json.loads((repo.path / name).read_text())) for name in names]
+
+
+@needs_ssh_keygen
+def test_a_key_signs_what_is_recorded(repo, tmp_path):
+    keys = Keys(tmp_path)
+    repo.stage(EDITED, TWO)
+    repo.sign("--key", str(keys.file("ann")))
+    (record,) = new_records(repo)
+    assert record.signer == "ann@example.org"
+    assert verify(record, keys.allowed("ann")) is None
+    accepted(repo)
+
+
+@needs_ssh_keygen
+def test_a_key_in_the_home_folder_is_found_where_the_shell_leaves_the_tilde_to_us(repo, tmp_path):
+    keys = Keys(tmp_path)
+    repo.stage(EDITED, TWO)
+    key = f"--key=~/{keys.file('ann').relative_to(tmp_path)}"
+    code, said = repo.gold("signoff", "--reason", "x", key, HOME=str(tmp_path))
+    assert (code, len(new_records(repo))) == (0, 1), said
+
+
+def test_a_key_that_is_none_leaves_nothing_behind(repo):
+    repo.stage(EDITED, TWO)
+    code, said = repo.gold("signoff", "--reason", "x", "--key", "gone")
+    assert (code, "--key" in said, new_records(repo)) == (2, True, []), said
+
+
+def test_where_the_policy_wants_signatures_a_key_is_asked_for(repo):
+    with_policy(repo, "require: signature, allowed_signers: signers")
+    code, said = repo.gold("signoff", "--reason", "x")
+    assert (code, "Add your SSH key: --key" in said, new_records(repo)) == (2, True, []), said
+    assert "--key ~/.ssh/id_ed25519 --reason" in repo.gold("check")[1]
+
+
+def test_a_signer_whom_the_base_does_not_name_signs_nothing(repo):
+    with_policy(repo, "signers: {bob@example.org: {github: bob}}")
+    repo.write("eval-gates.yml", f"signoff: {{{SIGNERS}}}\n")
+    repo.git("add", "eval-gates.yml")
+    repo.sign()
+    refused(repo, "unknown-signer", "unsigned-change")
+    repo.git("rm", "-q", "-f", *(f"{RECORDS}/{record.name}" for record in new_records(repo)))
+    repo.sign("--signer", "bob@example.org")
+    accepted(repo)
+
+
+def test_with_four_eyes_another_signs_once_more_and_the_hook_says_what_it_leaves_to_ci(repo):
+    with_policy(repo, f"four_eyes: true, {SIGNERS}")
+    repo.sign()
+    assert "Nothing to sign" in repo.sign()
+    repo.sign("--signer", "bob@example.org")
+    one, other = sorted(new_records(repo), key=lambda record: record.signer)
+    assert (one.signer, other.signer, one.changes) == ("ann@example.org", "bob@example.org", other.changes)
+    assert repo.gold("check") == (0, f"Checked only in CI: four eyes.\n{SIGNED}")
+
+
+def forked(repo, policy):
+    """A branch off a policy, with a change of the gold staged; what follows happens on main."""
+    with_policy(repo, policy)
+    repo.git("reset", "-q", "--hard")
+    repo.git("branch", "topic")
+
+
+def on_topic(repo, *words):
+    """The change of the gold on that branch, signed and committed."""
+    repo.git("checkout", "-q", "topic")
+    repo.stage(EDITED, TWO)
+    repo.sign(*words)
+    accepted(repo)
+
+
+@needs_ssh_keygen
+def test_a_key_that_the_base_took_off_the_list_signs_nothing_on_a_branch_that_left_before(repo, tmp_path):
+    keys = Keys(tmp_path)
+    repo.write("signers", keys.allowed("ann", "bob"))
+    repo.git("add", "signers")
+    forked(repo, "require: signature, allowed_signers: signers")
+    repo.write("signers", keys.allowed("bob"))
+    repo.git("commit", "-q", "-a", "-m", "Ann has lost her key")
+    on_topic(repo, "--key", str(keys.file("ann")))
+    code, said = repo.gold("check", "--base", "main")
+    assert (code, sorted(set(codes(said)))) == (1, ["unknown-signer", "unsigned-change"]), said
+    ends = {"PRE_COMMIT_FROM_REF": "main", "PRE_COMMIT_TO_REF": "topic"}
+    code, said = repo.gold("check", "--staged", **ends)
+    assert (code, "unknown-signer" in codes(said)) == (1, True), said
+
+
+@needs_ssh_keygen
+def test_what_the_base_asks_of_a_record_since_then_is_asked_of_a_branch_that_left_before(repo, tmp_path):
+    forked(repo, "require: record")
+    repo.write("signers", Keys(tmp_path).allowed("ann"))
+    repo.write("eval-gates.yml", "signoff: {require: signature, allowed_signers: signers}\n")
+    repo.git("add", ".")
+    repo.git("commit", "-q", "-m", "ask for signatures")
+    on_topic(repo)
+    code, said = repo.gold("check", "--base", "main")
+    assert (code, sorted(set(codes(said)))) == (1, ["missing-signature", "unsigned-change"]), said
+    assert "gold signoff --base main --key ~/.ssh/id_ed25519" in said
+
+
+def test_a_baseline_with_four_eyes_signs_nothing_that_is_signed(repo):
+    with_policy(repo, f"four_eyes: true, {SIGNERS}")
+    said = repo.sign("--baseline", "--signer", "bob@example.org")
+    assert ": 1 changed." in said
+
+
+PROGRAMS = [
+    "core.fsmonitor",
+    "core.pager",
+    "core.editor",
+    "core.sshCommand",
+    "core.alternateRefsCommand",
+    "gpg.program",
+]
+PROGRAMS += [
+    "diff.external",
+    "diff.x.command",
+    "diff.x.textconv",
+    "merge.x.driver",
+    "credential.helper",
+    "gpg.ssh.program",
+]
+PROGRAMS += [
+    "filter.x.clean",
+    "filter.x.smudge",
+    "filter.x.process",
+    "alias.rev-parse",
+    "alias.hash-object",
+    "sequence.editor",
+]
+
+
+@pytest.fixture
+def trapped(repo, tmp_path):
+    """A repository that configures a program wherever git takes one; the file that the program writes."""
+    trap, sprung = tmp_path / "trap.sh", tmp_path / "sprung"
+    trap.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{sprung}'\nexit 1\n")
+    trap.chmod(0o755)
+    hooks = repo.path / ".git/hooks"
+    shutil.rmtree(hooks, ignore_errors=True)
+    hooks.mkdir()
+    for name in ("post-index-change", "reference-transaction", "pre-commit", "fsmonitor-watchman", "pre-auto-gc"):
+        (hooks / name).symlink_to(trap)
+    repo.stage(EDITED, TWO)
+    repo.write(".gitattributes", "* filter=x diff=x merge=x text=auto eol=crlf ident\n")
+    repo.git("add", ".gitattributes")
+    for key in PROGRAMS:
+        repo.git("config", key, f"!{trap}" if key.startswith("alias") else str(trap))
+    repo.git("config", "filter.x.required", "true")
+    repo.git("config", "core.untrackedCache", "true")
+    (repo.path / GOLD).touch()
+    sprung.unlink(missing_ok=True)
+    return sprung
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["signoff", "--reason", "reviewed"],
+        ["check", "--staged"],
+        ["check", "--base", "HEAD"],
+        ["check"],
+        ["diff"],
+        ["diff", "--base", "HEAD"],
+        ["stats"],
+        ["lint"],
+        ["freeze", "v1"],
+    ],
+    ids=" ".join,
+)
+def test_no_program_that_a_repository_configures_is_run(trapped, repo, words):
+    environ = {"GIT_EXTERNAL_DIFF": str(repo.path.parent / "trap.sh"), "GIT_PAGER": str(repo.path.parent / "trap.sh")}
+    code, said = repo.gold(*words, **environ)
+    assert code in (0, 1, 2), said
+    assert not trapped.exists(), trapped.read_text()
+
+
+def test_a_sign_off_is_recorded_whatever_a_repository_configures(trapped, repo):
+    before = repo.records()
+    repo.sign()
+    assert len(repo.records()) == len(before) + 1
+    assert repo.run("git", "-c", "core.fsmonitor=false", "cat-file", "blob", f":{RECORDS}/{repo.records()[-1]}")[0] == 0
+    assert repo.gold("check", "--staged")[0] == 0
+    assert not trapped.exists(), trapped.read_text()

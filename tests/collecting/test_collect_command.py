@@ -1,0 +1,281 @@
+"""`rag-eval collect`: over HTTP, as a command, as a function; retries, interruptions, order, and what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from cases import ROOT, write_rows
+
+SERVER = ROOT / "examples" / "rag-server"
+ITEM = {"answerable": True, "gold_claim_substr": [], "gold_citations": []}
+
+
+@pytest.fixture
+def gold(tmp_path):
+    return write_rows(
+        tmp_path / "gold.jsonl", [{"qid": f"Q{n}", "question": f"question {n}?", **ITEM} for n in range(6)]
+    )
+
+
+@pytest.fixture
+def serve():
+    """Start a server that answers a POST by a function of its body and of how often that body came."""
+    running = []
+
+    def start(reply):
+        calls, lock = [], threading.Lock()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                with lock:
+                    calls.append((body, dict(self.headers)))
+                    times = sum(one[0] == body for one in calls)
+                status, value, *headers = reply(json.loads(body), times)
+                data = value if isinstance(value, bytes) else json.dumps(value).encode()
+                self.send_response(status)
+                for name, text in headers:
+                    self.send_header(name, text)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def do_GET(self):
+                self.send_response(404)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        running.append(server)
+        return f"http://127.0.0.1:{server.server_port}", calls
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_real_server_is_asked_and_scored(command, tmp_path):
+    spec = importlib.util.spec_from_file_location("rag_server_example", SERVER / "server.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    server = module.serve(0, SERVER / "corpus")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    out = tmp_path / "runs" / "trace.jsonl"
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        words = ("--url", url, "--preset", "rag-server", "--gold", SERVER / "gold.jsonl", "--out", out)
+        code, said, err = command("collect", *words, "--warm-up", "1")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (code, said, f"wrote {out}: 5 traces, 0 with an error" in err) == (0, "", True)
+    assert [row["qid"] for row in rows(out)] == ["S01", "S02", "S03", "S04", "S05"]
+    about = json.loads((out.parent / "run.json").read_text("utf-8"))
+    assert about["config"] == {"retriever": "bm25", "chunks": 6}
+    assert len(about["config_sha256"]) == len(about["gold_sha256"]) == 64
+    code, said, _ = command("score", "--gold", SERVER / "gold.jsonl", "--trace", out, "--format", "json")
+    values = {name: metric["value"] for name, metric in json.loads(said)["metrics"].items()}
+    assert (values["precision"], values["chr"], values["recall_all@3"]) == (1.0, 1.0, 1.0)
+    assert not list(out.parent.glob("*.partial"))
+
+
+def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serve):
+    def reply(body, times):
+        number = int(body["question"].split()[1].rstrip("?"))
+        if number == 0 and times < 3:
+            return 503, {"error": "warming"}, ("Retry-After", "0")
+        return {
+            1: (400, {"error": "bad"}),
+            2: (200, b"no json"),
+            3: (200, {"reply": "elsewhere"}),
+        }.get(
+            number,
+            (200, {"answer": f"a{number}", "citations": ["d1"], "chunks": [{"id": "d1", "text": "t", "score": 0.5}]}),
+        )
+
+    url, calls = serve(reply)
+    out = tmp_path / "trace.jsonl"
+    code, _, err = command("collect", "--url", url, "--gold", gold, "--out", out, "--retries", "3")
+    assert (code, "6 traces, 3 with an error" in err) == (0, True)
+    found = rows(out)
+    assert [row["qid"] for row in found] == [f"Q{n}" for n in range(6)]
+    assert found[0]["answer_json"] == {"claim": "a0", "citations": ["d1"]}
+    assert found[0]["chunks"] == [{"id": "d1", "text": "t", "score": 0.5}]
+    assert found[1]["error"].startswith("RuntimeError: HTTP 400")
+    assert "no text at /answer" in found[3]["error"]
+    assert sum(body == '{"question":"question 0?"}' for body, _ in calls) == 3
+    assert command("validate", out)[0] == 0
+
+
+def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, gold, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_stopping_app.py").write_text(
+        "asked = []\n"
+        "def answer(question):\n"
+        "    asked.append(question)\n"
+        "    if len(asked) == 3: raise KeyboardInterrupt\n"
+        "    return question\n"
+    )
+    words = ("--python", "my_stopping_app:answer", "--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
+    code, _, err = command("collect", *words)
+    assert (code, "To continue, run the same command again." in err) == (130, True)
+    partial = tmp_path / "t.jsonl.partial"
+    answered = [row["qid"] for row in rows(tmp_path / "t.jsonl")]  # the thread may have begun another question
+    assert (answered[:2], "Q2" in answered) == (["Q0", "Q1"], False), "a valid file of what was answered"
+    with partial.open("a") as file:
+        file.write('{"qid": "Q5", "q": "cut')
+    asked = sys.modules["my_stopping_app"].asked
+    before = {json.loads(line)["q"] for line in partial.read_text().splitlines()[1:-1]}
+    del asked[2:]
+    asked += ["padding"] * 10
+    code, _, err = command("collect", *words)
+    assert (code, "continuing after " in err, before & {*asked[12:]}) == (0, True, set())
+    assert [row["qid"] for row in rows(tmp_path / "t.jsonl")] == [f"Q{n}" for n in range(6)]
+    assert not partial.exists()
+    assert command("collect", *words)[0] == 2  # a finished file is not overwritten
+
+
+def test_an_interruption_leaves_finished_traces_of_another_run_alone(command, tmp_path, gold, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    app = "asked = []\ndef answer(question):\n    asked.append(question)\n"
+    (tmp_path / "my_finishing_app.py").write_text(f"{app}    return 'whole'\n")
+    (tmp_path / "my_breaking_app.py").write_text(
+        f"{app}    if len(asked) == 2: raise KeyboardInterrupt\n    return 'x'\n"
+    )
+    words = ("--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
+    assert command("collect", "--python", "my_finishing_app:answer", *words)[0] == 0
+    whole = (tmp_path / "t.jsonl").read_bytes()
+    code, _, err = command("collect", "--python", "my_breaking_app:answer", *words, "--force")
+    assert (code, "in t.jsonl.partial. To continue, run the same command again." in err) == (130, True)
+    assert (tmp_path / "t.jsonl").read_bytes() == whole
+    assert command("collect", "--python", "my_breaking_app:answer", *words)[0] == 2
+
+
+def test_a_command_is_asked_by_lines(command, tmp_path, gold):
+    script = tmp_path / "answer.py"
+    script.write_text(
+        "import json, os, sys, time\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    if asked['qid'] == 'Q1': sys.exit(3)\n"
+        "    if asked['qid'] == 'Q2': time.sleep(9)\n"
+        "    if asked['qid'] == 'Q3': print('not json', flush=True); continue\n"
+        "    print(json.dumps({'answer': asked['question'].upper(), 'chunks': ['one']}), flush=True)\n"
+    )
+    out = tmp_path / "trace.jsonl"
+    code, _, err = command(
+        "collect",
+        "--exec",
+        f"{sys.executable} {script}",
+        "--gold",
+        gold,
+        "--out",
+        out,
+        "--timeout",
+        "2",
+        "--concurrency",
+        "2",
+    )
+    assert (code, "3 with an error" in err) == (0, True), err
+    found = rows(out)
+    assert found[0]["answer_json"]["claim"] == "QUESTION 0?"
+    assert found[0]["retrieved_ids"][0].startswith("text:")
+    assert "exit code 3" in found[1]["error"]
+    assert found[2]["timed_out"] is True
+    assert "no JSON" in found[3]["error"]
+    assert found[4]["answer_json"]["claim"] == "QUESTION 4?"
+
+
+def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_rag_app.py").write_text(
+        "import asyncio\n"
+        "def plain(question, qid): return {'answer': f'{qid} {question}', 'citations': []}\n"
+        "async def slow(question):\n    await asyncio.sleep(0)\n    return 'a text'\n"
+    )
+    assert (
+        command("collect", "--python", "my_rag_app:plain", "--gold", gold, "--out", "a.jsonl", "--repeats", "2")[0] == 0
+    )
+    found = rows(tmp_path / "a.jsonl")
+    assert [(row["run"], row["qid"]) for row in found[:7]] == [*(("try-1", f"Q{n}") for n in range(6)), ("try-2", "Q0")]
+    assert found[0]["answer_json"] == {"claim": "Q0 question 0?", "citations": []}
+    assert command("collect", "--python", "my_rag_app:slow", "--gold", gold, "--out", "b.jsonl")[0] == 0
+    assert rows(tmp_path / "b.jsonl")[0]["answer_json"] == {"claim": "a text"}
+    code, _, err = command("collect", "--python", "my_rag_app:none", "--gold", gold, "--out", "c.jsonl")
+    assert (code, "cannot be loaded" in err) == (2, True)
+
+
+def test_a_matrix_asks_once_for_each_configuration(command, tmp_path, gold, serve):
+    url, calls = serve(lambda body, _times: (200, {"answer": f"k={body['k']}"}))
+    (tmp_path / "matrix.yml").write_text("small: {body: {k: 3}}\nlarge: {body: {k: 9}}\n")
+    out = tmp_path / "trace.jsonl"
+    assert command("collect", "--url", url, "--gold", gold, "--out", out, "--matrix", tmp_path / "matrix.yml")[0] == 0
+    assert [(row["run"], row["answer_json"]["claim"]) for row in rows(out)[::6]] == [("small", "k=3"), ("large", "k=9")]
+    assert len(calls) == 12
+
+
+def test_secrets_come_from_the_environment_alone(command, tmp_path, gold, serve, monkeypatch):
+    url, calls = serve(lambda *_: (200, {"out": {"text": "x"}}))
+    request = tmp_path / "map.yml"
+    request.write_text(
+        'path: "/ask"\nheaders: {Authorization: "Bearer ${RAG_TOKEN}"}\nbody: {q: "{question}"}\nanswer: /out/text\n'
+    )
+    words = ("--url", url, "--request", request, "--gold", gold, "--out", tmp_path / "t.jsonl")
+    code, _, err = command("collect", *words)
+    assert (code, "RAG_TOKEN is not set" in err) == (2, True)
+    monkeypatch.setenv("RAG_TOKEN", "hush-hush")
+    assert command("collect", *words)[0] == 0
+    assert {headers["Authorization"] for _, headers in calls} == {"Bearer hush-hush"}
+    assert "hush" not in (tmp_path / "t.jsonl").read_text() + (tmp_path / "run.json").read_text()
+    request.write_text('headers: {Authorization: "Bearer abc"}\n')
+    code, _, err = command("collect", *words, "--force")
+    assert (code, "contains a secret" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("anser: /x\n", "has no 'anser'"),
+        ("answer: x\n", "is not a JSON Pointer"),
+        ("latency_ms: {lunch: /x}\n", "has no stage 'lunch'"),
+        ("headers: [1]\n", "has the wrong type"),
+        ("- a\n", "must be a mapping"),
+        ("a: [\n", "map.yml:"),
+    ],
+)
+def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
+    (tmp_path / "map.yml").write_text(text)
+    words = (
+        "--url",
+        "http://127.0.0.1:9",
+        "--request",
+        tmp_path / "map.yml",
+        "--gold",
+        gold,
+        "--out",
+        tmp_path / "t.jsonl",
+    )
+    code, _, err = command("collect", *words)
+    assert (code, said in err) == (2, True), err
+
+
+def test_a_server_that_is_not_there_is_said_before_anything_is_asked(command, tmp_path, gold):
+    out = tmp_path / "t.jsonl"
+    code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", out)
+    assert (code, "does not answer" in err, "Start the server" in err, out.exists()) == (2, True, True, False)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_eval.gold.signoff.signatures import allowed_signers
+from seams import NAMESPACE, Change, InputError, Record
+from sshkeys import Keys, needs_ssh_keygen
+from table import each_row
+
+SPACE = f'namespaces="{NAMESPACE}"'
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGxVKlPZbOEzWS6n2rmYmbP4ELYyIr3y5r2U8FsEhVSd"
+OTHER, THIRD = KEY[:-2] + "Sg", KEY[:-2] + "Sh"
+
+
+def problems(text):
+    with pytest.raises(InputError) as refused:
+        allowed_signers(text if isinstance(text, bytes) else text.encode(), "signers")
+    return refused.value.problems
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "", "\n\n \n# bob\n"])
+@each_row(
+    "options",
+    [
+        SPACE,
+        f'valid-before="20271231",{SPACE}',
+        f'{SPACE},valid-after="20260101120000Z",valid-before="202712311200"',
+        f'namespaces="git,{NAMESPACE}"',
+        SPACE.upper().split("=")[0] + f'="{NAMESPACE}"',
+    ],
+)
+def test_a_named_person_with_a_key_is_allowed(options, end):
+    text = f'# our signers\n  bob@example.org\t{options}  {KEY} a comment, "of any kind{end}'
+    assert allowed_signers(text.encode(), "signers") == {"bob@example.org"}
+
+
+def test_several_persons_and_several_keys_of_one():
+    text = f"a@x {SPACE} {KEY}\nb@x {SPACE} {OTHER}\nb@x {SPACE} {THIRD}\n"
+    assert allowed_signers(text.encode(), "signers") == {"a@x", "b@x"}
+
+
+@each_row(
+    ("line", "says"),
+    [
+        (f"*@example.org {SPACE} {KEY}", "not one e-mail address"),
+        (f"b?b@example.org {SPACE} {KEY}", "not one e-mail address"),
+        (f"!eve@x,bob@x {SPACE} {KEY}", "not one e-mail address"),
+        (f"bob@x,eve@x {SPACE} {KEY}", "not one e-mail address"),
+        (f'"bob@x" {SPACE} {KEY}', "not one e-mail address"),
+        (f"bob {SPACE} {KEY}", "not one e-mail address"),
+        (f"bob@x {KEY}", "'namespaces' is missing"),
+        (f'bob@x valid-before="20271231" {KEY}', "'namespaces' is missing"),
+        (f'bob@x namespaces="git" {KEY}', "'namespaces' is 'git'"),
+        (f'bob@x namespaces="*" {KEY}', "'namespaces' is '*'"),
+        (f'bob@x namespaces="{NAMESPACE},!git" {KEY}', "'namespaces' is"),
+        (f'bob@x namespaces="{NAMESPACE}2" {KEY}', "'namespaces' is"),
+        (f"bob@x namespaces={NAMESPACE} {KEY}", "is not a list of options"),
+        (f"bob@x namespaces {KEY}", "'namespaces' is"),
+        (f"bob@x {SPACE},{SPACE} {KEY}", "is repeated"),
+        (f"bob@x cert-authority,{SPACE} {KEY}", "cert-authority"),
+        (f"bob@x CERT-AUTHORITY,{SPACE} {KEY}", "cert-authority"),
+        (f"bob@x {SPACE},verify-required {KEY}", "is not a known option"),
+        (f'bob@x {SPACE},valid-before="soon" {KEY}', "not a time"),
+        (f"bob@x {SPACE}", "is not a known key type"),
+        (f"bob@x {SPACE} ssh-dss AAAA", "is not a known key type"),
+        (f"bob@x {SPACE} ssh-ed25519", "not a valid ssh-ed25519 key"),
+        (f"bob@x {SPACE} ssh-ed25519 ????", "not a valid ssh-ed25519 key"),
+        (f"bob@x {SPACE} {KEY[:-3]}", "not a valid ssh-ed25519 key"),
+        (f"bob@x {SPACE} {KEY.replace('ssh-ed25519', 'ssh-rsa', 1)}", "not a valid ssh-rsa key"),
+        (f"bob@x {SPACE} {KEY[:-4]}", "not a valid ssh-ed25519 key"),
+        (f"bob@x {SPACE} {KEY}AAAA", "not a valid ssh-ed25519 key"),
+        (f"bob@x {SPACE} ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", "not a valid ssh-ed25519 key"),
+        (f'bob@x "{SPACE} {KEY}', "is not a list of options"),
+        (f"bob@x {SPACE} {KEY}\0", "not a valid line"),
+        ('"', "not a valid line"),
+        (f"bob@x {SPACE} {KEY}\neve@x {SPACE} {KEY}", "belongs to 'bob@x' on line 1"),
+        (f"bob@x {SPACE} {KEY} one\nbob@x {SPACE} {KEY} two", "is already on line 1"),
+    ],
+)
+def test_what_is_refused(line, says):
+    found = problems(f"# comment\n\n{line}\n".replace("line 1", "line 3"))
+    assert says.replace("line 1", "line 3") in found[0].message, found
+    assert (found[0].file, found[0].line) == ("signers", 3 + line.count("\n"))
+    assert found[0].hint
+
+
+def test_all_problems_come_at_once_and_an_empty_file_names_nobody():
+    assert [one.line for one in problems(f"*@x {SPACE} {KEY}\nbob@x {SPACE} {OTHER}\nx\n")] == [1, 3]
+    assert "lists no signers" in problems("# none\n")[0].message
+    assert "UTF-8" in problems(b"\xff")[0].message
+
+
+@needs_ssh_keygen
+@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+def test_what_is_taken_is_what_ssh_keygen_takes(tmp_path, kind):
+    from seams import sign, verify
+
+    keys = Keys(tmp_path)
+    record = Record(
+        "d", "g", "bob@example.org", "2026-11-21T10:00:00Z", "r", (Change("A", None, "sha256:" + "1" * 64),)
+    )
+    for options in (SPACE, f'valid-before="20991231",{SPACE}', f'{SPACE},valid-after="20200101120000"'):
+        data = f"# x\n\n \t{keys.line('bob', kind, options)}".replace("\n", "\r\n").encode()
+        assert allowed_signers(data, "signers") == {"bob@example.org"}
+        assert verify(sign(record, str(keys.file("bob", kind))), data) is None

@@ -1,0 +1,160 @@
+"""From failures and production to gold: drafts judge nothing, and a person makes items of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from cases import gold_row, write_rows
+from seams import main
+
+CHUNKS = [{"id": "m#1", "text": "The notice period is thirty days."}, {"id": "m#2", "text": "Lunch is at noon."}]
+TRACES = [
+    {"q": "How long is the notice period?", "answer": "I cannot answer that.", "chunks": CHUNKS},
+    {"q": "When is lunch?", "answer": "Employees fly to Mars on Tuesdays with lasers.", "chunks": CHUNKS},
+    {"q": "Who pays?", "error": "timeout"},
+    {"q": "What is known already?", "error": "timeout"},
+    {"q": "Is the notice thirty days?", "answer": "The notice period is thirty days.", "chunks": CHUNKS},
+    {"q": "who pays", "error": "timeout again"},
+]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "eval").mkdir()
+    known = gold_row(qid="Q1", question="What is known already?", gold_claim_substr=["known"], gold_citations=["m#1"])
+    write_rows(tmp_path / "eval/gold.jsonl", [known])
+    write_rows(tmp_path / "trace.jsonl", TRACES)
+    return tmp_path
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def draft(*options):
+    return main(["gold", "draft", "--from", "trace.jsonl", *options])
+
+
+def review(monkeypatch, *answers):
+    given = iter(answers)
+
+    def said(_):
+        try:
+            return next(given)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", said)
+    return main(["gold", "review", "--signer", "ann@example.org"])
+
+
+def test_drafts_are_what_failed_was_refused_or_is_not_grounded_and_not_in_the_gold(files, capsys):
+    assert draft() == 0
+    found = rows(files / "eval/drafts.jsonl")
+    assert {row["question"]: row["draft"] for row in found} == {
+        "How long is the notice period?": "refused",
+        "When is lunch?": "ungrounded",
+        "Who pays?": "failed",
+    }
+    assert all(row[name] is None for row in found for name in ("answerable", "gold_claim_substr", "gold_citations"))
+    assert "2 already in gold or drafts" in capsys.readouterr().out
+    assert draft() == 0  # and no second time
+    assert rows(files / "eval/drafts.jsonl") == found
+
+
+def test_a_sample_takes_the_strata_by_turns_and_its_seed_decides(files):
+    write_rows(files / "trace.jsonl", [{"q": f"{n}?", "error": "x", "run": "a" if n else "b"} for n in range(9)])
+    drawn = set()
+    for seed in range(3):
+        draft("--sample", "3", "--by", "run", "--seed", str(seed), "--drafts", f"{seed}.jsonl")
+        found = [row["question"] for row in rows(files / f"{seed}.jsonl")]
+        assert len(found) == 3
+        assert "0?" in found  # the only one of its run
+        drawn.add(tuple(found))
+    assert len(drawn) > 1
+
+
+def test_drafts_are_no_gold(files, capsys):
+    draft()
+    assert main(["score", "--gold", "eval/drafts.jsonl", "--trace", "trace.jsonl"]) == 2
+    assert "eval/drafts.jsonl:1" in capsys.readouterr().err
+
+
+def test_a_person_makes_items_of_drafts(files, monkeypatch, capsys):
+    draft()
+    order = [row["draft"] for row in rows(files / "eval/drafts.jsonl")]
+    answers = {"refused": ["a", "y", "thirty days", "1 m#9"], "ungrounded": ["e", "At what time is lunch?", "", "n"]}
+    said = [one for kind in order for one in answers.get(kind, ["r", "no question of ours"])]
+    assert review(monkeypatch, *said) == 0
+    gold = {row["question"]: row for row in rows(files / "eval/gold.jsonl")}
+    assert gold["How long is the notice period?"]["gold_citations"] == ["m#1", "m#9"]
+    assert gold["How long is the notice period?"]["gold_claim_substr"] == ["thirty days"]
+    assert gold["At what time is lunch?"]["answerable"] is False
+    (left,) = rows(files / "eval/drafts.jsonl")
+    assert left["rejected"] == {"by": "ann@example.org", "why": "no question of ours"}
+    assert "2 accepted, 0 still open." in capsys.readouterr().out
+
+
+def test_an_item_that_gold_may_not_have_is_asked_for_again(files, monkeypatch, capsys):
+    write_rows(files / "trace.jsonl", TRACES[2:3])
+    draft()
+    assert review(monkeypatch, "a", "y", "abc", "1", "a", "y", "the employer", "m#7") == 0
+    assert "not accepted: /gold_claim_substr/0" in capsys.readouterr().out
+    assert rows(files / "eval/gold.jsonl")[-1]["gold_claim_substr"] == ["the employer"]
+
+
+def test_the_end_of_input_keeps_what_was_decided(files, monkeypatch, capsys):
+    draft()
+    assert review(monkeypatch, "a", "n") == 0
+    assert "1 accepted, 2 still open." in capsys.readouterr().out
+    assert len(rows(files / "eval/drafts.jsonl")) == 2
+
+
+def git(*words):
+    person = ["-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *person, *words], check=True, capture_output=True, text=True).stdout
+
+
+def test_review_stages_the_gold_and_signs_what_it_adds(files, monkeypatch, capsys):
+    git("init", "-q")
+    git("add", "eval/gold.jsonl")
+    git("commit", "-qm", "gold")
+    draft()
+    assert review(monkeypatch, "a", "n") == 0
+    assert "Signed by ann@example.org: 1 added" in capsys.readouterr().out
+    staged = git("diff", "--cached", "--name-only").split()
+    assert staged[0] == "eval/gold.jsonl"
+    assert any(name.startswith("eval/gold.signoff/") for name in staged)
+    assert main(["gold", "check"]) == 0
+
+
+def test_other_changes_of_the_gold_are_not_signed_along(files, monkeypatch, capsys):
+    git("init", "-q")
+    git("add", "eval/gold.jsonl")
+    git("commit", "-qm", "gold")
+    draft()
+    (files / "eval/gold.jsonl").write_text((files / "eval/gold.jsonl").read_text().replace("already?", "by now?"))
+    assert review(monkeypatch, "a", "n") == 2
+    assert "has uncommitted changes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--select", "odd"], "--select 'odd' is not a kind of draft"),
+        (["--sample", "-1"], "--sample is not a whole number"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, words, capsys):
+    assert draft(*options) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_broken_file_of_drafts_is_a_problem_with_its_line(files, capsys):
+    (files / "eval/drafts.jsonl").write_text('{"qid": 3}\n')
+    assert draft() == 2
+    assert "eval/drafts.jsonl:1" in capsys.readouterr().err

@@ -1,0 +1,149 @@
+"""Gold after a new chunking: ids that changed are found against a baseline, and `gold relink` proposes the new ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rag_eval
+from cases import gold_row, write_rows
+from seams import main, render
+
+TEXT = "The notice period is thirty days for all staff. Part-time staff count hours. It begins on the first of a month."
+PARTS = [TEXT[:47], TEXT[48:76], TEXT[77:]]
+
+
+def old(number):
+    return {"id": f"m#{number}", "doc_id": f"m{number}", "text": f"Article {number}. {TEXT} See form {number}."}
+
+
+def new(number):
+    """Three smaller chunks of the same text."""
+    first, *others = PARTS
+    texts = [f"Article {number}. {first}", *others[:-1], f"{others[-1]} See form {number}."]
+    return [{"id": f"m{number}-{n}", "doc_id": f"m{number}", "text": text} for n, text in enumerate(texts)]
+
+
+def trace(number, chunks):
+    ids = [chunk["id"] for chunk in chunks]
+    answer = {"claim": "It is thirty days.", "citations": ids[:1]}
+    return {"qid": f"Q{number}", "retrieved_ids": ids, "chunks": chunks, "answer_json": answer}
+
+
+def write(folder, size=8):
+    items = [
+        gold_row(qid=f"Q{n}", question=f"{n}?", gold_claim_substr=["thirty days"], gold_citations=[f"m#{n}"])
+        for n in range(size)
+    ]
+    write_rows(folder / "gold.jsonl", items)
+    write_rows(folder / "old.jsonl", [trace(n, [old(n)]) for n in range(size)])
+    write_rows(folder / "new.jsonl", [trace(n, new(n)) for n in range(size)])
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path)
+    return tmp_path
+
+
+def relink(*options):
+    return main(["gold", "relink", "--gold", "gold.jsonl", "--old", "old.jsonl", "--new", "new.jsonl", *options])
+
+
+def test_the_new_chunk_that_has_the_claim_is_proposed_and_written(files, capsys):
+    before = (files / "gold.jsonl").read_bytes()
+    assert relink() == 0
+    shown = capsys.readouterr().out
+    assert "| `Q3` | `m#3` | `m3-0` |" in shown
+    assert (files / "gold.jsonl").read_bytes() == before  # nothing is written unasked
+    assert relink("--write") == 0
+    rows = [json.loads(line) for line in (files / "gold.jsonl").read_text().splitlines()]
+    assert [row["gold_citations"] for row in rows] == [[f"m{n}-0"] for n in range(8)]
+    assert relink() == 0  # and there is no more to change
+    assert "0 of 0" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_only_the_lines_that_change_are_written_anew(files):
+    lines = (files / "gold.jsonl").read_bytes().split(b"\n")
+    kept = b'{"gold_citations":  [ "other" ], "qid":"X","question":"?","answerable":true,"gold_claim_substr":[]}'
+    (files / "gold.jsonl").write_bytes(b"\r\n".join([*lines[:-1], kept]))
+    assert relink("--write") == 1  # nobody knows "other"
+    after = (files / "gold.jsonl").read_bytes().split(b"\r\n")
+    assert after[-1] == kept
+    assert b"m0-0" in after[0]
+
+
+def test_an_id_that_now_names_another_text_is_relinked_too(files):
+    write_rows(files / "new.jsonl", [trace(n, [{**old((n + 1) % 8), "id": f"m#{n}"}]) for n in range(8)])
+    assert relink("--write") == 0
+    rows = [json.loads(line) for line in (files / "gold.jsonl").read_text().splitlines()]
+    assert [row["gold_citations"] for row in rows] == [[f"m#{(n - 1) % 8}"] for n in range(8)]
+
+
+def test_a_place_in_a_document_does_where_no_text_is_known(files, capsys):
+    write_rows(
+        files / "old.jsonl", [{"id": f"m#{n}", "rel_path": f"{n}.md", "heading_path": "A > B"} for n in range(8)]
+    )
+    write_rows(
+        files / "new.jsonl", [{"id": f"x{n}", "rel_path": f"{n}.md", "heading_path": "A >  B"} for n in range(8)]
+    )
+    assert relink() == 0
+    assert "| `Q0` | `m#0` | `x0` | `same place` |" in capsys.readouterr().out
+
+
+def test_a_chunk_that_is_gone_is_named_and_stays(files, capsys):
+    write_rows(files / "new.jsonl", [{"id": "z", "text": "Something else altogether is written here, on snails."}])
+    assert relink("--write") == 1
+    shown = capsys.readouterr().out
+    assert "`no similar chunk`" in shown
+    assert "New ids for 0 of 8 old chunk ids, in 0 items." in shown
+
+
+def test_bad_input_is_a_problem_with_its_line(files, capsys):
+    (files / "new.jsonl").write_text('{"id": "a", "text": 3}\n')
+    assert relink() == 2
+    assert "new.jsonl:1: is not a chunk or a trace with chunks" in capsys.readouterr().err
+
+
+# --- against a baseline -----------------------------------------------------------------------------------------------
+
+
+def found(files, gates, trace="new.jsonl"):
+    base = rag_eval.score("gold.jsonl", "old.jsonl")
+    (files / "base.json").write_text(render(base, "json"))
+    head = "version: 1\nbaseline: {report: base.json, trace: old.jsonl}\n"
+    (files / "g.yml").write_text(head + gates)
+    report = rag_eval.score("gold.jsonl", trace, "g.yml")
+    return [(one.level, one.fix) for one in report.findings if one.code == "ids-changed"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "level"),
+    [
+        ("gates: {recall@5: {max_drop: 0.02}}\n", "error"),
+        ("gates: {answered_rate: {max_drop: 0.02}}\n", "warning"),
+        ("gates: {recall@5: {max_drop: 0.02}}\nintegrity: {ids-changed: warning}\n", "warning"),
+    ],
+)
+def test_changed_ids_are_found_against_the_baseline(files, gates, level):
+    ((found_level, hint),) = found(files, gates)
+    assert found_level == level
+    assert "rag-eval gold relink" in hint
+
+
+def test_after_the_relink_the_baseline_is_what_has_other_ids(files):
+    gates = "gates: {recall@5: {max_drop: 0.02}}\n"
+    found(files, gates)
+    relink("--write")
+    report = rag_eval.score("gold.jsonl", "new.jsonl", "g.yml")
+    (one,) = [one for one in report.findings if one.code == "ids-changed"]
+    assert "already has the new ids" in one.fix
+    assert not report.passed
+
+
+def test_another_retriever_over_the_same_chunks_is_none(files):
+    rows = [trace(n, [{"id": f"other#{n}"}, {"id": f"else#{n}"}, old(n)]) for n in range(8)]
+    write_rows(files / "new.jsonl", rows)
+    assert found(files, "gates: {recall@5: {max_drop: 0.02}}\n") == []

@@ -1,0 +1,116 @@
+"""`rag_eval.trace`: rows that validate and score, from threads, tasks, processes and the frameworks' own callbacks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rag_eval.trace import current, trace
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_row_is_valid_and_holds_what_was_recorded(command, tmp_path):
+    path = tmp_path / "runs" / "trace.jsonl"
+    with trace("A1", "Are null keys accepted?", path=path, run="small") as t:
+        with t.stage("retrieve"):
+            t.retrieved(
+                ["plain text", ("manual#keys", "Null keys are rejected."), {"id": 7, "text": "x", "score": 0.5}]
+            )
+        t.retrieved([{"chunk_id": "7"}, {"page_content": "y", "metadata": {"chunk_id": "c8", "source": "m.md"}}])
+        t.answer("No.", citations=["manual#keys"])
+        t.usage(model="small-1", input_tokens=10, output_tokens=2, cost_usd=0.1)
+        t.usage(input_tokens=5)
+        t.set(abstained=False, guardrail={"score": 0.1, "blocked": False})
+        assert current() is t
+    assert current() is None
+    (row,) = rows(path)
+    assert (row["qid"], row["q"], row["run"]) == ("A1", "Are null keys accepted?", "small")
+    assert row["retrieved_ids"][1:] == ["manual#keys", "7", "c8"]
+    assert row["retrieved_ids"][0].startswith("text:")
+    assert row["chunks"][3] == {"id": "c8", "text": "y", "doc_id": "m.md"}
+    assert row["answer_json"] == {"claim": "No.", "citations": ["manual#keys"]}
+    assert row["usage"] == {"model": "small-1", "input_tokens": 15, "output_tokens": 2, "cost_usd": 0.1}
+    assert set(row["latency_ms"]) == {"retrieve", "total"}
+    code, out, _ = command("validate", path)
+    assert (code, "valid, 1 trace" in out) == (0, True), out
+
+
+def test_text_ids_are_those_of_the_importers(tmp_path):
+    from rag_eval.importers.unwrap import text_id
+    from rag_eval.trace import as_chunk
+
+    for text in ("Null  keys\nare rejected.", "cafe\u0301", "", "日本語"):
+        assert as_chunk(text)["id"] == text_id(text)
+
+
+def test_an_exception_is_a_row_and_goes_on(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    with pytest.raises(TimeoutError), trace("A1", path=path):
+        raise TimeoutError("too slow")
+    with trace("A2", path=path):
+        pass
+    first, second = rows(path)
+    assert (first["error"], first["ok"], first["timed_out"]) == ("TimeoutError: too slow", False, True)
+    assert second["error"] == "no answer was recorded: call t.answer(text)"
+
+
+def test_what_cannot_be_recorded_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="needs the qid"):
+        trace()
+    with pytest.raises(ValueError, match="is not a stage"), trace("A", path=tmp_path / "t") as t, t.stage("lunch"):
+        pass
+    with pytest.raises(ValueError, match="needs an id or a text"), trace("A", path=tmp_path / "t") as t:
+        t.retrieved([{}])
+
+
+def test_threads_and_tasks_share_a_file(tmp_path):
+    path = tmp_path / "trace.jsonl"
+
+    def work(number):
+        with trace(f"T{number}", path=path) as t:
+            t.answer("x" * 70_000)
+
+    async def task(number):
+        async with trace(f"C{number}", path=path) as t:
+            await asyncio.sleep(0)
+            assert current() is t
+            t.answer("y")
+
+    async def tasks():
+        await asyncio.gather(*map(task, range(20)))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    asyncio.run(tasks())
+    assert sorted(row["qid"] for row in rows(path)) == sorted(
+        [*(f"T{number}" for number in range(8)), *(f"C{number}" for number in range(20))]
+    )
+
+
+def test_processes_share_a_file(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    code = (
+        "import sys; from rag_eval.trace import trace\n"
+        "for n in range(50):\n"
+        "    with trace(f'{sys.argv[1]}-{n}', path=sys.argv[2]) as t: t.answer('z' * 9000)\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, str(number), str(path)]) for number in range(3)]
+    assert [one.wait() for one in running] == [0, 0, 0]
+    assert len({row["qid"] for row in rows(path)}) == 150
+
+
+def test_the_writer_loads_nothing_but_the_standard_library():
+    code = "import sys, rag_eval.trace; print(sorted(m for m in ('msgspec', 'yaml', 'jsonschema') if m in sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

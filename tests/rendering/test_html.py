@@ -1,0 +1,412 @@
+"""The HTML report: one valid file that asks for nothing, says what the others say, and runs nothing of the data's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import ROOT, gold_row, trace_row, write_rows
+from depth import examples
+from hostile import PIECES, TEXTS, replaced
+from html_page import Page, local, said
+from rag_eval import api
+from rag_eval.analysis.failed_cases import CaseDetails, Named
+from rag_eval.rendering import phrases
+from rag_eval.rendering.html import element, svg
+from rag_eval.rendering.html.element import Markup, tag
+from rag_eval.rendering.html.svg import Mark
+from rag_eval.textual.segments import STATES, Segment
+from seams import GOOD, from_json, main, render
+from whole_report import BOUND, FREE, REPORT, accepts, report_of
+from whole_report import shown as rendered
+
+EXAMPLES = ("good", "bad", "hostile", "moved", "compared", "sliced")
+SURROGATES = (
+    "\ud800",
+    "a\udfffb",
+    "\ufdd0<b>\ufdef",
+    "\ufdd3passed\ufdef",
+    "\ufdef\ufdd3nothing\ufdef",
+    "]]>",
+    "</script",
+    "</style>",
+    "' onclick='x",
+    '" onload="x',
+)
+HOSTILE = st.lists(TEXTS | st.sampled_from(SURROGATES) | st.text(max_size=9), min_size=1, max_size=7)
+
+
+@pytest.fixture(params=EXAMPLES)
+def report(request):
+    return from_json(report_of(request.param))
+
+
+@pytest.fixture
+def page(report):
+    return Page(render(report, "html"))
+
+
+def page_of(value):
+    return Page(rendered(value, "html"))
+
+
+def plain(text):
+    """Without the spaces that differ by layout."""
+    return " ".join(text.replace("\u2060", "").split())
+
+
+def test_it_is_valid_and_holds_nothing_that_is_not_ours(page):
+    assert page.complaints() == []
+
+
+def test_it_asks_for_nothing(page):
+    addresses = [value for each in page.all() for name, value in each.attrib.items() if name in ("href", "src")]
+    assert [each for each in addresses if not each.startswith("#")] == []
+    script = next(page.all("script")).text
+    assert (
+        re.findall(r"fetch|XMLHttp|WebSocket|import\(|eval|innerHTML|insertAdjacent|document\.write|https?:", script)
+        == []
+    )
+
+
+def test_landmarks_headings_and_captions_are_there(page):
+    assert [local(each) for each in next(page.all("body"))] == ["a", "header", "nav", "main", "footer", "script"]
+    assert len(list(page.all("h1"))) == 1
+    assert all(any(local(part) == "caption" and said(part) for part in table) for table in page.all("table"))
+    assert all(cell.get("scope") in ("col", "row") for cell in page.all("th"))
+    plots = [each for each in page.all() if each.get("role") == "img"]
+    assert all(each.get("aria-labelledby") for each in plots)
+    inside = {id(each) for plot in plots for each in plot.iter() if local(each) == "svg"}
+    assert {id(each) for each in page.all("svg")} == inside
+
+
+def test_what_went_wrong_comes_before_the_gates_and_all_else(report, page):
+    order = [each.get("id") for each in page.all("section")]
+    known = (
+        "findings diagnosis failing gates changed policy gold completeness slices metrics questions provenance".split()
+    )
+    assert order == [key for key in known if key in order]
+    assert {"gates", "completeness", "metrics", "questions", "provenance"} <= set(order)
+
+
+def test_the_title_says_verdict_and_system(report, page):
+    title = said(next(page.all("title")))
+    verdict, _, system = title.partition(": ")
+    assert verdict == phrases.title(report)
+    assert system
+
+
+def test_the_verdict_is_said_as_everywhere(report, page):
+    verdict = next(each for each in page.all("p") if each.get("class") == "verdict")
+    assert plain(said(verdict)) == plain(phrases.headline(report, element.FORMATTER._replace(**CLEAN)))
+    assert phrases.title(report) in said(next(page.all("h1")))
+
+
+CLEAN = {
+    "named": lambda metric, part: f"{element.shown(metric)}{f' where {element.shown(part)}' if part else ''}",
+    "code": lambda text, _=0: element.shown(text),
+    "text": lambda text, _=0: element.shown(text),
+    "figure": str,
+    "strong": str,
+    "sign": lambda _: "",
+}
+
+
+def test_every_gate_that_is_told_of_has_a_row_with_its_outcome(report, page):
+    tables = [each for each in page.all("table") if "The gates with their outcomes" in said(each)]
+    rows = [[said(cell) for cell in row] for row in tables[0].iter("tr")][1:]
+    told = phrases.telling(report.gates)
+    assert sorted(plain(row[-1]) for row in rows) == sorted(phrases.outcome(gate) for gate in told)
+    assert sorted(row[0].partition(" where ")[0] for row in rows) == sorted(element.shown(gate.name) for gate in told)
+
+
+def test_failed_gates_come_first_and_passed_ones_last(report, page):
+    rows = [[said(cell) for cell in row] for row in page.table("The gates with their outcomes")]
+    words = [re.match("[a-z ]+", plain(row[-1]))[0].strip() for row in rows]
+    blocking = sum(gate.blocks for gate in phrases.telling(report.gates))
+    assert all("failed" in plain(row[-1]) for row in rows[:blocking])
+    assert "passed" not in words[:blocking]
+    assert words[words.index("passed") :] == ["passed"] * words.count("passed") if "passed" in words else True
+
+
+CI = {"repository": "octo/help-desk", "branch": "rerank", "commit": "9f2c1ab4c0ffee", "pull_request": 42, "run": 17}
+RUN = {"system_commit": "4711abc", "models": {"generator": "small-1"}, "started_at": "2026-11-20T08:00:00Z"}
+
+
+def test_the_head_says_what_was_scored_where():
+    page = page_of({**report_of("compared"), "ci": CI, "run": RUN})
+    [facts] = [each for each in page.all("dl") if each.get("class") == "facts"]
+    found = {said(row[0]): said(row[1]) for row in facts}
+    expected = {"Repository": "octo/help-desk", "Branch": "rerank", "Commit": "4711abc", "Pull request": "#42"}
+    expected |= {"Run": "#17", "Date": "2026-11-20T08:00:00Z", "Model": "generator small-1"}
+    assert {name: found[name] for name in expected} == expected
+    assert found["Gold set"].endswith(" questions")
+    assert report_of("compared")["baseline"]["path"] in found["Baseline"]
+    assert said(next(page.all("title"))).endswith(": octo/help-desk at 4711abc")
+
+
+def test_what_run_json_should_not_say_is_left_out():
+    page = page_of({**report_of("bad"), "run": {"models": ["a"], "started_at": 5, "system_commit": ["x"]}})
+    assert page.complaints() == []
+
+
+DETAILS = {
+    "question": "Q?",
+    "error": "",
+    "refused": False,
+    "answerable": True,
+    "contained": False,
+    "cut": 3,
+    "meaning": "no gold evidence is cited",
+    "next": "Compare their texts.",
+    "bad": ("precision min 0.8",),
+    "wanted": ("30 days",),
+    "evidence": ("a",),
+    "answer": (Segment("yes ", "plain"), Segment("14", "made_up")),
+    "cited": (Named("b", None, False, True),),
+    "retrieved": (Named("a", 1, True, True, (Segment("in ", "plain"), Segment("30 days", "best"))),),
+}
+
+
+def unfolded(report, **changes):
+    details = CaseDetails(**{**DETAILS, **changes})
+    return Page(render(report, "html", details={(one.qid, one.run): details for one in report.questions}))
+
+
+def test_a_question_unfolds_to_answer_evidence_and_reason():
+    report = from_json(report_of("bad"))
+    page = unfolded(report)
+    assert page.complaints() == []
+    found = page.rows("cases")
+    assert [len(row) for row in found] == [7, 1] * len(report.questions)
+    text = plain(found[1][0])
+    for part in ("no gold evidence is cited", "precision min 0.8", "yes 14", "30 days", "not retrieved", "and 3 more"):
+        assert part in text
+    assert [said(each) for each in page.all("mark")] == ["30 days"] * len(report.questions)
+    assert "none of them" in text
+
+
+@given(HOSTILE)
+@examples(25)
+def test_hostile_texts_in_the_details_are_text(texts):
+    pieces = tuple(Segment(text, state) for text, state in zip(texts, STATES * 2, strict=False))
+    names = tuple(Named(text, None, True, True, pieces) for text in texts)
+    plain_texts = {"question": texts[0], "error": texts[-1], "meaning": texts[0], "next": texts[-1]}
+    lists = {"wanted": tuple(texts), "evidence": tuple(texts), "bad": tuple(texts)}
+    page = unfolded(from_json(report_of("bad")), **plain_texts, **lists, answer=pieces, cited=names, retrieved=names)
+    assert page.complaints() == []
+    assert [line for line in page.text.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+SECRET, MAIL = "AKIAIOSFODNN7EXAMPLQ", "jane.roe@example.org"
+
+
+def test_details_mask_secrets_and_personal_data(tmp_path, capsys):
+    """Wherever they stand: question, answer, expected text, chunk, error, and in the name of a chunk."""
+    leaky = f"Write to {MAIL} with {SECRET} now."
+    golds = [
+        gold_row(qid="Q1", question=f"Who is {MAIL}?", gold_claim_substr=[leaky], gold_citations=[MAIL]),
+        gold_row(qid="Q2", question="Who?"),
+    ]
+    chunk = {"id": MAIL, "text": "x" * 1_450 + f" {leaky} {'y' * 900}"}
+    answer = {"claim": leaky, "citations": [MAIL]}
+    traces = [
+        trace_row(qid="Q1", q=golds[0]["question"], retrieved_ids=[MAIL], answer_json=answer) | {"chunks": [chunk]},
+        {"qid": "Q2", "q": "Who?", "error": leaky},
+    ]
+    gold, trace = write_rows(tmp_path / "gold.jsonl", golds), write_rows(tmp_path / "trace.jsonl", traces)
+    main(["score", "--gold", str(gold), "--trace", str(trace), "--format", "html", "--details", "--quiet"])
+    page = Page(capsys.readouterr().out)
+    assert page.complaints() == []
+    unfolds = " ".join(row[0] for row in page.rows() if len(row) == 1)
+    assert "ja****" in unfolds
+    assert "AK****" in unfolds
+    assert [text for text in (SECRET, MAIL, SECRET[4:], MAIL[4:]) if text in unfolds] == []
+
+
+def test_details_without_an_html_report_are_refused(capsys):
+    assert main(["score", "--details"]) == 2
+    assert "--out DIR" in capsys.readouterr().err
+
+
+def test_every_case_has_a_row_failing_ones_first(report, page):
+    rows = page.rows()
+    ordered = phrases.by_urgency(report.questions)
+    assert [row[0] for row in rows] == [element.shown(question.qid) for question in ordered]
+    texts = {element.shown(question.question) for question in ordered}
+    assert all(texts & set(row) for row in rows)
+    failing = [question.label not in GOOD for question in ordered]
+    assert failing == sorted(failing, reverse=True)
+    assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
+    assert all(phrases.by_urgency(report.questions, most) == ordered[:most] for most in range(len(ordered) + 2))
+
+
+def test_every_metric_with_a_value_and_every_contract_is_there(report, page):
+    shown = said(page.one("metrics"))
+    names = {name.partition("@")[0].partition(".")[0] for name, result in report.metrics.items() if result.n}
+    assert [name for name in names if name not in shown] == []
+    [contracts] = [each for each in page.all("table") if "Metric fingerprints" in said(each)]
+    rows = {said(row[0]): said(row[1]) for row in contracts.iter("tr")}
+    assert rows == {"Metric": "sha256", **report.contracts}
+    assert all(each.sha256 in said(page.one("provenance")) for each in report.inputs)
+
+
+def test_nothing_is_cut_but_single_strings():
+    value = report_of("moved")
+    many = [{**value["gold_changes"][0], "qid": f"changed-{place}"} for place in range(300)]
+    found = said(page_of({**value, "gold_changes": many}).one("gold"))
+    assert [one["qid"] for one in many if one["qid"] not in found] == []
+
+
+def test_the_same_report_gives_the_same_bytes(tmp_path):
+    write_rows(tmp_path / "report.json", [report_of("compared")])
+    code = (
+        "import json, sys; from rag_eval.rendering import render; from rag_eval.rendering.json_file import from_json;"
+        "sys.stdout.buffer.write(render(from_json(json.load(open(sys.argv[1]))), 'html').encode())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "report.json")],
+            capture_output=True,
+            check=True,
+            env={"PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert runs == {render(from_json(report_of("compared")), "html").encode()}
+
+
+ALL = [f"{before}{piece}{after}" for piece in (*PIECES, *SURROGATES) for before, after in ("ab", ("", ""))]
+
+
+@pytest.mark.parametrize("start", range(0, len(ALL), 16))
+def test_each_hostile_text_in_a_free_place_is_text(start):
+    assert page_of(replaced(REPORT, FREE, ALL[start : start + 16])).complaints() == []
+
+
+@given(HOSTILE)
+@examples(40)
+def test_hostile_texts_in_all_free_places_are_text(texts):
+    page = page_of(replaced(REPORT, FREE, texts))
+    assert page.complaints() == []
+    assert page.text.encode().decode() == page.text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", page.text)
+
+
+@given(st.lists(TEXTS | st.sampled_from(SURROGATES) | st.text(max_size=30), min_size=3, max_size=3))
+@examples(40)
+def test_a_question_reads_as_it_was_written(texts):
+    """But for what is documented: one line, no control or bidirectional characters, at most a thousand characters."""
+    value = report_of("bad")
+    one = {**value["questions"][0], "qid": texts[0], "run": texts[1], "question": texts[2]}
+    [row] = page_of({**value, "questions": [one], "flips": []}).rows()
+    assert (row[0], texts[2] and row[2]) == (element.shown(texts[0]), texts[2] and row[2])
+    assert element.shown(texts[2]) in row
+
+
+ALLOWED = ["www.e.test", "@octocat", "9" * 300, "", "<b>", ("<b>@octocat|`" * 9)[:64]]
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_what_the_schema_binds_is_text_too(text):
+    paths = {path for path in BOUND if accepts(path, text)}
+    assert page_of(replaced(REPORT, paths, [text])).complaints() == []
+
+
+def test_huge_strings_do_not_make_a_huge_report():
+    value = replaced(REPORT, FREE, ["<b>@octocat|`" * 100_000])
+    assert len(rendered(value, "html")) < 5_000_000
+
+
+def test_ten_thousand_questions_take_a_few_megabytes():
+    value = report_of("bad")
+    one = value["questions"][0]
+    value["questions"] = [{**one, "qid": f"Q{place:05}", "question": "How " * 30} for place in range(10_000)]
+    text = render(from_json(value), "html")
+    assert len(text) < 5_000_000
+    assert text.count("<tr>") > 10_000
+
+
+def test_a_tag_escapes_what_no_tag_has_made():
+    assert tag("p", "<b>", tag("b", "&"), class_='"x"') == '<p class="&quot;x&quot;">&lt;b&gt;<b>&amp;</b></p>'
+    assert tag("p", Markup("<i>")) == "<p><i></p>"
+    assert tag("input", hidden=True, id=None, open=False, x=1.06, y=2.0) == '<input hidden x="1.1" y="2">'
+
+
+def test_a_sentence_of_the_voice_becomes_html():
+    formatter = element.FORMATTER
+    sentence = [formatter.strong("So"), formatter.code("<a>"), formatter.code(""), "&", formatter.sign("passed")]
+    assert element.inline(" ".join(sentence)) == (
+        "<strong>So</strong> <code>&lt;a&gt;</code> <em>(empty)</em> &amp; "
+        '<span class="sign passed" aria-hidden="true">✓</span>'
+    )
+
+
+@given(st.text(st.sampled_from("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4\ufddf\ufdefab<"), max_size=12))
+def test_marks_in_any_order_are_balanced(text):
+    page = Page(f"<!DOCTYPE html><html><head><title>x</title></head><body><p>{element.inline(text)}</p></body></html>")
+    assert set(map(local, page.all())) <= {"html", "head", "title", "body", "p", "code", "bdi", "strong", "em", "span"}
+
+
+SHARES = st.floats(0, 1).map(lambda number: round(number, 3))
+
+
+def drawn(mark, own=False):
+    figure = svg.figure("x", "x", "x", [mark], own=own)
+    return Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{figure}</body></html>")
+
+
+def of_class(page, name):
+    return [each for each in page.all() if (each.get("class") or "") == name]
+
+
+@given(SHARES, SHARES, st.sampled_from(["min", "max"]))
+def test_a_point_lies_on_the_shaded_side_where_it_keeps_its_gate(number, limit, side):
+    page = drawn(Mark("gate", "passed", "said", number, limit=limit, side=side))
+    [point], [kept] = of_class(page, "point"), of_class(page, "kept")
+    x, start = float(point.get("cx")), float(kept.get("x"))
+    inside = start - 0.11 <= x <= start + float(kept.get("width")) + 0.11
+    assert inside is (number >= limit if side == "min" else number <= limit) or abs(number - limit) < 0.002
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(NUMBERS, NUMBERS, NUMBERS, st.booleans())
+def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before, own):
+    page = drawn(Mark("gate", "plain", "said", number, limit=limit, side="max", before=before), own=own)
+    [box, *_] = [each.get("viewBox").split() for each in page.all("svg")]
+    places = [float(each.get(name)) for each in page.all() for name in ("x1", "x2", "cx") if each.get(name)]
+    assert all(0 <= place <= float(box[2]) for place in places)
+
+
+def test_a_plot_says_in_words_what_it_shows():
+    page = drawn(Mark("precision", "failed", "0.500 (0.19–0.81) ≥ 0.80", 0.5, 0.19, 0.81, 0.8, "min"))
+    assert said(page.one("x-about")) == "precision: 0.500 (0.19–0.81) ≥ 0.80, failed"
+    assert len(of_class(page, "interval")) == 3
+
+
+def test_slices_are_drawn_from_the_worst_on():
+    page = Page(render(from_json(report_of("compared")), "html"))
+    plot = page.one("slice-plot-0-about")
+    numbers = [float(found) for found in re.findall(r": ([0-9.]+)", said(plot))]
+    assert numbers == sorted(numbers)
+    assert len(numbers) > 2
+
+
+def test_the_runner_sees_no_command(report):
+    text = render(report, "html")
+    assert [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+def test_a_report_without_gates_file_and_questions_is_a_report(tmp_path):
+    gold = write_rows(tmp_path / "gold.jsonl", [gold_row(qid="Q1")])
+    trace = write_rows(tmp_path / "trace.jsonl", [trace_row(qid="Q1", run=run, answer="30 days") for run in "ab"])
+    report = api.score(gold, trace)
+    for one in (report, report._replace(questions=(), gates=(), metrics={}, contracts={}, inputs=())):
+        assert Page(render(one, "html")).complaints() == []

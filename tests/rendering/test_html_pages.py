@@ -1,0 +1,227 @@
+"""Comparisons, repeated tries and histories as HTML: valid, quiet, and as their other forms have it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import ROOT, gold_row, trace_row, write_rows
+from depth import examples
+from hostile import PIECES, TEXTS
+from html_page import Page, said
+from rag_eval.rendering.html import element, svg
+from rag_eval.rendering.html.pages import history_page
+from seams import main
+from trends import series, trend
+
+QUICKSTART = ROOT / "examples" / "quickstart"
+GOLD = ["--gold", str(QUICKSTART / "gold.jsonl")]
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def printed(capsys, *words):
+    assert main([*map(str, words), "--quiet"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture
+def hostile_runs(tmp_path):
+    """Two runs of which gold, runs and questions have names that are out to be more."""
+    golds = [
+        gold_row(qid=f"{place}{piece}", question=piece, gold_citations=["a"]) for place, piece in enumerate(PIECES)
+    ]
+    rows = [
+        trace_row(qid=gold["qid"], run=run, answer_json={"claim": "yes", "citations": [cited]}, cost_usd=cost)
+        | {"retrieved_ids": ["a"], "latency_ms": {"total": 9.0}}
+        for run, cited, cost in (("<b>one</b>|@octocat", "a", 0.2), ("::error::two", "b", 0.1))
+        for gold in golds
+    ]
+    gold, trace = write_rows(tmp_path / "gold.jsonl", golds), write_rows(tmp_path / "trace.jsonl", rows)
+    return ["--gold", gold, trace]
+
+
+@pytest.mark.parametrize("words", [["--pareto"], [], ["--repeats"]], ids=" ".join)
+def test_hostile_runs_beside_one_another_are_text(capsys, hostile_runs, words):
+    text = printed(capsys, "compare", *hostile_runs, "--format", "html", *words)
+    assert Page(text).complaints() == []
+    assert [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
+    assert text.endswith("</html>\n")
+
+
+def test_a_comparison_says_what_its_other_forms_say(capsys):
+    runs = [*GOLD, "--pareto", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl"]
+    html, markdown = (printed(capsys, "compare", *runs, "--format", form) for form in ("html", "markdown"))
+    words = " ".join(said(Page(html).root).split())
+    cells = re.split(r"[`|\n]|\*\*|^#+ |^- ", markdown.partition("```")[0], flags=re.MULTILINE)
+    clean = {" ".join(cell.replace("\u2060", "").replace("@\u200b", "@").split()) for cell in cells}
+    told = {cell for cell in clean if re.fullmatch(r"[A-Za-z0-9+(].*[A-Za-z0-9).]", cell) and "\\" not in cell}
+    assert len(told) > 80
+    assert [cell for cell in told if cell not in words] == []
+
+
+def test_the_front_is_drawn_where_its_points_are(capsys):
+    runs = [*GOLD, "--pareto", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl"]
+    page = Page(printed(capsys, "compare", *runs, "--format", "html"))
+    about = said(page.one("front-1-about"))
+    points = re.findall(r"(\w), (\w+): quality ([0-9.]+), latency ([0-9.]+)", about)
+    assert [name for _, name, *_ in points] == ["good", "bad"]
+    circles = list(page.all("circle"))
+    assert len(circles) == 2
+    (good, bad) = ((float(each.get("cx")), float(each.get("cy"))) for each in circles)
+    assert good[1] < bad[1]  # better is up
+    assert (good[0] < bad[0]) is (float(points[0][3]) < float(points[1][3]))
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=7))
+def test_hostile_labels_of_a_history_are_text(labels):
+    text = history_page(series(labels), len(labels))
+    assert Page(text).complaints() == []
+    assert text.encode().decode() == text
+
+
+def test_a_history_draws_every_reading_with_a_value():
+    page = Page(history_page(series(list("abcdefg")), 7))
+    assert len(list(page.all("circle"))) == 6
+    rings = [each for each in page.all("g") if each.get("class") == "few"]
+    assert [said(next(iter(each))).partition(":")[0] for each in rings] == ["b"]
+    [path] = page.all("path")
+    assert path.get("d").count("L") == 3  # d to g: what was measured otherwise is not joined
+    assert "definition changed" in said(page.one("plot-0-about"))
+
+
+@pytest.mark.parametrize("values", [(), (None, None), (0.5,), (0.5, 0.5), (1e308, -1e308), (5e-324, 0.0)], ids=str)
+def test_a_history_of_any_numbers_is_a_page(values):
+    labels = [str(place) for place in range(max(1, len(values)))]
+    assert Page(history_page(series(labels, values), len(values))).complaints() == []
+
+
+@pytest.fixture
+def reports(tmp_path, capsys):
+    """A folder of five reports: good and bad in turn, each with a commit and a date."""
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for place, name in enumerate(["good", "bad", "good", "bad", "bad"], 1):
+        run = tmp_path / f"run-{place}"
+        run.mkdir()
+        shutil.copy(QUICKSTART / f"{name}.jsonl", run / "trace.jsonl")
+        about = {"system_commit": f"{place}abcdef", "started_at": f"2026-11-0{place}"}
+        (run / "run.json").write_text(json.dumps(about), "utf-8")
+        words = ["--trace", run / "trace.jsonl", "--gates", QUICKSTART / "eval-gates.yml", "--out", run]
+        main(list(map(str, ["score", *GOLD, *words, "--quiet"])))
+        (run / "report.json").rename(folder / f"{place}.json")
+    capsys.readouterr()
+    return folder
+
+
+def test_a_site_shows_trends_flaky_questions_and_the_last_runs(reports, tmp_path, capsys):
+    assert main(["history", "--site", str(tmp_path / "site"), str(reports)]) == 0
+    assert "index.html: 5 reports" in capsys.readouterr().out
+    page = Page((tmp_path / "site" / "index.html").read_text("utf-8"))
+    assert page.complaints() == []
+    assert len([each for each in page.all("figure") if each.get("class") == "chart"]) == 8
+    about = said(page.one("plot-0-about"))
+    assert "min 0.8: passed, commit 1abcdef" in about
+    assert "min 0.8: failed, commit 5abcdef" in about
+    flaky = {said(row[0]): [said(cell) for cell in row[1:4]] for row in page.table("Flaky questions")}
+    assert flaky["Q02"] == ["3", "2 of 5", "NOT_RETRIEVED"]
+    assert "Q01" not in flaky
+    rows = [[" ".join(said(cell).split()) for cell in row] for row in page.table("The last runs, newest first")]
+    assert [row[:3] for row in rows[::4]] == [["5.json", "failed", "6 of 14"], ["1.json", "passed", "0 of 14"]]
+    assert rows[0][4:] == ["5abcdef", "2026-11-05"]
+    assert "precision" in rows[0][3]
+
+
+def test_badges_are_endpoints_of_shields(reports, tmp_path, capsys):
+    site = tmp_path / "site"
+    assert main(["history", "--site", str(site), "--last", "1", str(reports)]) == 0
+    badges = {path.name: json.loads(path.read_text("utf-8")) for path in site.glob("*.json")}
+    assert badges["badge.json"] == {
+        "schemaVersion": 1,
+        "label": "RAG evaluation",
+        "message": "failed · 6 of 14 wrong",
+        "color": "red",
+    }
+    assert (badges["badge-precision.json"]["message"], badges["badge-precision.json"]["color"]) == ("0.500", "red")
+    assert badges["badge-mrr.json"]["color"] == "brightgreen"
+    assert all(set(one) == {"schemaVersion", "label", "message", "color"} for one in badges.values())
+
+
+@given(st.lists(TEXTS, min_size=5, max_size=5))
+@examples(20)
+def test_hostile_words_of_runs_are_text(texts):
+    assert Page(history_page(*trend(texts))).complaints() == []
+
+
+def test_the_workflow_for_pages_keeps_reports_and_writes_the_site(reports, tmp_path):
+    """Its own steps, run by bash with a stand-in for gh that hands out the reports of an earlier run."""
+    workflow = yaml.safe_load((ROOT / "examples/pages/rag-eval-pages.yml").read_text("utf-8"))
+    steps = {step["name"]: step for step in workflow["jobs"]["history"]["steps"] if "name" in step}
+    tools, work = tmp_path / "tools", tmp_path / "work"
+    tools.mkdir()
+    (work / "rag-eval-report").mkdir(parents=True)
+    download = f'[ "$3" = 6 ] && cp {reports}/[1-4].json reports'
+    gh = f'#!/bin/sh\ncase "$2" in list) echo 7; echo 6;; download) {download};; esac\n'
+    pipx = f'#!/bin/sh\nshift 4\nexec {sys.executable} -m rag_eval "$@"\n'
+    for name, text in (("gh", gh), ("pipx", pipx)):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    shutil.copy(reports / "5.json", work / "rag-eval-report" / "report.json")
+    environ = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "GITHUB_RUN_NUMBER": "12", "GITHUB_SHA": "f" * 40}
+    for name in ("Take the reports of the last run", "Write the site"):
+        subprocess.run(["bash", "-e", "-c", steps[name]["run"]], cwd=work, env=environ, check=True)
+    assert sorted(path.name for path in (work / "reports").iterdir()) == sorted(
+        [*(f"{n}.json" for n in range(1, 5)), f"12-{'f' * 12}.json"]
+    )
+    assert "5 reports" in said(Page((work / "site/index.html").read_text("utf-8")).root)
+    assert (work / "site/badge.json").exists()
+
+
+def test_an_empty_history_is_a_page():
+    assert Page(history_page([], 0)).complaints() == []
+
+
+@given(NUMBERS, NUMBERS)
+def test_ticks_are_few_and_lie_between_the_ends(one, other):
+    low, high = sorted((one, other))
+    found = svg.ticks(low, high)
+    assert len(found) <= 6
+    assert found == sorted(found)
+    room = (high - low) * 1e-6
+    assert all(low - room <= each <= high + room for each in found)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"), [((0.0, 1.0), [0.0, 0.25, 0.5, 0.75, 1.0]), ((790.0, 1030.0), [800.0, 900.0, 1000.0])]
+)
+def test_ticks_are_round(ends, expected):
+    assert svg.ticks(*ends) == expected
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
+def test_no_dot_lies_outside(points):
+    dots = [svg.Dot(x, y, "plain", "said") for x, y in points]
+    drawn = svg.chart("x", "x", "x", dots, [dots], svg.Axes("a", "b"))
+    page = Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{drawn}</body></html>")
+    for each in page.all("circle"):
+        assert 44 <= float(each.get("cx")) <= 392
+        assert 18 <= float(each.get("cy")) <= 168
+
+
+def test_a_title_of_data_is_text(tmp_path, capsys):
+    name = "<i>&run.jsonl"
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        rows = (QUICKSTART / "good.jsonl").read_text("utf-8")
+        (tmp_path / place / name).write_text(rows, "utf-8")
+    page = Page(printed(capsys, "compare", *GOLD, tmp_path / "a" / name, tmp_path / "b" / name, "--format", "html"))
+    assert page.complaints() == []
+    assert any(element.shown("<i>&run") in said(each) for each in page.all("h2"))

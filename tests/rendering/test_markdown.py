@@ -1,0 +1,226 @@
+"""Markdown of any report: nothing of the data means anything to GitHub, nothing is lost that has to stay."""
+
+import json
+import re
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from hypothesis import given
+from hypothesis import strategies as st
+from tabulate import tabulate
+
+import compared
+from cases import ROOT
+from depth import examples
+from hostile import TAGS
+from rag_eval.analysis.report import SliceResult
+from rag_eval.github.comment import last_line
+from rag_eval.rendering import markdown, markdown_writer
+from seams import RENDERERS, InputError, Problem, from_json, render, with_verdict
+
+SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
+SPICES += [
+    "\n",
+    "\r\n",
+    "\r",
+    "\r::add-mask::x",
+    "\ufffe",
+    "\uffff",
+    "::error::x",
+    "##[group]",
+    "*",
+    "_",
+    "#1",
+    "\u202e",
+    "&lt;",
+    "http://x",
+    "www.a.b",
+    " ",
+    "-",
+]
+texts = st.lists(st.one_of(st.sampled_from(SPICES), st.text(max_size=4)), min_size=1, max_size=6).map("".join)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Gives a real report beside a baseline, with slices and gates of every outcome."""
+    folder = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        report = compared.compared(folder)
+    return lambda: report
+
+
+@pytest.fixture
+def report(made):
+    """The report itself."""
+    return made()
+
+
+def html_of(text):
+    return cmarkgfm.github_flavored_markdown_to_html(text, Options.CMARK_OPT_UNSAFE)
+
+
+def tags_of(html):
+    return {part.split(">")[0].split()[0].strip("/") for part in html.split("<")[1:]}
+
+
+def widths_of(table):
+    return {row.count("<th") + row.count("<td") for row in table.split("</table>")[0].split("<tr>")[1:]}
+
+
+def spiced(report, given_texts):
+    """The report with every slice, flip, reason and provenance out of ``given_texts``."""
+    found = compared.hostile(report, given_texts)
+    of = {part.slice: f"tags={given_texts[place % len(given_texts)]}" for place, part in enumerate(report.slices)}
+    slices = tuple(SliceResult(of[part.slice], part.n, part.metrics) for part in found.slices)
+    gates = tuple(gate._replace(slice=of.get(gate.slice, gate.slice)) for gate in found.gates)
+    return with_verdict(found._replace(slices=slices, gates=gates))
+
+
+# Wide characters count as one, whether a package that knows better is installed or not.
+NARROW = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", "Zs"]), max_size=12)
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.tuples(
+            st.lists(NARROW.map(str.strip), min_size=width, max_size=width),
+            st.lists(st.lists(NARROW, min_size=width, max_size=width), max_size=4),
+        )
+    )
+)
+def test_a_table_is_the_one_that_tabulate_writes(table):
+    headers, rows = table
+    filled = [[cell or "–" for cell in row] for row in rows]
+    assert markdown_writer.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+@examples(60)
+def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
+    html = html_of(render(spiced(made(), given_texts), "markdown"))
+    assert tags_of(html) <= TAGS
+    assert "@octocat" not in html
+    assert {len(widths_of(table)) for table in html.split("<table>")[1:]} == {1}
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+@examples(60)
+def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
+    plain, other = (html_of(render(spiced(made(), each), "markdown")) for each in (["a"], given_texts))
+    assert plain.count("<table>") == other.count("<table>")
+    assert plain.count("<details>") == other.count("<details>")
+
+
+@given(st.lists(texts, min_size=1, max_size=5))
+@examples(30)
+def test_no_form_has_a_line_that_is_a_command_to_the_runner(made, given_texts):
+    found = spiced(made(), given_texts)
+    lines = [line for form in RENDERERS for line in render(found, form).splitlines()]
+    assert [line for line in lines if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+def named(text, gate):
+    return f"`{gate.name}`" in text
+
+
+@given(st.integers(0, 20_000))
+@examples(60)
+def test_a_comment_keeps_to_its_size_and_to_its_verdict(made, most):
+    report = made()
+    text = markdown.within(report, most, len)
+    assert len(text) <= most
+    assert text == "" or "RAG evaluation failed" in text
+    if most >= 2_000:
+        assert [gate.label for gate in report.failed_gates if not named(text, gate)] == []
+
+
+def test_a_problem_is_shown_as_it_is(report):
+    error = InputError([Problem("gold.jsonl", 1, "", "qid 'a|b' occurs twice")])
+    for text in (markdown.problems_within(error, 10_000, len), markdown.reason_within("'a|b' is none", 10_000, len)):
+        assert "a|b" in html_of(text)
+    part = next(gate for gate in report.gates if gate.slice)._replace(slice="tags=a|b", outcome="failed")
+    assert "<code>tags=a|b</code>" in html_of(markdown.within(report._replace(gates=(part,)), 600, len))
+
+
+def many(report, count):
+    """The report with as many failing gates on slices."""
+    first = report.failed_gates[0]
+    gates = tuple(first._replace(slice=f"tags=t{place:04}") for place in range(count))
+    return report._replace(gates=gates)
+
+
+def test_what_stands_below_a_report_that_was_cut_is_no_part_of_its_last_line(report):
+    text = markdown.within(many(report, 3_000), 5_000, len) + last_line("a" * 40, 7)
+    assert "<p>Commit <code>aaaaaaa</code> · run 7</p>" in html_of(text)
+
+
+@pytest.mark.parametrize("most", [1_000, 5_000, 65_536])
+def test_failed_gates_that_do_not_fit_are_counted(report, most):
+    text = markdown.within(many(report, 3_000), most, len)
+    listed = len(set(re.findall(r"tags=t[0-9]{4}", text)))
+    cut = re.search(r"… and ([0-9]+) more\n?$", text) or re.search(r"and ([0-9,]+) more gates", text)
+    assert len(text) <= most
+    assert listed > 0
+    assert listed + int(cut[1].replace(",", "")) == 3_000
+
+
+def test_slices_that_hold_are_counted_where_they_are_many(report):
+    passed = next(gate for gate in report.gates if gate.outcome == "passed" and gate.comparison is None)
+    gates = tuple(passed._replace(slice=f"tags=t{place}") for place in range(7))
+    text = markdown.render(report._replace(gates=(*report.gates, *gates)))
+    assert "tags=t3" not in text
+    assert "- Gates on slices that are not shown: 7 passed." in text
+
+
+def test_slices_too_small_are_named_in_one_line_where_they_are_many(report):
+    few = next(gate for gate in report.gates if gate.unclear and gate.slice and gate.comparison is None)
+    gates = tuple(few._replace(slice=f"tags=t{place}") for place in range(7))
+    table, _, below = markdown.render(report._replace(gates=gates)).partition("\n- ")
+    named = ", ".join(f"`precision` where `tags=t{place}`" for place in range(3))
+    assert "tags=" not in table
+    assert below.startswith(f"{named}, and 4 more: inconclusive, the slice has fewer than 4 cases.\n")
+    assert "- Gates on slices that are not shown: 7 inconclusive." in below
+
+
+def test_inconclusive_gates_are_counted_in_the_verdict(report):
+    first = markdown.render(report).splitlines()[2]
+    assert f"{sum(gate.unclear for gate in report.gates)} inconclusive" in first
+
+
+def test_an_inconclusive_gate_that_fails_the_run_looks_like_it(report):
+    unclear = next(gate for gate in report.gates if gate.unclear)._replace(inconclusive="fail")
+    text = markdown.render(with_verdict(report._replace(gates=(unclear,), findings=())))
+    assert "❌\u00a0inconclusive (counts as failed)" in text
+    assert text.startswith("## ❌")
+
+
+def test_a_significant_worsening_is_said_to_be_one(report):
+    found = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None)
+    sure = found._replace(outcome="failed", comparison=found.comparison._replace(adjusted=0.0123, mde=None))
+    text = markdown.render(with_verdict(report._replace(gates=(sure,))))
+    detectable = "10 cases cannot detect any drop; a drop of 0.05 takes 1253 cases"
+    assert f"- `{found.name}`: significant, p = 0.01 after correction; {detectable}." in text
+    assert "`recall_all@3` fell by 0.100 (1.000 → 0.900; 95 % interval −0.261 to 0.445; allowed: 0.02)" in text
+
+
+def test_a_gate_of_the_base_that_chance_explains_is_not_called_small(report):
+    found = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None and not gate.slice)
+    strict = found._replace(comparison=found.comparison._replace(adjusted=0.03), origin="base")
+    text = markdown.render(report._replace(gates=(strict,)))
+    assert "inconclusive, not significant (p = 0.03 after correction)" in text
+
+
+def test_without_a_baseline_there_is_no_column_for_it(report):
+    gates = tuple(gate for gate in report.gates if gate.comparison is None)
+    text = markdown.render(report._replace(gates=gates, baseline=None, flips=(), effects=(), findings=()))
+    assert "baseline" not in text.partition("<details>")[0].partition("**Completeness")[0].replace("no baseline", "")
+
+
+def test_metrics_by_slice_make_room_before_questions_do():
+    report = from_json(json.loads((ROOT / "tests" / "expected" / "sliced" / "report.json").read_text("utf-8")))
+    whole, short = markdown.render(report), markdown.within(report, 50_000, len)
+    assert ("Every metric by slice did not fit" in whole, "Every metric by slice did not fit" in short) == (False, True)
+    assert whole.partition("<details><summary>Questions")[2] == short.partition("<details><summary>Questions")[2] != ""

@@ -1,0 +1,67 @@
+"""Metrics of a report by perspective, and what is said of those without data."""
+
+from __future__ import annotations
+
+import re
+
+from cases import gold_row, trace_row, write_rows
+from rag_eval import api
+from rag_eval.metrics import column_of
+from rag_eval.rendering import metrics_tables
+from seams import METRICS, PERSPECTIVES, measure, render
+
+ANSWER = {"claim": "30 days", "citations": ["a"]}
+
+
+def scored(folder, gold=None, trace=None):
+    golds = [gold_row(qid="Q1", gold_citations=["a"], gold_claim_substr=["30 days"], **(gold or {}))]
+    traces = [trace_row(qid="Q1", retrieved_ids=["a"], answer_json=ANSWER, **(trace or {}))]
+    return api.score(write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces))
+
+
+def without_value(report):
+    valued = {measure(name).metric.name for name, result in report.metrics.items() if result.n}
+    return [name for name, metric in METRICS.items() if name not in valued and metric.perspective != "judge"]
+
+
+def test_each_metric_with_a_value_stands_under_its_perspective(tmp_path):
+    report = scored(tmp_path)
+    text = render(report, "markdown").partition("All metrics")[2].partition("</details>")[0]
+    parts = re.split(r"^\*\*(\w+)\*\*: ", text, flags=re.MULTILINE)[1:]
+    found = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert [name.lower() for name in found] == metrics_tables.perspectives(report)
+    for name, result in report.metrics.items():
+        own = (
+            name.partition("@")[0]
+            if measure(name).k
+            else name
+            if len(measure(name).metric.folds) < 3
+            else column_of(name)
+        )
+        shown = f"| `{own}`"
+        assert not result.n or shown in found[result.perspective.capitalize()]
+
+
+def test_a_section_says_what_its_perspective_asks(tmp_path):
+    text = render(scored(tmp_path), "markdown")
+    assert [name for name in ("answers", "citations", "retrieval") if PERSPECTIVES[name] not in text] == []
+
+
+def test_metrics_without_data_are_counted_and_grouped_by_what_they_need(tmp_path):
+    report = scored(tmp_path)
+    said = metrics_tables.without_cases(report)
+    assert said.startswith(f"No data for {len(without_value(report))} metrics; needed: ")
+    assert "trace.chunks.text (citation_support" in said
+    assert "apply to no case: under_refusal" in said
+
+
+def test_a_field_that_is_there_is_not_asked_for(tmp_path):
+    said = metrics_tables.without_cases(scored(tmp_path, trace={"latency_ms": {"total": 9}}))
+    assert "trace.latency_ms" not in said
+    assert "trace.latency_ms" in metrics_tables.without_cases(scored(tmp_path))
+
+
+def test_what_is_said_of_metrics_without_data_stays_short(tmp_path):
+    said = metrics_tables.without_cases(scored(tmp_path))
+    assert all(len(names.split(", ")) <= 4 for names in re.findall(r"\(([^)]*)\)", said))
+    assert said.count("(") <= len({metric.needs for metric in METRICS.values()})

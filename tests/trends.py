@@ -1,0 +1,31 @@
+"""A history of one metric, as `rag-eval history` draws it."""
+
+from __future__ import annotations
+
+from rag_eval.analysis.history import Bound, Contrast, Flaky, GoldDiff, Point, Reading, Series, Verdict
+from seams import Completeness
+
+
+def readings(labels, values):
+    """A reading a label; the second under another contract, the third after a change of the gold."""
+    return tuple(
+        Reading(label, value, value, value, 9, place != 1, place in (1, 2), GoldDiff(1, 0, 2) if place == 2 else None)
+        for place, (label, value) in enumerate(zip(labels, values, strict=False))
+    )
+
+
+def series(labels, values=(0.9, 0.8, None, 0.7, 0.6, 0.5, 0.4)):
+    contrast = Contrast(labels[0], labels[-1], 0.9, 0.5, 0.4, 0.2, 0.6, 9, 0.01, "worse")
+    return [Series("precision", "higher", readings(labels, values), contrast, contrast, contrast)]
+
+
+def trend(texts):
+    """What a page of a history is made of, its names from ``texts``: series, reports, runs, flaky questions."""
+    label, commit, date, question, failed = texts[:5]
+    verdict = Verdict(False, (failed,), 3, 1, 9, date)
+    runs = [Point(label, {}, {}, (), Completeness(0, 0, 0, 0, 0, 0), commit=commit, verdict=verdict)]
+    unsteady = [Flaky(question, label, 1, 3, 2, (failed,))]
+    [one] = series(texts)
+    bounds = [Bound("min", 0.8, "passed"), Bound("min", 0.6, "failed")]
+    held = tuple(each._replace(commit=commit, bound=bounds[place > 3]) for place, each in enumerate(one.readings))
+    return [one._replace(readings=held)], len(texts), runs, unsteady
