@@ -15,7 +15,7 @@ from rag_eval.api import Options, run
 from rag_eval.rendering import render
 
 ROOT = Path(__file__).parent.parent
-EXPECTED = ROOT / "tests" / "gold" / "examples.sha256"
+EXPECTED = ROOT / "tests" / "expected" / "examples.sha256"
 RUNS = (
     ("examples/quickstart", "good.jsonl", ""),
     ("examples/quickstart", "bad.jsonl", ""),
@@ -46,7 +46,7 @@ def digests() -> str:
 def main() -> int:
     """Print, write or compare the digests; 1 if they differ."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare with tests/gold/examples.sha256")
+    parser.add_argument("--check", action="store_true", help="compare with tests/expected/examples.sha256")
     parser.add_argument("--write", action="store_true", help="write that file")
     args = parser.parse_args()
     found = digests()

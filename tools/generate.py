@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from action_types import action_types
+from composite_action import composite_action
 from gates_schema import gates_schema
 from release import examples, with_name
 
 from rag_eval import REPOSITORY, __version__
 from rag_eval.cli.parser import build_parser
-from rag_eval.metrics import METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
-from rag_eval.metrics._examples import Example, examples_of
-from rag_eval.stats.aggregations import values_in_words
+from rag_eval.metrics import ALIASES, METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
+from rag_eval.metrics._metric import Example, examples_of
+from rag_eval.scoring.aggregations import values_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 _SCENARIOS, _SCENARIOS_END = "<!-- scenarios: generated from tests/gaming -->", "<!-- /scenarios -->"
 _INPUTS, _INPUTS_END = "<!-- inputs and outputs: generated from action.yml -->", "<!-- /inputs and outputs -->"
+_WORKFLOW = "<!-- workflow: generated from src/rag_eval/templates/workflow.yml -->"
+_WORKFLOW_END = "<!-- /workflow -->"
+_METRICS, _METRICS_END = "<!-- metrics: generated from src/rag_eval/metrics -->", "<!-- /metrics -->"
 _OPTIONS, _OPTIONS_END = "<!-- options: generated from the parser -->", "<!-- /options -->"
+_TITLES = {"retrieval": "Metrics: retrieval (hit rate, recall, precision, MRR, nDCG)"}
+"""Titles with the names that people search for, as the search of the site prefers titles."""
 
 
 def main() -> int:
@@ -53,8 +59,11 @@ def generated() -> dict[str, str]:
         "src/rag_eval/metrics/examples.json": examples_file(),
         **metric_pages(),
         "docs/action.md": action_page(),
+        "docs/forks.md": forks_page(),
+        "docs/tutorial.md": tutorial_page(),
         "docs/commands.md": commands_page(),
         "action-types.yml": action_types(_action()),
+        "python/action.yml": composite_action(_action()),
         "docs/internals/attacks.md": attacks_page(),
     }
     named = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in examples()}
@@ -62,10 +71,32 @@ def generated() -> dict[str, str]:
 
 
 def action_page() -> str:
-    """Return docs/action.md with the inputs and outputs of action.yml."""
+    """Return docs/action.md with the workflow that init writes, and the inputs and outputs of action.yml."""
     action = _action()
     tables = [_described(kind, action[f"{kind}s"]) for kind in ("input", "output")]
-    return _with_part("docs/action.md", _INPUTS, "".join(tables), _INPUTS_END)
+    page = with_block((ROOT / "docs/action.md").read_text(encoding="utf-8"), _INPUTS, "".join(tables), _INPUTS_END)
+    workflow = (ROOT / "src/rag_eval/templates/workflow.yml").read_text(encoding="utf-8")
+    return with_block(page, _WORKFLOW, f"```yaml\n{workflow}```\n", _WORKFLOW_END)
+
+
+def forks_page() -> str:
+    """Return docs/forks.md with the two workflows of examples/forks."""
+    page = (ROOT / "docs/forks.md").read_text(encoding="utf-8")
+    for name in ("rag-eval", "rag-eval-comment"):
+        workflow = (ROOT / f"examples/forks/{name}.yml").read_text(encoding="utf-8")
+        start = f"<!-- {name}: generated from examples/forks/{name}.yml -->"
+        page = with_block(page, start, f"```yaml\n{workflow}```\n", f"<!-- /{name} -->")
+    return page
+
+
+def tutorial_page() -> str:
+    """Return docs/tutorial.md with the apps of examples/rag-server that write traces."""
+    page = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    for name in ("app", "app_langchain", "app_llama_index"):
+        path = f"examples/rag-server/{name}.py"
+        block = f"```python\n{(ROOT / path).read_text(encoding='utf-8')}```\n"
+        page = with_block(page, f"<!-- {name}: generated from {path} -->", block, f"<!-- /{name} -->")
+    return page
 
 
 def commands_page() -> str:
@@ -76,14 +107,19 @@ def commands_page() -> str:
 
 def _with_part(name: str, start: str, text: str, end: str) -> str:
     """Return the page with ``text`` between its two comments."""
-    before, rest = (ROOT / name).read_text(encoding="utf-8").split(start)
+    return with_block((ROOT / name).read_text(encoding="utf-8"), start, text, end)
+
+
+def with_block(page: str, start: str, text: str, end: str) -> str:
+    """Return a text with another one between its two comments."""
+    before, rest = page.split(start)
     return f"{before}{start}\n{text}{end}{rest.split(end)[1]}"
 
 
 def _parsers(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Yield the commands without further sub-commands, by their full names."""
+    """Yield the commands that run by themselves, and the sub-commands, by their full names."""
     nested = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not nested:
+    if not any(action.required for action in nested):
         yield name, parser
     for action in nested:
         for word, inner in action.choices.items():
@@ -94,7 +130,9 @@ def _options(name: str, parser: argparse.ArgumentParser) -> list[str]:
     rows = [
         f"| `{_invocation(action)}` | {_help(action)} |"
         for action in parser._actions
-        if action.help != argparse.SUPPRESS and action.dest != "help"
+        if action.help != argparse.SUPPRESS
+        and action.dest != "help"
+        and not isinstance(action, argparse._SubParsersAction)
     ]
     about = (parser.description or "").partition("\n")[0]
     table = ["| option | meaning |", "|---|---|", *rows, ""] if rows else []
@@ -153,13 +191,21 @@ def _outcome(expected: dict[str, Any]) -> str:
         "says": f'cannot be judged: "{rest}"',
     }
     said = words.get(kind, f"`{kind}`")
-    return f"{said}; exit {expected['exit']}" if expected["exit"] else f"**named, not stopped**: {said}; exit 0"
+    return f"{said}; exit {expected['exit']}" if expected["exit"] else f"**reported only**: {said}; exit 0"
 
 
 def metric_pages() -> dict[str, str]:
-    """Return docs/metrics.md, the overview, and a page of definitions and worked examples for each metric group."""
-    made = {f"docs/metrics/{group}.md": group_page(group) for group in PERSPECTIVES}
-    return {"docs/metrics.md": metrics_page(), **made}
+    """Return docs/metrics.md, the overview, and the definitions and worked examples of each metric group."""
+    return {
+        "docs/metrics.md": metrics_page(),
+        **{f"docs/{page_of(group)}": group_page(group) for group in PERSPECTIVES},
+    }
+
+
+def page_of(group: str) -> str:
+    """Return the page of a group in docs: its written one if that has a place for the definitions."""
+    page = ROOT / "docs" / f"{group}.md"
+    return page.name if page.exists() and _METRICS in page.read_text(encoding="utf-8") else f"metrics/{group}.md"
 
 
 def metrics_page() -> str:
@@ -176,10 +222,11 @@ def metrics_page() -> str:
         "",
     ]
     for group, about in PERSPECTIVES.items():
-        lines += [f"## [{group.capitalize()}](metrics/{group}.md)", "", _sentence(about), ""]
+        page = page_of(group)
+        lines += [f"## [{group.capitalize()}]({page})", "", _sentence(about), ""]
         lines += ["| metric | meaning |", "|---|---|"]
         for family in families(group):
-            names = ", ".join(f"[`{metric.name}`](metrics/{group}.md#{anchor(family)})" for metric in family)
+            names = ", ".join(f"[`{metric.name}`]({page}#{anchor(family)})" for metric in family)
             lines.append(f"| {names} | {first_sentence(family[0].text)} |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
@@ -187,9 +234,12 @@ def metrics_page() -> str:
 
 def group_page(group: str) -> str:
     """Return the page of a metric group."""
-    lines = [f"# Metrics: {group}", "", _sentence(PERSPECTIVES[group]), ""]
-    lines += [line for family in families(group) for line in _section(family)]
-    return "\n".join(lines).rstrip() + "\n"
+    sections = [line for family in families(group) for line in _section(family)]
+    name = page_of(group)
+    if name == f"{group}.md":
+        return _with_part(f"docs/{name}", _METRICS, "\n".join(["", *sections, ""]), _METRICS_END)
+    title = _TITLES.get(group, f"Metrics: {group}")
+    return "\n".join([f"# {title}", "", _sentence(PERSPECTIVES[group]), "", *sections]).rstrip() + "\n"
 
 
 def _sentence(text: str) -> str:
@@ -223,7 +273,7 @@ def _section(family: list[Metric]) -> list[str]:
     """The section of metrics that share their text: what is said of all of them once."""
     told = [facts(metric) for metric in family]
     alike = {name for name in told[0] if len({one.get(name) for one in told}) == 1}
-    rows = [f"- **{name}**: {text}" for name, text in told[0].items() if name in alike]
+    rows = [f"- **{name}**: {text}" for name, text in told[0].items() if name in alike and text]
     for metric, own in zip(family, told, strict=True):
         rows += [f"- **{name}** of `{metric.name}`: {text}" for name, text in own.items() if name not in alike]
     shown = [line for metric in family for line in _examples(metric, alone=len(family) == 1)]
@@ -240,6 +290,7 @@ def facts(metric: Metric) -> dict[str, str]:
         "needs": ", ".join(f"`{field}`" for field in metric.needs) or "nothing beyond the required fields",
         "value": "; ".join(f"`{name}` is {words}" for name, words in values_in_words(metric)),
         "source": metric.source,
+        "other names": ", ".join(f"`{alias}`" for alias, name in ALIASES.items() if name == metric.name),
     }
 
 
@@ -247,7 +298,7 @@ def _examples(metric: Metric, *, alone: bool) -> list[str]:
     found = examples_of(example_rows(metric.name))
     lines = [f"- {_marked(one)}" for one in found]
     case = next((one for one in found if one.case), None)
-    head = "A case" if alone else f"Under `{metric.name}` a case"
+    head = "A case" if alone else f"With `{metric.name}` a case"
     return [head, "", *lines, "", *(_worked(case) if case else [])]
 
 
@@ -261,7 +312,7 @@ def _marked(example: Example) -> str:
 
 def _worked(example: Example) -> list[str]:
     rows = [json.dumps({name: value}, ensure_ascii=False) for name, value in (example.case or {}).items()]
-    return [f"The first that {example.verb} {example.score.rstrip(',')} is", "", "```json", *rows, "```", ""]
+    return [f"For example, this case {example.verb} {example.score.rstrip(',')}:", "", "```json", *rows, "```", ""]
 
 
 def example_rows(name: str) -> list[dict[str, Any]]:

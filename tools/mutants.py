@@ -1,6 +1,6 @@
 """Measure how many small faults in the code the tests notice.
 
-    python tools/mutants.py [--base main | --modules 'src/rag_eval/cli/commands/*.py' …] [--tests 'tests/test_cli.py' …]
+    python tools/mutants.py [--base main | --modules 'src/rag_eval/cli/commands/*.py' …] [--tests 'tests/cli/*.py' …]
 
 Makes one small change at a time (a mutant: `<` for `<=`, `and` for `or`, a number plus one, a call left out, …) in a
 copy of the repository and runs the tests that enter the changed function. A mutant that no test fails on survives: a
@@ -351,7 +351,8 @@ def shown(folder: Path, mutant: Mutant) -> str:
 def run_all(folder: Path, mutants: list[Mutant], options: argparse.Namespace) -> list[Outcome]:
     """Try all mutants, --jobs at a time."""
     paths = sorted({one.path for one in mutants})
-    tests = [str(path.relative_to(ROOT)) for pattern in options.tests for path in sorted(ROOT.glob(pattern))]
+    files = [path.relative_to(ROOT) for pattern in options.tests for path in sorted(ROOT.glob(pattern))]
+    tests = [str(path) for path in files if path.parts[1] != "e2e"]
     copies = [shutil.copytree(folder / "base", folder / f"copy-{number}") for number in range(options.jobs)]
     by_function = entered(shutil.copytree(folder / "base", folder / "entered"), paths, tests, options.jobs)
     by_module: dict[str, list[tuple[float, str]]] = defaultdict(list)
@@ -391,7 +392,7 @@ def main() -> int:
     parser.add_argument("--base", default="main", help="mutate the lines changed since this branch or commit (main)")
     parser.add_argument("--modules", nargs="+", metavar="GLOB", help="mutate these files instead")
     parser.add_argument(
-        "--tests", nargs="+", metavar="GLOB", default=["tests/test_*.py"], help="the tests to run (all)"
+        "--tests", nargs="+", metavar="GLOB", default=["tests/*/test_*.py"], help="the tests to run (all)"
     )
     parser.add_argument("--sample", type=int, default=60, help="how many mutants (60)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")

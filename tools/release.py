@@ -22,8 +22,9 @@ _IMAGE = re.compile(r"^  image: Dockerfile$", re.MULTILINE)
 
 # Where examples name the action: what is before, the name, and what is behind.
 _EXAMPLES = (
-    re.compile(r"(uses: )(?!actions/|\./)([\w.-]+/[\w.-]+)(@v)[0-9]+(?![0-9.])"),
+    re.compile(r"(uses: )(?!actions/|\./)([\w.-]+/[\w.-]+)((?:/python)?@v)[0-9]+(?![0-9.])"),
     re.compile(r"(git\+https://github\.com/)([\w.-]+/[\w.-]+)(@v)[0-9]+(?![0-9.])"),
+    re.compile(r"(git\+https://github\.com/)([\w.-]+/[\w.-]+)(@refs/tags/v)[0-9.]+"),
     re.compile(r"(repo: https://github\.com/)([\w.-]+/[\w.-]+)(\n +rev: v)[0-9.]+"),
     re.compile(r"(ghcr\.io/)([\w.-]+/[\w.-]+)(@sha256:)()"),
     re.compile(r"(--repo )([\w.-]+/[\w.-]+)()()"),
@@ -41,6 +42,8 @@ def examples() -> list[Path]:
         "SECURITY.md",
         "docs/*.md",
         "examples/**/*.yml",
+        "examples/ci/Jenkinsfile",
+        "skills/**/*.md",
         "src/rag_eval/templates/*.y*ml",
         "schemas/*.json",
     )
@@ -61,7 +64,7 @@ def _named(found: re.Match[str], repository: str, version: str, major: str) -> s
     before, _, behind = found.group(1, 2, 3)
     if before == "ghcr.io/":
         return f"{before}{repository.lower()}{behind}"
-    return f"{before}{repository}{behind}" + ({"@v": major, "": ""}.get(behind, version))
+    return f"{before}{repository}{behind}" + ({"@v": major, "/python@v": major, "": ""}.get(behind, version))
 
 
 def stale_examples() -> list[str]:

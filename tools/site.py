@@ -5,11 +5,14 @@ MkDocs loads this module as a hook (mkdocs.yml). On GitHub the same pages work a
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 from rag_eval import REPOSITORY
@@ -26,14 +29,19 @@ _PAGES = {
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
 }
+_TABS = re.compile(r"^<!-- tabs -->\n(.*?)^<!-- /tabs -->$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(|<img src=\"|<a href=\")(?![a-z]+:|#)([^)\"#\s]+)")
 
 
+# Before mike, which adds the version to the address.
+@event_priority(100)  # type: ignore[untyped-decorator]
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Name the site and the repository after the one that releases."""
+    """Name the site and the repository after the one that releases, and leave out the version selector without mike."""
     owner, name = REPOSITORY.split("/")
     config.site_url = f"https://{owner}.github.io/{name}/"
     config.extra["social"] = [{"icon": "fontawesome/brands/github", "link": f"https://github.com/{REPOSITORY}"}]
+    if "MIKE_DOCS_VERSION" not in os.environ:  # one version: a selector would ask for ../versions.json
+        del config.extra["version"]
     return config
 
 
@@ -48,9 +56,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Let every relative link lead to a page of the site or to a file on GitHub."""
+    if page.is_homepage and page.canonical_url:
+        page.canonical_url = page.canonical_url.removesuffix("index.html")  # the version selector reads sitemap.xml
+    if page.file.src_uri.startswith("metrics/"):
+        page.meta["search"] = {"boost": 2}  # a metric's definition before pages that mention it
     sources = {target: source for source, target in _PAGES.items()}
     path = sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    return _LINK.sub(lambda link: link[1] + link_target(path, link[2]), markdown)
+    linked = _LINK.sub(lambda link: link[1] + link_target(path, link[2]), markdown)
+    return _TABS.sub(lambda part: tabs(part[1]), linked)
+
+
+def tabs(markdown: str) -> str:
+    """Turn sections with headings of level 3 into tabs; on GitHub they stay sections."""
+    _, *sections = re.split(r"^### ", markdown, flags=re.MULTILINE)
+    pairs = [section.partition("\n") for section in sections]
+    return "".join(f'=== "{name}"\n\n{indent(body.strip(), " " * 4)}\n\n' for name, _, body in pairs)
 
 
 def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
