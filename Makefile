@@ -1,4 +1,4 @@
-# make demo | test | check-deep | mutants | lint | docs | e2e | bench | watch | generate | accept
+# make demo | test | check-deep | mutants | lint | docs | e2e | bench | watch | generate | accept | pictures
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -6,11 +6,12 @@ BENCH_VENV := .venv-bench
 BENCH_BIN := $(BENCH_VENV)/$(notdir $(BIN))
 BENCH ?=
 BASE ?= main
+VERSION = dev
 MUTANTS ?=
-FIRST := tests/test_[a-f]*.py tests/test_g[ai]*.py
+FIRST := $(addprefix tests/,action analysis bench cases collecting contract engines gates git github governance project)
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools docs docs-serve bench watch generate pins accept format clean
+.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools docs docs-serve docs-version bench watch generate pins accept pictures format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
@@ -19,11 +20,13 @@ help:
 	@echo "make mutants   small faults in the lines changed since BASE: which of them does no test notice"
 	@echo "make lint      ruff, mypy --strict, import contracts, generated files, workflow and image linters"
 	@echo "make docs      build the docs site into site/, with every link checked; make docs-serve shows it while you write"
+	@echo "make docs-version  commit the site to the branch gh-pages: VERSION='1.0 latest', or dev"
 	@echo "make e2e       the real image, a workflow runner, GitHub's API description, the hooks (make e2e-tools installs them)"
 	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
 	@echo "make watch     instructions of small runs against BASE, main where not said (needs valgrind)"
 	@echo "make generate  write the files that are read off the metrics"
 	@echo "make pins      raise the versions that CI and the image install (needs uv)"
+	@echo "make pictures  the pictures of the docs, by Chromium (make e2e-tools installs it); a test says which are stale"
 	@echo "make accept    take the rendered reports and the output of sessions as they are now for the expected ones"
 
 $(VENV)/pyvenv.cfg:
@@ -63,7 +66,7 @@ test-first: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "not e2e and not deep" $(FIRST)
 
 test-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests $(FIRST:%=--ignore-glob='%')
+	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests $(FIRST:%=--ignore=%)
 
 # The tests marked deep, and every Hypothesis test with five times the examples of `make test`.
 check-deep: export RAG_EVAL_TESTS = deep
@@ -74,7 +77,7 @@ check-deep-first: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" $(FIRST)
 
 check-deep-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests $(FIRST:%=--ignore-glob='%')
+	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests $(FIRST:%=--ignore=%)
 
 # MUTANTS="--modules 'src/rag_eval/cli/commands/*.py' --sample 100"; without it, the lines changed since BASE.
 mutants: $(VENV)/.test
@@ -87,23 +90,33 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/generate.py --check
 	$(BIN)/python tools/check_tests.py
+	$(BIN)/python tools/prose.py --check
 	$(BIN)/actionlint
-	$(BIN)/actionlint examples/forks/*.yml
-	$(BIN)/zizmor --offline --persona=auditor --no-progress --quiet .github action.yml examples/forks/*.yml
+	$(BIN)/actionlint examples/forks/*.yml examples/pages/*.yml
+	$(BIN)/zizmor --offline --persona=auditor --no-progress --quiet .github action.yml python/action.yml examples/forks/*.yml examples/pages/*.yml
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/forks/*.yml src/rag_eval/templates/workflow.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml python/action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml examples/forks/*.yml examples/pages/*.yml src/rag_eval/templates/workflow.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci examples/ci/gitlab-ci.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.azure-pipelines --data-transform azure-pipelines --regex-variant nonunicode examples/ci/azure-pipelines.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.circle-ci examples/ci/circleci.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/shellcheck --severity=warning .ci/run tests/e2e/*.sh
 	$(BIN)/pre-commit validate-manifest .pre-commit-hooks.yaml
 	$(BIN)/pre-commit validate-config .pre-commit-config.yaml src/rag_eval/templates/pre-commit.yaml
 
-docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+docs docs-serve docs-version: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 docs-serve: $(VENV)/.docs
 	$(BIN)/mkdocs serve
+
+# Commits the site to the branch gh-pages as one more version: VERSION="1.0 latest", a version and its alias.
+docs-version: export PATH := $(abspath $(BIN)):$(PATH)
+docs-version: $(VENV)/.docs
+	mike deploy --update-aliases $(VERSION)
+	mike set-default --allow-undefined latest
 
 # Builds the real image and runs it, the workflow and the hooks. What is missing here is said and skipped; with CI=true it
 # must be there.
@@ -146,10 +159,13 @@ generate: $(VENV)/.run
 # The versions that CI and the image install, raised to the newest ones (needs uv).
 pins:
 	printf 'pip\nsetuptools\n' | uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --no-header --all-extras --group test --group frameworks --group lint --group docs pyproject.toml - --output-file requirements/ci.txt
-	uv pip compile --quiet --upgrade --universal --python-version 3.12 --generate-hashes --no-header --extra action --extra zstd --extra patterns pyproject.toml --output-file requirements/action.txt
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra action --extra zstd --extra patterns pyproject.toml --output-file requirements/action.txt
 
 accept: $(VENV)/.test
-	RAG_EVAL_ACCEPT=1 $(BIN)/python -m pytest tests/test_renderers.py tests/test_sessions.py
+	RAG_EVAL_ACCEPT=1 $(BIN)/python -m pytest tests/rendering/test_renderers.py tests/cli/test_sessions.py
+
+pictures: $(VENV)/.test
+	$(BIN)/python tools/pictures.py
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .

@@ -23,7 +23,7 @@ from pathlib import Path
 RUN = """
 import gc, hashlib, json, resource, sys, time
 from rag_eval import api
-from rag_eval.engines.options import ExecutionOptions
+from rag_eval.engines import ExecutionOptions
 from rag_eval.rendering import render
 
 class Stopwatch:

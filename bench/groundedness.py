@@ -23,7 +23,8 @@ from typing import NamedTuple
 import groundedness_pairs as minimal
 
 from rag_eval.contract import without_citations
-from rag_eval.textual.grounding import forget, ground, groundedness, supported
+from rag_eval.textual import grounding
+from rag_eval.textual.grounding import ground, groundedness, supported
 from rag_eval.textual.tokens import content_words
 from rag_eval.textual.words import keys
 
@@ -73,7 +74,7 @@ def flagged(claim, chunks, question=""):
 
 def invents(claim, chunks, question=""):
     """Whether an answer has a made-up number."""
-    return any(one.support.made_up for one in ground(without_citations(claim, ()), chunks, question))
+    return any(one.made_up for one in ground(without_citations(claim, ()), chunks, question))
 
 
 CANDIDATES = {
@@ -262,7 +263,7 @@ def _spent(way, cases):
 
 
 def _first(claim, chunks):
-    forget()
+    grounding._remembered.cache_clear()
     _again(claim, chunks)
 
 

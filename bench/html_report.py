@@ -43,7 +43,7 @@ DONE = "(async () => {{ {}; await new Promise(done => requestAnimationFrame(() =
 
 def report_of(questions):
     """The bad run of the quickstart beside its baseline, with as many questions of some fourteen words."""
-    value = json.loads((ROOT / "tests/gold/compared/report.json").read_text("utf-8"))
+    value = json.loads((ROOT / "tests/expected/compared/report.json").read_text("utf-8"))
     rng, one = random.Random("html"), value["questions"][0]
     value["questions"] = [
         {

@@ -4,7 +4,7 @@
 
 FOLDER holds the public sets (``refusal/completions.jsonl``, ``clapnq/``); without it only our own examples are
 measured. Each set is cut in halves by a hash of the question: patterns were written in sight of ``seen`` alone.
-``--write`` puts the tables into the marked block of docs/refusals.md.
+``--write`` puts the tables into the marked block of docs/internals/refusals.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rag_eval.textual.refusals import recognise
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "refusals.md"
+PAGE = ROOT / "docs" / "internals" / "refusals.md"
 BEGIN, END = "<!-- measured: bench/refusals.py -->\n", "<!-- end -->"
 HALVES = ("seen", "held out")
 ROUNDS = 9
@@ -101,11 +101,13 @@ def modern() -> dict[str, list[Answer]]:
     files = sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl"))
     answers = {file.stem: [Answer("", row["claim"], row["refuses"]) for row in _rows(file)] for file in files}
     after = answers.pop("after")
-    fresh = {f"modern, {name}": answers.pop(name) for name in ("fresh1", "fresh2", "fresh3", "fresh4")}
+    grammar = answers.pop("constructions")
+    fresh = {f"modern, {name}": answers.pop(name) for name in ("fresh1", "fresh2", "fresh3", "fresh4", "fresh5")}
     return {
         "modern, written before": [one for part in answers.values() for one in part],
         "modern, written after": after,
         **fresh,
+        "constructions of nine languages": grammar,
     }
 
 

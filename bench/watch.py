@@ -23,6 +23,7 @@ import sys
 import tarfile
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,6 +95,8 @@ def prepare(folder, base):
         file.extractall(folder / "base", filter="data")
     for part in PARTS:
         shutil.copytree(ROOT / part, folder / "head" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("yaml", "msgspec"):  # uv installs them without byte code
+        compileall.compile_dir(Path(find_spec(package).origin).parent, quiet=1)
     for side in SIDES:
         compileall.compile_dir(folder / side / "src", quiet=1)
         own = run(folder, side, [sys.executable, "-c", "import rag_eval; print(rag_eval.__file__)"]).stdout

@@ -14,6 +14,7 @@ file. Both sides run with the packages that are installed now.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import platform
@@ -84,6 +85,8 @@ def against(args, folder):
         ["git", "archive", args.base, "src", "schemas"], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )
     subprocess.run(["tar", "-x", "-C", code], input=archive.stdout, check=True)
+    for source in (code, ROOT / "src"):  # without byte code, a small run mostly compiles
+        compileall.compile_dir(source, quiet=1)
     kept = args.data.resolve() if args.data else folder / "data"
     kept.mkdir(parents=True, exist_ok=True)
     for work in map(partial(beside, code=code, ref=args.base), chosen_of(args)):

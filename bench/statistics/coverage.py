@@ -241,10 +241,10 @@ Coverage of intervals at 95 %, and in brackets their mean width as a multiple of
 **Means of scores between 0 and 1**:
 
 {bounded}
-**Means of scores without a greatest value** (latency, cost):
+**Means of scores without a maximum** (latency, cost):
 
 {open}
-**Percentiles**, for scores without ties (with ties it is more). Where no score of n lies so far out, the end is none:
+**Percentiles**, for scores without ties (with ties it is more). *none* means that n scores have no such rank:
 
 {percentiles}
 **Time**, in milliseconds on one core, best of five, nothing remembered from before:

@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from rag_eval.gates.dependent_cases import Tries
+from rag_eval.gates.dependent_cases import GroupedCases
 from rag_eval.gates.gate_inputs import Baseline, Evidence
 from rag_eval.gates.outcomes import judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
+from rag_eval.scoring.aggregations import chance, difference, enclosed
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.stats.aggregations import chance, difference, enclosed, enclosed_together
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 MARGIN = 0.02
@@ -456,7 +456,7 @@ def clusters(samples: int, seed: int) -> Table:
             sides = [answered(chance, pages, icc) for _ in range(2)]
             parts = [f"meta.page={page}" for page in pages]
             before, after = (cases({"precision": side}, parts) for side in sides)
-            found = enclosed_together(measure("precision"), Tries(after, "meta.page"), 0.95)
+            found = GroupedCases(after, "meta.page").interval(measure("precision"), 0.95)
             robust += found.low <= 0.8 <= found.high
             width += found.high - found.low
             hits = int(sides[1].sum())
@@ -502,7 +502,7 @@ def repeats(samples: int, seed: int) -> Table:
                     sum(int(case.scores["precision"]) for case in before[:60]), 60
                 ).proportion_ci()
                 alone += low <= truth <= high
-                found = enclosed_together(measure("precision"), Tries(before), 0.95)
+                found = GroupedCases(before).interval(measure("precision"), 0.95)
                 together += found.low <= truth <= found.high
                 one = judged(before, after, [Gate("precision", "max_drop", "0")])[0]
                 apart += one.comparison.low <= 0 <= one.comparison.high
