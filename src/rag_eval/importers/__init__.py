@@ -63,6 +63,7 @@ IMPORTERS: dict[str, Importer] = {
         "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", 0, "rows"
     ),
     "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table", 0, "rows"),
+    "table-gold": Importer("gold", "FILE…", "any CSV or JSON, by --map", "table", 0, "gold_rows"),
     "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels"),
     "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08"),
     "example08-trace": Importer(

@@ -41,7 +41,7 @@ def detect(head: bytes) -> Recognised | None:
         (_is_judgement(fields), Recognised("", "trec-qrels", "four columns, the last is an integer")),
         (fields[:2] == ["query-id", "corpus-id"], Recognised("", "beir", "the header query-id, corpus-id")),
         (TOP_KEYS.search(text) is None and len(columns) > 1, _of_keys(dict.fromkeys(columns), "columns")),
-        (TOP_KEYS.search(text) is None and len(columns) > 1, Recognised("table", "", "a header of columns")),
+        (TOP_KEYS.search(text) is None and len(columns) > 1, Recognised("table", "table-gold", "a header of columns")),
     ):
         if matches and form:
             return form

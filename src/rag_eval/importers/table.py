@@ -1,14 +1,16 @@
-"""Any CSV or JSON with one record a question, by a map of its fields: ``import table --map map.yml``."""
+"""Any CSV or JSON by a map of its fields, as trace rows (``table``) and as gold rows (``table-gold``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.common.escaping import quoted
 from rag_eval.importers import unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Options
 from rag_eval.importers.documents import csv_rows, is_csv, objects
-from rag_eval.importers.samples import as_list
+from rag_eval.importers.samples import as_list, question_id
 
 if TYPE_CHECKING:
     from rag_eval.importers import Inputs, Numbered
@@ -39,8 +41,30 @@ FIELDS = {
     "output_tokens": ("output_tokens", "completion_tokens"),
     "cost_usd": ("cost_usd", "cost", "total_cost"),
 }
-"""The fields of a map, each with the names by which ``--suggest-map`` finds it. Values are names or JSON Pointers."""
+"""The fields of a map for traces, and the names by which ``--suggest-map`` finds each."""
+GOLD_FIELDS = {
+    "qid": FIELDS["qid"],
+    "question": FIELDS["question"],
+    "answerable": ("answerable", "is_answerable"),
+    "expected_answer": (
+        *("expected_answer", "expected", "reference", "reference_answer", "ground_truth", "gold_answer", "truth"),
+        *("expected_output", "ideal_answer", "answer"),
+    ),
+    "gold_claim_substr": ("gold_claim_substr", "must_contain", "keywords", "key_facts"),
+    "gold_citations": (
+        *("gold_citations", "citations", "gold_ids", "relevant_ids", "sources", "source", "reference_context_ids"),
+        *("chunk_ids", "doc_ids", "passage_id"),
+    ),
+    "contexts": ("contexts", "reference_contexts", "context", "passage"),
+    "difficulty": ("difficulty",),
+    "category": ("category",),
+    "tags": ("tags",),
+}
+"""The same of a map for gold."""
+FORMS = {"table": FIELDS, "table-gold": GOLD_FIELDS}
 _GROUPED = ("chunks", "chunk_ids")
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_SEPARATORS = re.compile(r"[,;\s]+")
 
 
 def rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, str] | None = None) -> Numbered:
@@ -49,12 +73,51 @@ def rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, s
     yield from conversion.rows("table", list(_drafts(conversion, fields or {})))
 
 
-def suggested(names: list[str]) -> dict[str, str]:
+def gold_rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, str] | None = None) -> Numbered:
+    """Line and gold row of each question; a record that repeats one adds its citations and substrings."""
+    conversion = Conversion(inputs, options, account)
+    items: dict[str, tuple[int, Row]] = {}
+    for path, line, values in _records(conversion, "table-gold", fields or {}):
+        question = conversion.question(values.get("question"), values)
+        if question is None:
+            inputs.problem(path, line, "", "has no question", "Write the question, or remove the record.")
+            continue
+        texts = _listed(conversion, path, line, "contexts", values)
+        tags = _listed(conversion, path, line, "tags", values, _SEPARATORS)
+        stated = str(values.get("answerable", True)).casefold()
+        if stated not in _TRUTH:
+            inputs.problem(path, line, "/answerable", f"is {quoted(stated, 40)}", "Write true or false.")
+            continue
+        gold = conversion.gold_row(
+            unwrap.as_id(values.get("qid")) or question_id("table", question),
+            question,
+            unwrap.as_id(values.get("expected_answer")),
+            _listed(conversion, path, line, "gold_citations", values, _SEPARATORS) or conversion.reference_ids(texts),
+            answerable=_TRUTH[stated],
+            substrings=_listed(conversion, path, line, "gold_claim_substr", values),
+            **({"tags": tags} if tags else {}),
+            **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
+        )
+        first = items.setdefault(gold["qid"], (line, gold))[1]
+        joined = ("gold_citations", "gold_claim_substr")
+        for name in joined:
+            first[name] += [text for text in gold[name] if text not in first[name]]
+        differs = [
+            name for name in ("question", *values) if name in gold.keys() - {*joined} and gold[name] != first.get(name)
+        ]
+        if differs:
+            message = f"repeats {quoted(gold['qid'])} with another {differs[0]}"
+            inputs.problem(path, line, "", message, "Give each question its own qid, or repeat the same values.")
+    yield from items.values()
+    conversion.finish()
+
+
+def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """A first map from the names of a header or of a record's keys: only fields that are recognised."""
     by_lower = {name.casefold().replace(" ", "_"): name for name in names}
     return {
         field: by_lower[known[0]]
-        for field, names_of in FIELDS.items()
+        for field, names_of in fields.items()
         if (known := [one for one in names_of if one in by_lower])
     }
 
@@ -65,36 +128,41 @@ def header(inputs: Inputs, path: str) -> list[str]:
     return list(next(records, (0, {}))[1])
 
 
-def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
-    inputs, account = conversion.inputs, conversion.account
-    drafts: dict[tuple[str | None, str | None, str | None], Draft] = {}
+def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
+    """Path, line and mapped values of each record; a mapped column that no record has is a problem."""
+    inputs = conversion.inputs
+    read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
     for path in inputs.paths:
-        read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
         used = dict.fromkeys(fields, 0)
         for line, row in objects(inputs, path, "a record"):
-            values = {field: _value(row, pointer) for field, pointer in fields.items()}
-            for field, value in values.items():
-                used[field] += value is not None
+            values = {field: value for field, pointer in fields.items() if (value := _value(row, pointer)) is not None}
+            for field in values:
+                used[field] += 1
             for name in row:
                 if name not in read:
-                    account.dropped(name, "the map does not contain it")
-            question = unwrap.as_id(values.get("question"))
-            key = unwrap.as_id(values.get("qid")), question, unwrap.as_id(values.get("run"))
-            documents = _documents(conversion, path, line, values)
-            if key in drafts and documents is not None and not values.get("answer"):
-                known = drafts[key]  # one record a chunk: the answer stands on the first
-                known.chunks = [*(known.chunks or []), *conversion.chunks(documents, path, line)]
-                continue
-            draft = _draft(conversion, path, line, values)
-            draft.chunks = None if documents is None else conversion.chunks(documents, path, line)
-            if key in drafts:
-                yield draft
-            else:
-                drafts[key] = draft
+                    conversion.account.dropped(name, "the map does not contain it")
+            yield path, line, values
         for field, hits in used.items():
             if any(used.values()) and not hits:
                 message = f"{field} is mapped to {fields[field]}, which no record has"
-                inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import table {path} --suggest-map")
+                inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import {form} {path} --suggest-map")
+
+
+def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
+    drafts: dict[tuple[str | None, ...], Draft] = {}
+    for path, line, values in _records(conversion, "table", fields):
+        key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
+        documents = _documents(conversion, path, line, values)
+        if key in drafts and documents is not None and not values.get("answer"):
+            known = drafts[key]  # one record a chunk: the answer stands on the first
+            known.chunks = [*(known.chunks or []), *conversion.chunks(documents, path, line)]
+            continue
+        draft = _draft(conversion, path, line, values)
+        draft.chunks = None if documents is None else conversion.chunks(documents, path, line)
+        if key in drafts:
+            yield draft
+        else:
+            drafts[key] = draft
     yield from drafts.values()
 
 
@@ -108,13 +176,8 @@ def _draft(conversion: Conversion, path: str, line: int, values: Row) -> Draft:
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("error") and draft.answer is None:
         draft.error, draft.ok = str(values["error"]), False
-    if (cited := values.get("citations")) is not None:
-        found = (
-            as_list(conversion.inputs, path, line, "citations", cited)
-            if not isinstance(cited, str) or cited.lstrip()[:1] == "["
-            else cited.replace(",", " ").split()
-        )
-        draft.citations = [str(one) for one in found or ()]
+    if values.get("citations") is not None:
+        draft.citations = _listed(conversion, path, line, "citations", values, _SEPARATORS)
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(number * scale, 3)
@@ -144,3 +207,15 @@ def _text(value: Any) -> Row:
 def _items(value: Any) -> list[Any]:
     value = unwrap.decoded(value)
     return value if isinstance(value, list) else [value]
+
+
+def _listed(
+    conversion: Conversion, path: str, line: int, name: str, values: Row, separators: re.Pattern[str] | None = None
+) -> list[str]:
+    """The texts of a list; of a text without brackets its parts between ``separators``, or the whole text."""
+    value = values.get(name)
+    if value is None:
+        return []
+    if isinstance(value, str) and value.lstrip()[:1] != "[":
+        return [part for part in separators.split(value) if part] if separators else [value]
+    return [str(one) for one in as_list(conversion.inputs, path, line, name, value) or ()]

@@ -85,8 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--answers", metavar="FILE", default="", help="answers of a TREC run: JSON Lines of qid and answer"
     )
     parser.add_argument("--corpus", metavar="FILE", default="", help="chunk texts of a TREC run: BEIR's corpus.jsonl")
-    parser.add_argument("--map", metavar="FILE", default="", help="table: YAML file that maps fields")
-    parser.add_argument("--suggest-map", action="store_true", help="table: print a first map of the file")
+    parser.add_argument("--map", metavar="FILE", default="", help="table, table-gold: YAML file that maps fields")
+    parser.add_argument("--suggest-map", action="store_true", help="table, table-gold: print a first map of the file")
     live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
     live.add_argument("--from-api", action="store_true", help="fetch the traces; keys come from the environment")
     live.add_argument("--project", metavar="NAME", default="", help="LangSmith, Phoenix: name or id of the project")
@@ -132,8 +132,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{path} already exists. Name another file, or overwrite it with --force")
     if args.from_api:
         _fetch(args)
-    if name == "table" and (args.suggest_map or not args.map):
-        return _suggest(reader, args.files[0], asked=args.suggest_map)
+    if form.module == "table" and (args.suggest_map or not args.map):
+        return _suggest(reader, name, args.files[0], asked=args.suggest_map)
     fields: set[str] = set()
     lines = _lines(reader, name, args, account, fields)
     if args.out == "-":
@@ -220,7 +220,7 @@ def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account
     from rag_eval.readers.imported_rows import imported
 
     options: list[Any] = [_options(reader, args)] if form.function else []
-    options += [_field_map(reader, args.map)] if name == "table" else []
+    options += [_field_map(reader, args.map, name)] if form.module == "table" else []
     reader.ledger.stop_on_problems()
     progress = watch(quiet=args.quiet)
     progress.begin(sum(path.stat().st_size for path in map(Path, args.files) if path.is_file()))
@@ -279,7 +279,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     name = (getattr(form, kind) or form.gold or form.trace) if form else ""
     if form is None or not name:
         hint = (
-            f"Name the format ({', '.join(IMPORTERS)}), or map its fields: rag-eval import table {path} --suggest-map"
+            f"Map its fields: rag-eval import table {path} --suggest-map. Or name the format ({', '.join(IMPORTERS)})"
         )
         raise UsageError(f"{path} has no known format. {hint}")
     other = form.gold if name == form.trace else form.trace
@@ -288,19 +288,20 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     return name
 
 
-def _suggest(reader: Reader, path: str, *, asked: bool) -> int:
+def _suggest(reader: Reader, name: str, path: str, *, asked: bool) -> int:
     """Print a first map of a table; without ``--suggest-map`` that is the fix of an error."""
-    from rag_eval.importers.table import FIELDS, header, suggested
+    from rag_eval.importers.table import FORMS, header, suggested
     from rag_eval.readers.import_inputs import Files
 
     if not asked:
         raise UsageError(
-            f"table needs a map of the fields. Write a first one: rag-eval import table {path} --suggest-map > map.yml"
+            f"{name} needs a map of the fields."
+            f" Write a first one: rag-eval import {name} {path} --suggest-map > map.yml"
         )
     names = header(Files(reader, [path]), path)
     reader.ledger.stop_on_problems()
-    known = suggested(names)
-    lines = [f"{field}: {_yaml(known[field])}" if field in known else f"# {field}:" for field in FIELDS]
+    known = suggested(names, FORMS[name])
+    lines = [f"{field}: {_yaml(known[field])}" if field in known else f"# {field}:" for field in FORMS[name]]
     columns = ", ".join(names[:40])
     sys.stdout.write(
         f"# Fields of {path}: {columns}\n# A value is one of these names, or a JSON Pointer such as /metadata/id.\n"
@@ -315,9 +316,9 @@ def _yaml(name: str) -> str:
     return name if name.replace("_", "").isalnum() else json.dumps(name)
 
 
-def _field_map(reader: Reader, path: str) -> dict[str, str]:
+def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
     """A map of fields from a YAML file; InputError with every problem of it."""
-    from rag_eval.importers.table import FIELDS
+    from rag_eval.importers.table import FORMS
     from rag_eval.readers.import_inputs import Files
     from rag_eval.readers.yaml_file import YamlError, parse
 
@@ -331,16 +332,18 @@ def _field_map(reader: Reader, path: str) -> dict[str, str]:
         reader.ledger.problem(path, 0, "", "is not UTF-8", "Save the file as UTF-8.")
     reader.ledger.stop_on_problems()
     for field, value in fields.items():
-        if field not in FIELDS:
+        if field not in FORMS[name]:
             reader.ledger.problem(
-                path, 0, f"/{field}", "is not a field of the map", f"Known fields: {', '.join(FIELDS)}."
+                path, 0, f"/{field}", "is not a field of the map", f"Known fields: {', '.join(FORMS[name])}."
             )
         elif not isinstance(value, str):
             reader.ledger.problem(
                 path, 0, f"/{field}", "is not a name", "Write the name of a column, or a JSON Pointer."
             )
-    if "answer" not in fields and "error" not in fields:
-        reader.ledger.problem(path, 0, "", "does not map the answer", "Add the field that has it: answer: NAME")
+    needed = ("answer", "error") if name == "table" else ("question",)
+    if not any(field in fields for field in needed):
+        message, hint = f"does not map the {needed[0]}", f"Add the field that has it: {needed[0]}: NAME"
+        reader.ledger.problem(path, 0, "", message, hint)
     reader.ledger.stop_on_problems()
     return fields
 
