@@ -206,7 +206,7 @@ def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
             path = folder / name
             parts[path] = part = folder / f".{name}.part"
             if path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             part.unlink(missing_ok=True)
             with part.open("xb") as file:  # made anew, never opened: a link that stands in its place would be followed
                 file.write(text.encode())
@@ -214,7 +214,7 @@ def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
             for path, part in parts.items():
                 part.replace(path)
     except OSError as error:
-        why = f"{folder} cannot be written: {(error.strerror or 'unknown reason').lower()}"
+        why = f"{error.filename or folder} cannot be written: {(error.strerror or 'unknown reason').lower()}"
         raise UsageError(f"{why}. Close its files in other programs, or write to another folder.") from None
     finally:  # on Ctrl-C too
         for part in parts.values():

@@ -20,7 +20,7 @@ from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.readers.source import Reader
-from rag_eval.readers.validation import kind_of, unpacked
+from rag_eval.readers.validation import check, kind_of, unpacked
 from rag_eval.rendering.json_file import Questions, from_json
 from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.scored import score_run
@@ -121,6 +121,9 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
     reader.ledger.stop_on_problems()
     if kind == "report":
         return _saved_report(reader, path)
+    if kind == "json":
+        check(reader, path, kind)
+        reader.ledger.stop_on_problems()
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
     return _scored_traces(path, options, notes)
