@@ -37,7 +37,7 @@ __all__ = [
     "validate",
 ]
 
-# Start-up is a feature: `import rag_eval` loads nothing, a public name loads its module when it is first used.
+# Start-up time matters: `import rag_eval` loads nothing, and a public name loads its module at first use.
 _HOMES = {
     **dict.fromkeys(("Report", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
     "compare": "rag_eval.cli.commands.compare",

@@ -98,9 +98,9 @@ def score(
 
     Args:
         gold: The path of a gold file, a list of dicts, or a data frame of pandas or polars.
-        trace: The same of traces.
+        trace: The same for traces.
         gates: The path of an eval-gates.yml, or its content: a dict of metrics with their bounds, or of the whole file.
-            Without it the default gates are in force.
+            Without it the default gates apply.
         baseline: The report.json of an earlier run, in place of the one that the gates file names.
         k: The cutoffs of the retrieval metrics; 1, 3, 5 and 10 by default.
         perspectives: Metric groups, such as ``["retrieval"]``: only these are measured and judged.
@@ -192,7 +192,7 @@ def load_traces(file: Path) -> list[dict[str, Any]]:
 
 
 def run(options: Options, authority: Authority | None = None) -> Report:
-    """Score and judge a run, and hold it against the base branch if there is an ``authority``.
+    """Score and judge a run, and compare it with the base branch if there is an ``authority``.
 
     Raises InputError with all problems if the input cannot be judged.
     """

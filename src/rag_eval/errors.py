@@ -12,8 +12,8 @@ PASSED, GATE_FAILED, CANNOT_JUDGE, BUG = 0, 1, 2, 3
 class Problem(NamedTuple):
     """A problem of an input file: where, what is wrong, and how to fix it.
 
-    ``line`` counts from 1, 0 means the file as a whole. ``where`` is a JSON pointer (``/gold_claim_substr/0``) or a
-    column (``column 17``), empty when the whole line or file is meant.
+    ``line`` counts from 1; 0 means the whole file. ``where`` is a JSON pointer (``/gold_claim_substr/0``) or a column
+    (``column 17``), empty when the whole line or file is meant.
     """
 
     file: str
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
     """A fact about a run or a pull request that people have to know, whatever the values are.
 
     ``code`` is stable. An ``error`` fails the run, a ``warning`` does not. ``file`` is empty and ``line`` 0 if there is
-    no place.
+    no position.
     """
 
     code: str
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
     @property
     def place(self) -> str:
-        """``file:line``, as far as it is known."""
+        """Return ``file:line``, as far as it is known."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 
 class RagEvalError(Exception):
-    """The base of expected errors. The message says what is wrong and how to fix it."""
+    """The base class of expected errors. The message says what is wrong and how to fix it."""
 
     exit_code = CANNOT_JUDGE
 
@@ -70,10 +70,10 @@ class UsageError(RagEvalError):
 
 
 class MissingExtra(RagEvalError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message names the extra that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        # In double quotes, which the shells of Windows take for quotes too.
+        # In double quotes, which also work in the shells of Windows.
         super().__init__(f'{what} needs an optional package. Install it with: pip install "rag-eval-action[{extra}]"')
         self._told = what, extra
 

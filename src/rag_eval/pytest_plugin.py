@@ -1,8 +1,8 @@
-"""A plug-in of pytest: the fixture ``rag_eval_report``, and with ``--rag-eval`` a test a gate.
+"""A plug-in of pytest: the fixture ``rag_eval_report``, and with ``--rag-eval`` a test for each gate.
 
-pytest finds it by itself. ``--rag-eval-trace PATH`` and the like name files, relative to the folder in which pytest was
-started; the settings ``rag_eval_trace`` and the like are relative to pytest's root folder, in which ``eval-gates.yml``
-is looked for as well.
+pytest loads it automatically. Options such as ``--rag-eval-trace PATH`` name files relative to the folder in which
+pytest was started. Settings such as ``rag_eval_trace`` are relative to pytest's root folder, which is also searched for
+``eval-gates.yml``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUITE = "full, or smoke:N for a stable sample of N questions"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options, and settings of the same meaning."""
+    """Add the options, and the settings of the same meaning."""
     group = parser.getgroup("rag-eval", "rag-eval: a test for each gate, and the files of rag_eval_report")
     group.addoption("--rag-eval", action="store_true", help="collect a test for each gate in eval-gates.yml")
     group.addoption(
@@ -51,7 +51,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class GatesFile(pytest.File):
-    """A gates file: its tests are the gates, the findings that fail the run, and on request the questions."""
+    """A gates file: its tests are the gates, the findings that fail the run, and optionally the questions."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """Score, and yield a test of each outcome."""
@@ -113,16 +113,16 @@ def _scored(options: Options) -> Report:
 
 @pytest.fixture(scope="session")
 def rag_eval_report(pytestconfig: pytest.Config) -> Report:
-    """Return the report of the files that are meant: ``assert rag_eval_report.passed``.
+    """Return the report of the configured files: ``assert rag_eval_report.passed``.
 
-    Invalid input is an error of every test that asks for it, with every problem.
+    Invalid input is an error of every test that uses the fixture, with every problem.
     """
     return _scored(_options(pytestconfig))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show the report below a test that fails with it at hand."""
+    """Show the report below a failed test that uses it."""
     outcome = yield
     report = getattr(item, "funcargs", {}).get("rag_eval_report")
     result: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
@@ -148,7 +148,7 @@ def _stated(config: pytest.Config, name: str, folder: str = "") -> str:
     from rag_eval.errors import UsageError
 
     given = config.getoption(f"--rag-eval-{name}")
-    if given == "":  # it would be taken for what nobody named
+    if given == "":  # an empty path would mean the usual file
         raise UsageError(f"--rag-eval-{name} is empty. Pass a {name}, or remove the option")
     if given is not None:
         return str(given)

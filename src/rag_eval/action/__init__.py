@@ -1,1 +1,1 @@
-"""The GitHub Action. :mod:`rag_eval.action.run` comes first."""
+"""The GitHub Action. Read :mod:`rag_eval.action.run` first."""

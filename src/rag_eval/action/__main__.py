@@ -2,7 +2,7 @@
 
 The environment is cleaned before anything else is imported. Earlier steps of the job can set variables, through
 GITHUB_ENV, that change what Python, OpenSSL, git and urllib3 do: proxies, certificates, key logs, configuration files,
-search paths. The runner sets its own variables and the inputs after those, so nobody else has a say in them.
+search paths. The runner sets its own variables and the inputs after those, so nobody else can change them.
 """
 
 import os
@@ -13,7 +13,7 @@ _WINDOWS = r"{0}\System32;{0}\System32\OpenSSH;C:\Program Files\Git\cmd"
 
 
 def clean() -> None:
-    """Keep the runner's own variables, and nothing else."""
+    """Keep only the runner's own variables."""
     windows = os.environ.get("SYSTEMROOT", r"C:\Windows") if os.name == "nt" else ""
     for name in list(os.environ):
         if not name.upper().startswith(_FROM_THE_RUNNER):

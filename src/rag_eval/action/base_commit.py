@@ -1,7 +1,7 @@
-"""The base of what the action runs for: which commit decides, and where it can be read.
+"""The base of a run of the action: which commit decides, and how its files are read.
 
-Which commit that is follows from what the runner says of the event. GitHub's API is asked first, which needs no history
-in the checkout; then git, whose objects are held to the ids that the event names.
+The runner's event determines the commit. GitHub's API is asked first, because it needs no history in the checkout, then
+git. Objects from git are checked against the ids that the event names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
             """The ids of a commit's parents."""
 
         def named(self, ref: str) -> str:
-            """The id of the commit that a branch or tag stands for."""
+            """Return the id of the commit that a branch or tag points to."""
 
         def default(self) -> str:
             """The name of the default branch."""
@@ -73,7 +73,7 @@ class Trigger(NamedTuple):
     base_ref: str
 
     def text_at(self, *path: str) -> str:
-        """A text of the event, empty where it says none."""
+        """Return a text of the event, empty if it has none."""
         value: Any = self.event
         for part in path:
             value = value.get(part) if isinstance(value, dict) else None
@@ -81,31 +81,31 @@ class Trigger(NamedTuple):
 
     @property
     def queued(self) -> int | None:
-        """The number of the pull request that a merge queue tests, by the ref that no step can change."""
+        """Return the number of the pull request that a merge queue tests, from the ref, which no step can change."""
         queue = _QUEUE.fullmatch(self.ref) if self.name == "merge_group" else None
         return int(queue[2]) if queue else None
 
     @property
     def head(self) -> str:
-        """The last commit of the pull request, else the commit under test."""
+        """Return the last commit of the pull request, otherwise the commit under test."""
         return self.text_at("pull_request", "head", "sha") or self.sha
 
 
 class Against(NamedTuple):
-    """The commit that decides, as people name it and by its id; an empty id: there is nothing before."""
+    """The commit that decides, by name and by id. The id is empty if there is no earlier commit."""
 
     ref: str
     commit: str
     direct: bool = True  # the commit under test grew out of this very commit
-    head: str = ""  # the last commit of the pull request, where the merge commit names it
+    head: str = ""  # the last commit of the pull request, if the merge commit names it
 
 
 def find(trigger: Trigger, history: History) -> Against:
-    """The base of an event.
+    """Return the base of an event.
 
-    A pull request: the first parent of its merge commit. A merge queue: the commit that the queue merges onto. A push
-    to the default branch: what the branch was before. All else: the tip of the default branch, so that no sequence of
-    pushes or manual runs moves the goalposts step by step.
+    For a pull request it is the first parent of its merge commit, for a merge queue the commit that the queue merges
+    onto, and for a push to the default branch its earlier tip. Otherwise it is the tip of the default branch, so that
+    no sequence of pushes or manual runs can loosen the gates step by step.
     """
     if trigger.name in _PULL:
         return _of_pull_request(trigger, history)
@@ -117,7 +117,7 @@ def find(trigger: Trigger, history: History) -> Against:
             (queue[1], queue[3]) if queue else (trigger.text_at("merge_group", n) for n in ("base_ref", "base_sha"))
         )
         return Against(ref, _checked_id(base, "merge_group.base_sha"))
-    default = history.default()  # not the event's word for it: a step that ran before may have written into that file
+    default = history.default()  # an earlier step may have changed the event file
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
         before = _checked_id(trigger.text_at("before"), "before")
         return Against(f"{default} before this push", before if before.strip("0") else "")
@@ -135,7 +135,7 @@ def _of_pull_request(trigger: Trigger, history: History) -> Against:
 
 
 def _of_target(trigger: Trigger, history: History) -> Against:
-    """The branch that is to be merged into: such a workflow is taken from the default branch, whichever that is."""
+    """Return the target branch; GitHub takes such a workflow from the default branch."""
     ref = trigger.base_ref
     if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
         return Against(ref, history.named(ref), direct=False)
@@ -151,12 +151,12 @@ def _checked_id(commit: str, what: str) -> str:
 def authority(
     trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, histories: Sequence[Callable[[], History]]
 ) -> Authority:
-    """Return who decides, from the first history that can say; RagEvalError with what each of them lacks."""
+    """Return who decides, from the first history that knows; raise RagEvalError with what each of them lacks."""
     if gates_ref == "head":
         commits = frozenset({trigger.sha, trigger.head} - {""})
         decider = Authority("head", trigger.head, "the checkout", None, NOTHING, head, head.top)
         return decider._replace(commits=commits, signoff=signoff, ci=True)
-    reasons: dict[str, None] = {}  # without repeats: both histories may say the same
+    reasons: dict[str, None] = {}  # without repeats: both histories may give the same reason
     for opening in histories:
         try:
             return _authority_of(trigger, gates_ref, signoff, head, opening())
@@ -175,7 +175,7 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
     commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
     is_own_commit = (
         gates.commit != against.commit and gates.commit in commits
-    )  # by whatever name its own gates were asked for
+    )  # under whichever name its own gates were requested
     fork = _fork(against, under_test, trigger, history)
     before, after = history.at(fork) if fork else NOTHING, history.at(under_test)
     head.committed = after
@@ -235,7 +235,7 @@ def _gates(gates_ref: str, against: Against, history: History) -> Against:
 
 
 def checked_out(top: Path) -> str:
-    """The id of the commit that a repository's HEAD stands at, through its branch; empty where it cannot be read."""
+    """Return the id of the commit that a repository's HEAD points to, through its branch; empty if unreadable."""
     head = head_of(top)
     if head.startswith("ref: refs/"):
         head = _text_of(top / ".git" / head.removeprefix("ref: "))
@@ -258,7 +258,7 @@ def _text_of(path: Path) -> str:
 
 
 def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
-    """Return the commit where the change began: the base itself if it was merged, else where the change left it."""
+    """Return the commit where the change began: the base if it was merged, otherwise where it branched off."""
     if not against.commit or (against.direct and under_test == trigger.sha):
         return against.commit
     return history.merge_base(against.commit, under_test)
@@ -267,7 +267,7 @@ def _fork(against: Against, under_test: str, trigger: Trigger, history: History)
 def people_of(
     api: GitHub, number: int | None, trigger: Trigger, policy: Policy, parents_of: Callable[[str], list[str]]
 ) -> tuple[list[str], list[Author]]:
-    """The accounts that approve the last commit of a pull request, and the authors of what it does to the gold."""
+    """Return the accounts that approve the last commit of a pull request, and the authors of its gold changes."""
     if number is None:
         raise UsageError("The event names no pull request, so its authors and reviewers are unknown.")
     if trigger.name == "merge_group":
@@ -280,9 +280,9 @@ def people_of(
 
 
 class ApiHistory:
-    """The repository as GitHub's API gives it; objects that the clone holds are not asked for again.
+    """The repository as GitHub's API gives it; objects of the clone are not requested again.
 
-    Whoever gives an object, it is held to its id. Only what names stand for is the API's word alone.
+    Every object is checked against its id. Only names, such as branches, are taken from the API unchecked.
     """
 
     def __init__(self, api: GitHub, checkout: WorkTree) -> None:
@@ -294,7 +294,7 @@ class ApiHistory:
         """What the answers so far came through."""
 
     def named(self, ref: str) -> str:
-        """The id of the commit that a branch or tag stands for."""
+        """Return the id of the commit that a branch or tag points to."""
         return self._from_api().commit(ref)
 
     def default(self) -> str:
@@ -316,7 +316,7 @@ class ApiHistory:
         return self._seen[commit]
 
     def raw(self, kind: str, object_id: str) -> bytes:
-        """The bytes of an object: of the checkout, of the clone, or from the API."""
+        """Return the bytes of an object: from the checkout, the clone, or the API."""
         read = self._checkout.content_of(object_id) if kind == "blob" else None
         if read is not None:
             return read
@@ -346,7 +346,7 @@ class ApiHistory:
 
 
 class GitHistory:
-    """The repository as the checkout holds it. Its names are not trusted: whatever ran before may have moved them."""
+    """The repository in the checkout. Its names are not trusted: an earlier step may have moved them."""
 
     through = "git"
 
@@ -358,7 +358,7 @@ class GitHistory:
         return commit_objects.parents(self._git, commit)
 
     def named(self, ref: str) -> str:
-        """Return an id as it is; raise RagEvalError for a name, which a step of the job can change."""
+        """Return an id unchanged; raise RagEvalError for a name, which a step of the job can change."""
         if is_object_id(ref):
             return ref
         raise UsageError(f"Only GitHub's API knows the commit of {one_line(ref, 60)}.")

@@ -1,6 +1,6 @@
-"""The GitHub Action: score, judge, and say so in the log, the job summary, the outputs and the sticky comment.
+"""The GitHub Action: score, judge, and report to the log, the job summary, the outputs and the sticky comment.
 
-The verdict is the exit code. What cannot be posted never changes it.
+The verdict is the exit code. A comment that cannot be posted never changes it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "
 class Outcome(NamedTuple):
     """The result of the action: the text for people, the outputs, the exit code.
 
-    ``why`` says why the step fails where the verdict does not.
+    ``why`` is the reason why the step fails although the verdict does not.
     """
 
     verdict: str
@@ -77,14 +77,14 @@ class Outcome(NamedTuple):
 
 
 def main() -> int:
-    """The action in the environment of this process."""
+    """Run the action in the environment of this process."""
     return action(os.environ, connector(os.environ))
 
 
 def connector(environ: Mapping[str, str]) -> Connect:
     """Return a connector to GitHub's API; every call gets the same client, so that retries are shared.
 
-    Only the action's own inputs name a proxy and certificates: other variables may be those of an earlier step.
+    Only the action's own inputs name a proxy and certificates: an earlier step may have set other variables.
     """
     inputs = legible(environ)
     network = Network(inputs.proxy or None, "input 'proxy'", ca_certificates=inputs.ca_certificates or None)
@@ -97,10 +97,10 @@ def connector(environ: Mapping[str, str]) -> Connect:
 
 
 def action(environ: Mapping[str, str], connect: Connect) -> int:
-    """Run the action in ``environ``; ``connect(api_url, token, repository)`` gives GitHub's API. Return the exit code.
+    """Run the action in ``environ`` and return the exit code.
 
-    An error that is not expected goes on to the boundary; outputs, summary and comment say before that nothing was
-    judged, or an older comment would go on saying that all is well.
+    ``connect(api_url, token, repository)`` gives GitHub's API. An unexpected error is raised again, after outputs,
+    summary and comment report that nothing was judged. Otherwise an older comment would still say that the run passed.
     """
     try:
         return _run(environ, connect)
@@ -111,7 +111,7 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
 
 
 def _report_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
-    """Say wherever it can be said that rag-eval failed; none of it depends on another."""
+    """Report in every place that rag-eval failed; each step runs even if another one fails."""
     place, inputs = read_place(environ), legible(environ)
     why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details. Please report them."
     reason = f"rag-eval failed to judge this run: {why}"
@@ -146,7 +146,7 @@ def _run(environ: Mapping[str, str], connect: Connect) -> int:
 
 
 def _report_outcome(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
-    """Say what came of it, wherever it is to be said."""
+    """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
         _remove_old_reports(inputs, place)
     outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
@@ -163,7 +163,10 @@ def _report_outcome(inputs: Inputs, place: Place, outcome: Outcome, connect: Con
 
 
 def _judged(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
-    """The outcome; where nothing could be judged that is one too, for an older comment must not go on saying passed."""
+    """Return the outcome.
+
+    A run that cannot be judged has an outcome too, because an older comment must not keep saying that it passed.
+    """
     try:
         return judge(inputs, place, connect)
     except InputError as error:
@@ -180,7 +183,7 @@ def _refused(error: RagEvalError) -> Outcome:
 
 
 def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
-    """Score, hold against the base and judge; RagEvalError where that cannot be."""
+    """Score, compare with the base and judge; raise RagEvalError if that is impossible."""
     gates = inputs.gates or usual_gates(inputs.working_directory.strip("/"), place.workspace)
     folder = inputs.working_directory.strip("/")
     options = Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
@@ -225,10 +228,10 @@ def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | No
 
 
 def _root(inputs: Inputs, place: Place) -> str:
-    """The root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
+    """Return the root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
 
-    Where there are several, it is the outermost one that is at the commit under test: a repository that somebody put
-    into a folder of the checkout has no gates on its base, and would be free of them.
+    If there are several, it is the outermost one at the commit under test. A repository nested in the checkout has no
+    gates on its base, so it would be judged by none.
     """
     workspace = real_path(place.workspace)
     folder = real_path(workspace / inputs.working_directory.strip("/"))
@@ -250,7 +253,7 @@ def _on_problem(problem: Problem) -> Note:
 
 
 def _notes(report: Report) -> Iterator[Note]:
-    """Broken gates and findings on their lines; failing questions on theirs, where the run fails."""
+    """Yield failed gates and findings on their lines, and wrong questions on theirs if the run fails."""
     failing = () if report.passed else islice(of_questions(report), MOST_NOTES)
     for one in chain(of_gates(report), of_findings(report), failing):
         title = f"gate {one.code}" if one.kind == "gate" else one.code
@@ -271,7 +274,7 @@ def _outputs(report: Report) -> dict[str, str]:
 
 
 def _write(report: Report, details: Details | None, inputs: Inputs, place: Place) -> dict[str, str]:
-    """Write the report's files below the workspace, as its owner; the outputs that name them."""
+    """Write the report's files below the workspace, as its owner; return the outputs that name them."""
     workspace, folder = real_path(place.workspace), report_folder(inputs, place)
     write_together(folder, files(report, details))
     give_to_owner(folder, workspace)
@@ -280,16 +283,16 @@ def _write(report: Report, details: Details | None, inputs: Inputs, place: Place
 
 
 def _remove_old_reports(inputs: Inputs, place: Place) -> None:
-    """Remove an older report from where this run's would stand: what is uploaded from there speaks for this run."""
+    """Remove an older report from the paths of this run: a later step would upload it as this run's."""
     with suppress(RagEvalError):
         folder = report_folder(inputs, place)
         for _, file in RENDERERS.values():
-            with suppress(OSError):  # a folder of that name keeps no other file
+            with suppress(OSError):  # a folder of that name contains no other file
                 (folder / file).unlink(missing_ok=True)
 
 
 def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> tuple[str, bool]:
-    """Bring the sticky comment up to date; its address, and whether it was written. Failing to is only a notice."""
+    """Update the sticky comment; return its address, and whether it was written. A failure is only a notice."""
     number = place.pull_request
     if number is None or inputs.comment == "off" or not inputs.github_token:
         if inputs.comment != "off":
@@ -312,7 +315,7 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
 
 
 def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> str:
-    """Write the check run, and return its address; empty if there is none. Failing to is only a notice."""
+    """Write the check run, and return its address, empty if there is none. A failure is only a notice."""
     from rag_eval.github import check
 
     if not inputs.check:
@@ -325,7 +328,7 @@ def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> 
     title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
     conclusion = "failure" if outcome.code else "neutral" if outcome.failed else "success"
     wanted = check.Check(
-        name=f"{inputs.comment_id} report",  # rag-eval alone is the name of the job, which may be a required check
+        name=f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
         head=place.head,
         conclusion=conclusion,
         title=title.get(outcome.verdict, "Nothing was judged"),
@@ -346,7 +349,7 @@ def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> 
 
 
 def _post_from_artifact(inputs: Inputs, place: Place, connect: Connect, wrong: UsageError | None) -> int:
-    """Comment with the report of a run that is over; its verdict is that run's exit code and not this one's."""
+    """Comment with the report of a finished run; its verdict is that run's exit code, not this one's."""
     try:
         if wrong:
             raise wrong
@@ -374,7 +377,7 @@ def _publish(inputs: Inputs, place: Place, connect: Connect, body: CommentBody) 
 def _handed_over(inputs: Inputs, place: Place) -> tuple[CommentBody, int]:
     """Return the comment for the other run's report, or for its absence."""
     path = Path(place.workspace) / inputs.report
-    if not os.path.lexists(path):  # a link to nowhere is there
+    if not os.path.lexists(path):  # the link would lead nowhere
         _log(f"{inputs.report} does not exist. Check the path. If it is right: {comment.NO_REPORT}.")
         return comment.of_nothing(), CANNOT_JUDGE
     try:

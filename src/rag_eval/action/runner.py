@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
     @property
     def pull_request(self) -> int | None:
-        """The number of the pull request, None for other events; the ref says it best, which no step can change."""
+        """Return the number of the pull request, None for other events; no step can change the ref."""
         named = re.fullmatch(r"refs/pull/([0-9]{1,18})/(?:merge|head)", self.trigger.ref)
         if named:
             return int(named[1])
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
     @property
     def head(self) -> str:
-        """The commit that the pull request wants merged, else the one that is checked out."""
+        """Return the head commit of the pull request, otherwise the commit that is checked out."""
         return self.trigger.head
 
     @property
@@ -73,7 +73,7 @@ class Place(NamedTuple):
 
 
 def read_place(environ: Mapping[str, str]) -> Place:
-    """The runner's environment; an event that cannot be read counts as none."""
+    """Read the runner's environment; an unreadable event counts as none."""
     environ = {name: text.encode("utf-8", "replace").decode() for name, text in environ.items()}
     run = environ.get("GITHUB_RUN_NUMBER", "")
     event = _event(environ.get("GITHUB_EVENT_PATH", ""))
@@ -147,7 +147,7 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
-    """The inputs; UsageError names the first one with a value that cannot be."""
+    """Read the inputs; UsageError names the first one with an invalid value."""
     given: dict[str, Any] = {}
     for field in Inputs._fields:
         text = environ.get(variable(field), "").strip()
@@ -171,7 +171,7 @@ def legible(environ: Mapping[str, str]) -> Inputs:
 
 
 def _with_comment_id(given: Mapping[str, Any]) -> Inputs:
-    """The inputs, with a comment of its own for each working directory where no other is asked for."""
+    """Return the inputs, with a comment for each working directory unless another one was requested."""
     return Inputs(**{"comment_id": of_folder(given.get("working_directory", "")), **given})
 
 
@@ -189,7 +189,7 @@ def _value(field: str, text: str) -> Any:
 
 
 def _utf8(text: str) -> str:
-    if any("\ud800" <= letter <= "\udfff" for letter in text):  # what Python makes of other bytes
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # Python's replacement for undecodable bytes
         raise ValueError("contains bytes that are not UTF-8")
     return text
 
@@ -219,7 +219,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def _path(text: str) -> str:
-    """A path without what leads nowhere: an annotation on ``./eval-gates.yml`` is shown on no line."""
+    """Return a path without ``./`` and the like: GitHub shows an annotation on ``./eval-gates.yml`` on no line."""
     parts = [part for part in text.split("/") if part not in ("", ".")]
     return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
 
@@ -267,7 +267,7 @@ def put_outputs(place: Place, outputs: Mapping[str, str]) -> None:
 
 
 def append_text(path: str, text: str, what: str) -> None:
-    """Add to a file of the runner. A failure to write it changes no verdict."""
+    """Append to a file of the runner. A failure to write changes no verdict."""
     try:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(text)
@@ -289,7 +289,7 @@ def report_folder(inputs: Inputs, place: Place) -> Path:
 
 
 def real_path(path: str | Path) -> Path:
-    """Return a path with its links followed as far as they lead; ``Path.resolve`` raises for a loop of links."""
+    """Return a path with its links resolved as far as possible; ``Path.resolve`` raises for a loop of links."""
     return Path(os.path.realpath(path))
 
 

@@ -1,1 +1,1 @@
-"""One state beside another: runs, baselines, gates files, gold. :mod:`rag_eval.analysis.runs` comes first."""
+"""Comparisons of two states: runs, baselines, gates files, gold. Read :mod:`rag_eval.analysis.runs` first."""

@@ -1,4 +1,4 @@
-"""A run beside an earlier one: what broke, what was fixed, what the gold did and what the system did."""
+"""Comparison of a run with an earlier one: what broke, what was fixed, and whether gold or system caused it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SCORES, _SHARED_SCORES, _CASE_SCORES = map(attrgetter, ("scores", "shared_score
 
 
 class Earlier(NamedTuple):
-    """The baseline: as it was recorded, and its cases under the gold in use where its traces could be scored again."""
+    """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again."""
 
     recorded: Report
     questions: Sequence[Question]
@@ -74,7 +74,7 @@ class Earlier(NamedTuple):
             if (metric := find(name)) and metric.metric.level == "run"
         }
         questions = QuestionList(case for case in recorded.questions if case.qid not in qids)
-        cases = questions  # the same object says that the baseline was not scored again
+        cases = questions  # the same object means that the baseline was not scored again
         if self.questions is not recorded.questions:
             cases = QuestionList(case for case in self.questions if case.qid not in qids)
         return self._replace(recorded=recorded._replace(questions=questions, metrics=run_metrics), questions=cases)
@@ -83,13 +83,12 @@ class Earlier(NamedTuple):
 class Compared(NamedTuple):
     """The baseline that the run was compared with.
 
-    ``ref`` says where the file was read, ``commit`` what its run.json names as the system's commit. ``cases`` are in
-    both under the same gold; ``changed`` in both under another gold item, ``gone`` and ``new`` in one alone. Of
-    those in both, no run of one name answers the ``unpaired``: there is nothing to hold their cases against. The
-    baseline does not have the ``new_runs`` of several: nothing is compared with those. Metrics of ``incomparable`` were
-    measured under another contract. ``rescored`` says that the baseline's traces were scored again under the gold in
-    use. ``written`` is the commit that wrote the file last; ``commits_ago`` and ``days_ago`` say how far the base has
-    gone since then; empty and None where that is not known.
+    ``ref`` is where the file was read, ``commit`` the system's commit in its run.json. ``cases`` are in both under the
+    same gold, ``changed`` in both under another gold item, ``gone`` and ``new`` only in one. ``unpaired`` cases are in
+    both, but no run of the same name answers them, so they are not compared. ``new_runs`` are runs that the baseline
+    lacks; they are not compared. ``incomparable`` metrics have another metric fingerprint. ``rescored`` is true if the
+    baseline's traces were scored again under the gold in use. ``written`` is the commit that wrote the file last, empty
+    if unknown. ``commits_ago`` and ``days_ago`` are the base branch's progress since then, None if unknown.
     """
 
     path: str
@@ -110,7 +109,7 @@ class Compared(NamedTuple):
 
 
 class Flip(NamedTuple):
-    """A case that passes on one side alone under the same gold item, with its labels on either side."""
+    """A case that passes on only one side under the same gold item, with its label on each side."""
 
     qid: str
     run: str | None
@@ -135,11 +134,11 @@ def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
 
 
 def effects(names: Iterable[str], recorded: Baseline, now: Evidence) -> list[Effect]:
-    """The movement of metrics in its two parts.
+    """Split the change of each metric into its two parts.
 
-    The system's: from the baseline's traces to the run's, under the same gold. The gold's: from the baseline as it was
-    recorded to the same traces under the gold in use; None where those were not at hand, or where the metric meant
-    something else then.
+    The system's part goes from the baseline's traces to the run's, under the same gold. The gold's part goes from the
+    recorded baseline to the same traces under the gold in use. It is None if those traces are missing, or if the
+    metric's definition changed.
     """
     return [Effect(name, _moved(now, name), _by_gold(name, recorded, now)) for name in names]
 
@@ -171,10 +170,10 @@ def _signed(name: str, regression: float) -> float:
 def must_pass(
     names: Sequence[str], before: Baseline | None, after: Sequence[Question], recorded: Sequence[Question] = ()
 ) -> Iterator[Finding]:
-    """The cases that must pass, did in the baseline and do not; by qid, or by slice such as ``tags=critical``.
+    """Yield the cases that must pass, did in the baseline and do not; by qid, or by slice such as ``tags=critical``.
 
-    ``before`` is the baseline under the gold in use, ``recorded`` as it was written down: there alone are the cases
-    that the gold has lost since, and the slices that they were in.
+    ``before`` is the baseline under the gold in use, ``recorded`` the baseline as it was written. Only the latter has
+    the cases that the gold lost since, and the slices that they were in.
     """
     if not names:
         return
@@ -198,7 +197,7 @@ def _by_qid(cases: Iterable[Question]) -> dict[str, list[Question]]:
 
 
 def _named(sides: Iterable[Mapping[str, Sequence[Question]]]) -> dict[str, set[str]]:
-    """Return the names of each case on either side: its qid and its slices, so that removing a tag hides nothing."""
+    """Return the names of each case on both sides: its qid and its slices, so that removing a tag hides nothing."""
     names_by_qid: dict[str, set[str]] = {}
     for side in sides:
         for qid, cases in side.items():
@@ -209,7 +208,7 @@ def _named(sides: Iterable[Mapping[str, Sequence[Question]]]) -> dict[str, set[s
 def _passes(
     qid: str, asked: str, recorded: Sequence[Question], before: Sequence[Question], now: Sequence[Question]
 ) -> Iterator[Finding]:
-    """Yield findings for cases that pass in all runs on one side only."""
+    """Yield findings for cases that pass on only one side, in all runs."""
     broken = [case for case in now if case.label not in GOOD]
     if not now and _passed(recorded):
         message = f"{qid} must pass ({asked}) and passed in the baseline, but is no longer in the gold"
@@ -229,7 +228,7 @@ def _unknown(name: str) -> Finding:
 
 
 def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> Iterator[Finding]:
-    """Metrics of which every slice moves one way and the whole the other: the mixture changed, not the system."""
+    """Yield metrics whose slices all move one way while the whole moves the other: the mixture changed."""
     fields = list(fields)
     for name in names if fields else ():
         whole = _moved(now, name)
@@ -259,7 +258,7 @@ def ungated_regressions(
 
 
 def less_judged(names: Iterable[str], k: int, now: Evidence) -> Iterator[Finding]:
-    """Find that fewer of the first k chunks have a grade than in the baseline: ungraded ones count as irrelevant."""
+    """Yield a finding if fewer of the first k chunks are graded than in the baseline: others count as irrelevant."""
     cutoffs = [measure(name).k or 0 for name in names if name.startswith("judged@")]
     name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
     pair = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
@@ -282,7 +281,7 @@ def _shown(row: Tested, side: str) -> str:
 
 
 def _margin(row: Tested) -> str:
-    """A margin that the drop exceeds: 0.02 of a share if it will do, else half the drop."""
+    """Return a margin that the drop exceeds: 0.02 of a share if that is enough, otherwise half the drop."""
     worse, metric = (row.comparison and row.comparison.regression) or 0.0, measure(row.name).metric
     margin = "0.02" if metric.bounded and worse > _USUAL_MARGIN else f"{Decimal(f'{worse / 2:.1g}'):f}"
     return f"{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}"
@@ -300,7 +299,7 @@ def _part_moved(now: Evidence, name: str, part: str) -> float | None:
 
 
 class Spread(NamedTuple):
-    """Percentiles of ``n`` amounts by nearest rank: the smallest value that at least this share does not exceed."""
+    """Percentiles of ``n`` amounts by nearest rank: the smallest one not exceeded by this share of them."""
 
     n: int
     total: float
@@ -311,7 +310,7 @@ class Spread(NamedTuple):
 
 
 def spread(numbers: Iterable[float | None]) -> Spread | None:
-    """The spread of the numbers that are there, None where none is."""
+    """Return the spread of all numbers except None; None if there are none."""
     values = sorted(float(number) for number in numbers if number is not None)
     if not values:
         return None
@@ -325,7 +324,7 @@ def _nearest(values: Sequence[float], percent: int) -> float:
 
 
 def impossible(questions: Sequence[Question]) -> str:
-    """Describe the first score that its metric cannot produce; empty if there is none."""
+    """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
     wrong = {name for name, scores in _columns(list(map(_SCORES, questions))) if not _fit(of_column(name), scores)}
     for case in questions if wrong else ():
         for name, score in case.scores.items():
@@ -335,7 +334,7 @@ def impossible(questions: Sequence[Question]) -> str:
 
 
 def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collection[Any]]]:
-    """The scores under each name, in parts: what cases share is looked at once, for there may be many cases."""
+    """Yield the scores under each name, in parts: values that many cases share are checked once."""
     by_layout: dict[int, list[Scores]] = {}
     others: dict[str, list[Any]] = {}
     for case in cases:
@@ -350,7 +349,7 @@ def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collecti
 
 
 def _laid_out(cases: Sequence[Scores]) -> Iterator[tuple[str, Collection[Any]]]:
-    """The scores of cases that are laid out alike."""
+    """Yield the scores of cases with the same columns."""
     shared_scores = list(map(_SHARED_SCORES, cases))
     shared = dict(zip(map(id, shared_scores), shared_scores, strict=True)).values()
     columns = [*zip(*shared, strict=True), *zip(*map(_CASE_SCORES, cases), strict=True)]
@@ -358,7 +357,7 @@ def _laid_out(cases: Sequence[Scores]) -> Iterator[tuple[str, Collection[Any]]]:
 
 
 def _fit(metric: Metric | None, scores: Collection[Any]) -> bool:
-    # A list, which only a labelled score may be written as, cannot stand in a set.
+    # A list, which is allowed only for a labelled score, is not hashable.
     distinct = scores if list in set(map(type, scores)) else set(scores)
     return all(_fits(metric, score) for score in distinct)
 
@@ -373,7 +372,7 @@ def _fits(metric: Metric | None, score: Any) -> bool:
 
 
 def compared(report: Report, before: Earlier, now: Evidence) -> Compared:
-    """Return the account of a comparison: its baseline and which cases were compared."""
+    """Describe a comparison: its baseline and the cases that were compared."""
     sides = before.recorded.questions, report.questions
     old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
     both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))

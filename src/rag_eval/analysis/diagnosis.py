@@ -1,4 +1,4 @@
-"""The likely cause behind the values, and the next thing to look at. Rules, no model."""
+"""Rules that name the likely cause of low values, and what to look at next."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _UNSAID, _UNCITED, _UNRETRIEVED = ("WRONG_CLAIM",), ("NOT_CITED", "CITED_UNRETRI
 _UNHIT = (*_UNCITED, *_UNRETRIEVED, "HALLUCINATION")
 """The labels of answers that cite no evidence."""
 _UNRIGHT = (*_UNSAID, *_UNHIT)
-_SHARE = 0.2  # of the cases that break a value; fewer are not what it is low for
+_SHARE = 0.2  # of the cases that break a value; fewer do not explain it
 
 
 class Diagnosis(NamedTuple):
-    """A cause and what to do about it, with the figures that speak for it."""
+    """A cause and what to do about it, with the figures that support it."""
 
     cause: str
     evidence: str
@@ -47,10 +47,10 @@ def diagnose(
     k: int,
     unmatched: Finding | None = None,
 ) -> list[Diagnosis]:
-    """All causes that the values speak for. ``limits`` are the gates' thresholds, in place of the reference's.
+    """Return all causes that the values support. ``limits`` are the gates' thresholds, in place of the defaults.
 
-    What the labels do not bear out is no cause: a value may be low for what is missing, or for one thing alone. With
-    ids that are ``unmatched`` nothing is known of retrieval and citations, and so they are no cause either.
+    A cause needs support from the labels: a value may also be low because of missing answers. If ids are ``unmatched``,
+    nothing is known about retrieval and citations, so neither is a cause.
     """
     recall = limits.get(f"recall_all@{k}", LOW["recall"])
     figures = _Figures(values, {**LOW, **HIGH, "recall": recall, **limits}, k, labels)
@@ -63,7 +63,7 @@ def diagnose(
 
 
 def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
-    """The thresholds by metric; of several, such as the base's beside those of the change, the strictest."""
+    """Return the threshold of each metric, the strictest if several gates have one."""
     limits: dict[str, float] = {}
     for gate in gates:
         lower = gate.name.startswith(_COUNTS) or _lower_is_better(gate.name)
@@ -94,7 +94,7 @@ class _Figures(NamedTuple):
         return value is not None and value > self.limits[name]
 
     def of(self, perspective: str) -> list[str]:
-        """The names of a perspective that have a value and a limit."""
+        """Return the names of a metric group that have a value and a limit."""
         named = {self.full(name): name for name in self.limits if self.value(name) is not None}
         return [name for full, name in named.items() if measure(full).metric.perspective == perspective]
 
@@ -120,7 +120,7 @@ class _Figures(NamedTuple):
         return sum(self.labels.get(label, 0) for label in labels)
 
     def named(self, labels: Iterable[str]) -> str:
-        """The labels that some case has."""
+        """Return the labels that some case has."""
         return " and ".join(label for label in labels if self.count(label))
 
     def is_much(self, labels: Sequence[str], among: Sequence[str]) -> bool:
@@ -163,7 +163,7 @@ def _lower_is_better(name: str) -> bool:
 
 
 def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
-    """Answers that are not there count as wrong ones: before they are, no other cause is to be looked for."""
+    """Diagnose missing answers, which count as wrong; no other cause is considered before them."""
     missing, errored = (figures.count(name) for name in ABSENT)
     if not missing + errored or not _fails(figures, missing):
         return
@@ -183,7 +183,7 @@ def _fails(figures: _Figures, missing: int) -> bool:
 
 
 def _answers(figures: _Figures) -> Iterator[Diagnosis]:
-    """Why answers that are there are not right, the most frequent cause first; the labels say which it is."""
+    """Diagnose wrong answers, the most frequent cause first; the labels name the cause."""
     low = figures.low_answers()
     uncited, unsaid = figures.count(*_UNCITED), figures.count(*_UNSAID)
     causes = []
@@ -289,7 +289,7 @@ def _operations(figures: _Figures) -> Iterator[Diagnosis]:
     """Diagnose operational failures, which make otherwise correct answers wrong."""
     named = [name for name in ("error_rate", "timeout_rate") if figures.high(name)]
     if named == ["error_rate"] and figures.count("ERROR"):
-        return  # the run is incomplete, which is said first
+        return  # the run is incomplete, which has its own diagnosis
     if named:
         slow = "timeout_rate" in named
         steps = "Raise the time limit, or find the slow stage" if slow else "Read the errors in the traces"

@@ -1,4 +1,4 @@
-"""Failed cases with all that debugging them takes: what is bad, which gates it counts in, and the rows as they are."""
+"""Failed cases for debugging: their bad scores, the gates that they count in, and their rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 
 def gated(report: Report) -> dict[str, list[GateResult]]:
-    """The gates that a case of the run can count in, by the column of their scores."""
+    """Return the gates that a case of the run can count in, by the column of their scores."""
     results: dict[str, list[GateResult]] = {}
     for gate in report.gates:
         if not gate.name.startswith("completeness."):
@@ -64,7 +64,7 @@ def gated(report: Report) -> dict[str, list[GateResult]]:
 
 
 def failed(report: Report) -> list[Question]:
-    """The cases of a bad label, and those that score badly under a 0/1 metric that some gate judges."""
+    """Return the cases with a bad label, and those with a bad score under a 0/1 metric that a gate judges."""
     gates = gated(report)
     rates = [name for name in gates if (metric := of_column(name)) and metric.scale == "rate"]
     return [
@@ -75,7 +75,7 @@ def failed(report: Report) -> list[Question]:
 
 
 def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> list[dict[str, Any]]:
-    """The scores of a case that are bad, gated ones first, each with the gates that it counts in."""
+    """Return the bad scores of a case, gated ones first, each with the gates that it counts in."""
     rows = [
         {"metric": name, "score": score, "gates": [_gate(one) for one in gates.get(name, ()) if _counts(case, one)]}
         for name, score in case.scores.items()
@@ -85,7 +85,7 @@ def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> lis
 
 
 def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
-    """A rate that is the bad one of its two; another score that would alone break a floor or a ceiling."""
+    """Return whether a 0/1 score is the bad one, or whether another score breaks a minimum or maximum."""
     metric = of_column(name)
     if metric is None or isinstance(score, tuple):
         return False
@@ -104,7 +104,7 @@ def _gate(gate: GateResult) -> dict[str, str]:
 
 
 def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], rows: Rows) -> dict[str, Any]:
-    """One failed case: what went wrong, where to look, where the gold evidence stands, and the rows."""
+    """Return one failed case: what went wrong, where to look, the ranks of the gold evidence, and the rows."""
     retrieved = {name: rank for rank, name in enumerate(case.trace.retrieved, 1)}
     ranking = case.ranking
     return {
@@ -134,9 +134,9 @@ def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateRes
 
 
 class Named(NamedTuple):
-    """An id that was cited or retrieved: its rank among the retrieved (None if it is not), and what points at it.
+    """A cited or retrieved id: its rank among the retrieved ids (None if not retrieved), and what points at it.
 
-    ``text`` are the pieces of a chunk's text around its marked spans; empty if the trace has no text.
+    ``text`` is a chunk's text in pieces around its highlights, empty if the trace has no text.
     """
 
     id: str
@@ -147,7 +147,7 @@ class Named(NamedTuple):
 
 
 class CaseDetails(NamedTuple):
-    """A case for people: what was asked, answered and expected, where it stands, and why it is right or wrong.
+    """A case for people: question, answer, expected answer, sources, and why it is right or wrong.
 
     Secrets and personal data are masked in every text.
     """
@@ -204,14 +204,14 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
 
 
 def _around(case: Case, place: int, text: str) -> tuple[Segment, ...]:
-    """Return the text of a chunk from a little before its first marked span on."""
+    """Return the text of a chunk from a little before its first highlight on."""
     spans = [one.span for one in case.evidence if one.chunk == place and one.span is not None]
     start = max(0, min((low for low, _ in spans), default=0) - _BEFORE)
     return _pieces(text, [Mark(*span, "best") for span in spans], case, _CHUNK, start if len(text) > _CHUNK else 0)
 
 
 def _pieces(text: str, highlights: Sequence[Mark], case: Case, most: int, start: int = 0) -> tuple[Segment, ...]:
-    """Return the pieces of ``most`` characters from ``start`` on, leaks masked; ``…`` stands for the rest."""
+    """Return the pieces of ``most`` characters from ``start`` on, leaks masked; ``…`` replaces the rest."""
     pieces, at = [Segment("… ", PLAIN)] if start else [], 0
     for one in segments(text, [*highlights, *_leaks(text, case)]):
         low, high = max(start - at, 0), min(start + most - at, len(one.text))
@@ -228,5 +228,5 @@ def _hidden(text: str, case: Case) -> str:
 
 
 def _leaks(text: str, case: Case) -> list[Mark]:
-    """Return where secrets and personal data are, whoever is allowed to say them."""
+    """Return the positions of secrets and personal data, even if question or gold contain them too."""
     return [Mark(leak.start, leak.end, MASKED) for leak in leaks_of(text, (), (), case.settings.safety)]

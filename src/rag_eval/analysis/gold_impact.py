@@ -1,4 +1,4 @@
-"""The blast radius of a change of the gold: which cases flip on the same traces, and which gates turn."""
+"""Effects of a gold change: the cases that flip on the same traces, and the gates that change their outcome."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NAMED = 5
 
 
 class GoldChange(NamedTuple):
-    """A gold item that the change under test touches, and the label of its case on these traces before and after.
+    """A changed gold item, and the label of its case on these traces before and after.
 
-    ``before`` is None for an added item, ``after`` for a removed one; both where the old gold could not be scored. Of a
-    removed item that no trace answers ``before`` is the label of the baseline, None where that has none either.
+    ``before`` is None for an added item, ``after`` for a removed one; both are None if the old gold could not be
+    scored. If no trace answers a removed item, ``before`` is its label in the baseline, None if it has none there.
     """
 
     qid: str
@@ -43,7 +43,7 @@ class GoldChange(NamedTuple):
 
 
 class GateTurn(NamedTuple):
-    """A gate whose outcome on these traces hangs on the change of the gold."""
+    """A gate whose outcome on these traces depends on the change of the gold."""
 
     name: str
     before: str
@@ -53,7 +53,7 @@ class GateTurn(NamedTuple):
 
 
 def labels(cases: Iterable[Question]) -> dict[str, str]:
-    """The label of each qid; of several runs the first failing one speaks."""
+    """Return the label of each qid, with several runs the first failing one."""
     by_qid: dict[str, str] = {}
     for case in cases:
         if case.qid not in by_qid or by_qid[case.qid] in GOOD:
@@ -62,9 +62,9 @@ def labels(cases: Iterable[Question]) -> dict[str, str]:
 
 
 def gate_turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> list[GateTurn]:
-    """The gates of one policy that come out differently under the old gold and under the new one.
+    """Return the gates of one policy whose outcome differs between the old gold and the new one.
 
-    Completeness is none of them: which questions there are is what changed.
+    Completeness is left out, because the change adds and removes questions.
     """
     old = {(one.label, one.direction): one for one in before}
     both = [(old[one.label, one.direction], one) for one in after if (one.label, one.direction) in old]
@@ -79,9 +79,9 @@ def _counts(gate: str) -> bool:
 def findings(
     changed: Sequence[GoldChange], file: str, other_files: Sequence[str], answered: Container[str] = ()
 ) -> Iterator[Finding]:
-    """Yield what to look at in a change of the gold, signed or not.
+    """Yield findings about a change of the gold, signed or not.
 
-    ``other_files`` is what else the change touches, ``answered`` are the questions of the base that this run answers.
+    ``other_files`` are the other changed files, ``answered`` are the questions of the base that this run answers.
     """
     fixed = [change.qid for change in changed if change.fixes]
     if fixed:
@@ -155,7 +155,7 @@ def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, G
 
 
 def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:
-    """Yield the broken ``must_pass`` cases that only the changed gold takes for right."""
+    """Yield the failed ``must_pass`` cases that are right only under the changed gold."""
     still = {finding.message for finding in after}
     broken = [finding for finding in before if finding.code == "must-pass-broken" and finding.message not in still]
     for finding in broken[:_NAMED]:
@@ -182,7 +182,7 @@ def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: st
 def lost_labels(
     changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> Iterator[Finding]:
-    """Yield a warning that names the changed items with fewer labels than on the base, whether a gate turns or not."""
+    """Yield a warning that names the changed items with fewer labels than on the base, even if no gate flips."""
     lost = {qid: _lost(old[qid], new[qid]) for qid, verb, _ in changes if verb == "changed"}
     named = [f"{qid} ({', '.join(fields)})" for qid, fields in lost.items() if fields]
     if named:
@@ -193,13 +193,13 @@ def lost_labels(
 
 
 def _lost(old: Gold, new: Gold) -> list[str]:
-    """Return the fields that are gone from an item, or hold fewer entries than before."""
+    """Return the fields that an item lost, or that have fewer entries than before."""
     names = [name for name in Gold.__struct_fields__ if name != "line"]
     return [name for name in names if _size(getattr(new, name)) < _size(getattr(old, name))]
 
 
 def _size(value: object) -> int:
-    """Return how much a field says: 0 when absent, the number of entries of a list or mapping, else 1."""
+    """Return the amount of content in a field: 0 if absent, the number of entries of a list or mapping, otherwise 1."""
     if value is None:
         return 0
     return 1 + len(value) if isinstance(value, (tuple, list, Mapping)) else 1
@@ -223,7 +223,7 @@ def _fixing(count: int) -> str:
 def gold_changes(
     changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, str], new: Mapping[str, str]
 ) -> list[GoldChange]:
-    """The changes (qid, verb, mutation) with the labels of their cases."""
+    """Return the changes (qid, verb, mutation) with the labels of their cases."""
     return [GoldChange(qid, verb, mutation, old.get(qid), new.get(qid)) for qid, verb, mutation in changes]
 
 

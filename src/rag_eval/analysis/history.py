@@ -1,7 +1,7 @@
 """The trend of metrics over earlier reports, and drift that no single step shows.
 
-Values are compared only under the same contract, and case by case only under the same gold item: the newest report
-with the oldest, with the best, and each one with the one before it.
+Values are compared only under the same contract, and case by case only under the same gold item: the newest report with
+the oldest, with the best, and each report with its predecessor.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Verdict(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A report as history keeps it. ``label`` is its file or commit; ``questions`` have only the requested scores."""
+    """A report in the history. ``label`` is its file or commit; ``questions`` have only the requested scores."""
 
     label: str
     metrics: Mapping[str, MetricResult]
     contracts: Mapping[str, str]
     questions: tuple[Question, ...]
     completeness: Completeness
-    is_partial: bool = False  # questions that it lacks may have been left aside
+    is_partial: bool = False  # questions that it lacks may have been skipped
     statistics: Statistics = Statistics()
     commit: str = ""
     bounds: Mapping[str, Bound] = {}
@@ -60,7 +60,7 @@ class Point(NamedTuple):
 
 
 class GoldDiff(NamedTuple):
-    """Counts of gold items that were changed, removed or added since the point before."""
+    """The number of gold items that were changed, removed or added since the point before."""
 
     changed: int
     gone: int
@@ -68,11 +68,11 @@ class GoldDiff(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A metric at a point: its value over ``n`` cases with its 95 % interval; None where it has none.
+    """A metric at a point: its value over ``n`` cases with its 95 % interval; None if it has none.
 
-    ``comparable`` says whether it was measured under the newest reading's contract, ``broken`` whether under another
-    than the reading before. ``gold`` is what changed in the gold since the point before, None where nothing did.
-    ``commit`` is that of the system, ``bound`` the gate on the metric, as the report has them.
+    ``comparable`` is true if the metric fingerprint equals the newest reading's, ``broken`` if it differs from that of
+    the reading before. ``gold`` is the change of the gold since the point before, None if nothing changed. ``commit``
+    is the system's commit and ``bound`` the gate on the metric, as in the report.
     """
 
     label: str
@@ -88,10 +88,10 @@ class Reading(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """One reading held against an earlier one, over the ``n`` cases that both have under the same gold.
+    """A comparison of one reading with an earlier one, over the ``n`` cases that both have under the same gold.
 
-    ``regression`` is positive for the worse, ``low`` and ``high`` are its interval; ``p`` is that of the two-sided
-    paired test, corrected as the field of :class:`Series` says, ``result`` what follows from it.
+    A positive ``regression`` is a change for the worse; ``low`` and ``high`` are its interval. ``p`` is from the
+    two-sided paired test, corrected as described at :class:`Series`, and ``result`` is the conclusion.
     """
 
     before: str
@@ -112,7 +112,7 @@ class Contrast(NamedTuple):
 
 
 class Uncompared(NamedTuple):
-    """Why the newest reading is not held against so many earlier ones of the same contract."""
+    """The reason why the newest reading is not compared with a number of earlier ones of the same fingerprint."""
 
     why: str
     readings: int
@@ -122,7 +122,7 @@ class Series(NamedTuple):
     """A metric over all points, oldest first.
 
     ``oldest`` and ``best`` compare the newest reading with the oldest and the best comparable one; ``p`` is corrected
-    for the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
+    for the number of metrics (Holm), ``p`` of ``best`` also for the number of readings it was picked from. ``step`` is
     the largest significant regression from one comparable reading to the next, or the largest of all if none is; its
     ``p`` is uncorrected. ``uncompared`` are the readings before ``oldest``.
     """
@@ -143,18 +143,18 @@ class Series(NamedTuple):
 
     @property
     def values(self) -> list[float]:
-        """The values that there are."""
+        """Return all values except None."""
         return [reading.value for reading in self.readings if reading.value is not None]
 
 
 def gated(report: Report) -> list[str]:
-    """The metrics that a report's gates are about, else those of the reference scorer, as far as it has them."""
+    """Return the metrics that a report's gates judge, otherwise its default metrics."""
     names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics and find(gate.name))
     return list(names) or [name for name in (FLOORS | CEILINGS).values() if name in report.metrics]
 
 
 def point(label: str, report: Report, names: Sequence[str]) -> Point:
-    """The point of a report, without the scores of other metrics: a folder may hold hundreds of reports."""
+    """Return the point of a report, only with the scores of these metrics: a folder may hold hundreds of reports."""
     wanted = {measured.column for name in names if (measured := find(name))}
     questions = tuple(
         case._replace(scores={name: score for name, score in case.scores.items() if name in wanted})
@@ -167,7 +167,7 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
 
 
 def _bounds(report: Report) -> dict[str, Bound]:
-    """Return the gate on each metric over all cases; the change's own if the base has another."""
+    """Return the gate on each metric over all cases; the pull request's if the base branch has another."""
     gates = sorted(report.gates, key=lambda gate: (gate.origin != "base", gate.blocks))
     return {
         gate.name: Bound(gate.direction, float(gate.threshold), gate.outcome)
@@ -217,7 +217,7 @@ def flaky(points: Sequence[Point]) -> list[Flaky]:
 
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
-    """The series of each metric over points, oldest first; their tests against the oldest are corrected for all."""
+    """Return the series of each metric over points, oldest first; tests against the oldest are corrected together."""
     golds = [None, *(_gold_change(*pair) for pair in pairwise(points))]
     pairs = _Pairs(points)
     series = [_series(name, points, golds, pairs) for name in names]
@@ -225,7 +225,7 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     oldest = pairs.tested([(one.metric, *spot[:2]) for one, spot in zip(series, spots, strict=True) if spot])
     best = pairs.tested(
         [(one.metric, spot.best, spot.newest) for one, spot in zip(series, spots, strict=True) if spot],
-        [spot.among for spot in spots if spot],  # to have been picked counts against it
+        [spot.among for spot in spots if spot],  # correct for having picked the best of so many
     )
     tested = zip(oldest, best, strict=True)
     for place, spot in enumerate(spots):
@@ -236,7 +236,7 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
 
 
 class _Spots(NamedTuple):
-    """The places of the points that the newest is compared with: the oldest and the best of so many."""
+    """The indexes of the points that the newest is compared with: the oldest and the best of so many."""
 
     oldest: int
     newest: int
@@ -255,13 +255,13 @@ def _spots(name: str, points: Sequence[Point], pairs: _Pairs) -> _Spots | None:
 
 
 def _comparable_readings(name: str, points: Sequence[Point]) -> list[int]:
-    """The places of the points with a value under the newest one's contract."""
+    """Return the indexes of the points with a value under the newest one's fingerprint."""
     there = [place for place, one in enumerate(points) if _value(one, name) is not None]
     return [place for place in there if points[place].contracts.get(name) == points[there[-1]].contracts.get(name)]
 
 
 class _Pairs:
-    """The evidence of two points, made once for all metrics."""
+    """Comparisons of two points, computed once for all metrics."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
@@ -279,11 +279,11 @@ class _Pairs:
         return self._known[old, new]
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
-        """Both values over the cases that both points have under the same gold, untested."""
+        """Return both values over the cases that both points have under the same gold, untested."""
         return comparison(name, self.of(old, new).pairs(name))
 
     def why(self, name: str, old: int, new: int) -> str:
-        """Why the two cannot be compared."""
+        """Return why the two cannot be compared."""
         if not (self._points[old].questions and self._points[new].questions):
             return "a report has values but no questions, so they cannot be paired"
         if self.of(old, new).new_runs:
@@ -301,7 +301,7 @@ class _Pairs:
         return [self._contrast(one, old, new) for one, (_, old, new) in zip(results, comparisons, strict=True)]
 
     def alone(self, name: str, old: int, new: int) -> Contrast | None:
-        """The same of one metric, uncorrected."""
+        """Compare two points in one metric, uncorrected."""
         if (name, old, new) not in self._tested:
             [self._tested[name, old, new]] = self.tested([(name, old, new)])
         return self._tested[name, old, new]
@@ -347,7 +347,7 @@ def _readings(
 
 
 def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | None:
-    """The largest step that is worse beyond chance: a larger one may be over few cases, and hides none behind it."""
+    """Return the largest significant regression of one step, so that a larger one over few cases does not hide it."""
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(comparable)]
     ranked = sorted(((contrast.regression or 0.0, old, new) for contrast, old, new in steps if contrast), reverse=True)
     tested = (pairs.alone(name, old, new) for regression, old, new in ranked if regression > 0)

@@ -20,7 +20,7 @@ _OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "gr
 
 
 class Input(NamedTuple):
-    """A file that was read: what for, under which name, and the sha256 of its bytes."""
+    """An input file: its purpose, its name, and the sha256 of its bytes."""
 
     role: str
     path: str
@@ -28,7 +28,7 @@ class Input(NamedTuple):
 
 
 class InputNote(NamedTuple):
-    """A note on the input that a reader of the verdict should know."""
+    """A note on the inputs for readers of the verdict."""
 
     file: str
     line: int

@@ -1,6 +1,6 @@
-"""Damage: known ways for a trace to get worse, each a small function from a sample to the damaged row.
+"""Perturbations: known ways for a trace to get worse, each a function from a sample to the perturbed row.
 
-A row is damaged as it was decoded, so that what reads traces later reads the damage too. Nothing here writes a file.
+Decoded rows are perturbed, so that all readers of traces see the perturbation. Nothing here writes a file.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, row: Row, gold: Gold, line: int, settings: Settings) -> Sample:
-        """The sample of a valid row that answers ``gold``."""
+        """Return the sample of a valid row that answers ``gold``."""
         return cls(row, Case(gold, Trace.from_row(row, gold.qid, line), settings))
 
     def again(self, row: Row) -> Trace:
-        """The trace of a damaged row, in the place of this one."""
+        """Return the trace of a perturbed row, in place of this one."""
         return Trace.from_row(row, self.case.gold.qid, self.case.trace.line)
 
 
 class Kind(NamedTuple):
-    """A kind of damage: its name, what it does in words, and the row that comes of it; None where it cannot be done."""
+    """A perturbation: its name, its description, and a function from a sample to a row, None if not applicable."""
 
     name: str
     text: str
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 
 
 def in_order(samples: Iterable[Sample]) -> list[Sample]:
-    """The samples by a hash of their qid, each with a donor: the first ones of any number are always the same."""
+    """Return the samples by a hash of their qid, each with a donor: the first n are always the same."""
     ordered = sorted(samples, key=_rank)
     claims = [sample.case.claim if _answers(sample) and not sample.case.by_token else "" for sample in ordered]
     spoken = [claim for claim in claims if claim]
@@ -68,7 +68,7 @@ def cases_of(dose: Fraction, applicable: int) -> int:
 
 
 def relevant(case: Case) -> frozenset[str]:
-    """The ids of everything that some label of the gold calls relevant, among chunks too."""
+    """Return the ids of everything that a label of the gold calls relevant, including chunks."""
     gold, chunks = case.gold, case.trace.chunks or ()
     ids = {*gold.citations, *_positive(gold.relevance_grades)}
     docs = {*(gold.relevant_docs or ()), *_positive(gold.doc_grades)}
@@ -78,7 +78,7 @@ def relevant(case: Case) -> frozenset[str]:
 
 
 def chunk_dropped(sample: Sample) -> Row | None:
-    """Nothing relevant is retrieved any more."""
+    """Remove every relevant chunk from the retrieved ones."""
     case = sample.case
     if not case.is_answerable or case.ranking is None or not case.ranking.first_ranks:
         return None
@@ -110,7 +110,7 @@ def chunk_below_k(sample: Sample) -> Row | None:
 
 
 def wrong_citation(sample: Sample) -> Row | None:
-    """Every right citation is one of a wrong chunk that was retrieved."""
+    """Replace every right citation by a wrong chunk that was retrieved."""
     case = sample.case
     right = relevant(case)
     wrong = [name for name in case.trace.retrieved if name not in right and name not in case.cites]
@@ -121,22 +121,22 @@ def wrong_citation(sample: Sample) -> Row | None:
 
 
 def refusal_answered(sample: Sample) -> Row | None:
-    """A right refusal is an answer that cites the first chunk."""
+    """Replace a right refusal by an answer that cites the first chunk."""
     case = sample.case
-    if not case.is_unanswerable or not case.refused or case.blocked:  # a blocked answer is one whatever it says
+    if not case.is_unanswerable or not case.refused or case.blocked:  # a blocked answer is a refusal
         return None
     return _answering(sample.row, _SAID, list(case.trace.retrieved[:1]), refuses=False)
 
 
 def answer_refused(sample: Sample) -> Row | None:
-    """The answer to an answerable question is a refusal."""
+    """Replace the answer to an answerable question by a refusal."""
     if not sample.case.is_answerable or not _answers(sample):
         return None
     return _answering(sample.row, sample.case.settings.token, [], refuses=True)
 
 
 def answer_blanked(sample: Sample) -> Row | None:
-    """The answer to an answerable question is empty; its citations stay."""
+    """Empty the answer to an answerable question; its citations stay."""
     case = sample.case
     if not case.is_answerable or not _answers(sample) or not case.claim:
         return None
@@ -144,7 +144,7 @@ def answer_blanked(sample: Sample) -> Row | None:
 
 
 def claim_swapped(sample: Sample) -> Row | None:
-    """The answer to an answerable question is that to another one; its citations stay."""
+    """Replace the answer to an answerable question by that to another one; its citations stay."""
     case = sample.case
     if not case.is_answerable or not _answers(sample) or not sample.donor:
         return None
@@ -152,7 +152,7 @@ def claim_swapped(sample: Sample) -> Row | None:
 
 
 def latency_added(sample: Sample) -> Row | None:
-    """Ten seconds more to generate the answer, or in every stage where that one is not timed."""
+    """Add ten seconds to the time of generation, or to every stage if generation is not timed."""
     spent = sample.row.get("latency_ms")
     if not spent:
         return None
@@ -178,7 +178,7 @@ def _rank(sample: Sample) -> tuple[bytes, str]:
 
 
 def _next_other(claims: Sequence[str]) -> list[str]:
-    """For each claim the next one, round and round, that is another; empty where all are the same."""
+    """Return for each claim the next different one, in a circle; empty if all are equal."""
     if len(set(claims)) < 2:
         return [""] * len(claims)
     ring, following = [*claims, *claims], ""
@@ -198,7 +198,7 @@ def _positive(grades: Mapping[str, int] | None) -> set[str]:
 
 
 def _rearranged(sample: Sample, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
-    """The row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
+    """Return the row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
     row = _joined(sample)
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
@@ -206,7 +206,7 @@ def _rearranged(sample: Sample, arrange: Callable[[Sequence[str]], list[str]]) -
         chunks: dict[str, list[Any]] = {}
         for chunk in row["chunks"]:
             chunks.setdefault(chunk["id"], []).append(chunk)
-        says = any("doc_id" in chunk for chunk in row["chunks"])  # what no chunk says, a new one does not begin with
+        says = any("doc_id" in chunk for chunk in row["chunks"])
         names = arrange(list(chunks))
         unknown = ({"id": name, **({"doc_id": name} if says else {})} for name in names if name not in chunks)
         row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [next(unknown)]]
@@ -214,7 +214,7 @@ def _rearranged(sample: Sample, arrange: Callable[[Sequence[str]], list[str]]) -
 
 
 def _joined(sample: Sample) -> Row:
-    """Return the row with what its retrievals returned as its own ids and chunks, as the trace has them."""
+    """Return the row with the results of its retrievals as its own ids and chunks, as the trace has them."""
     row, trace = dict(sample.row), sample.case.trace
     if trace.retrievals is None:
         return row
@@ -231,7 +231,7 @@ def _joined(sample: Sample) -> Row:
 
 
 def _answering(row: Row, claim: str, cites: Sequence[str] | None, *, refuses: bool | None = None) -> Row:
-    """The row with another answer, in the form that it has; ``refuses`` where it says so itself."""
+    """Return the row with another answer in the same form; ``refuses`` is set if the row states it."""
     row, cited = dict(row), {} if cites is None else {"citations": list(cites)}
     if row.get("answer_json") is not None:
         row["answer_json"] = {**row["answer_json"], "claim": claim, **cited}

@@ -1,6 +1,6 @@
 """Changes of eval-gates.yml in a pull request: each looser, stricter or neutral, with its effect on this run.
 
-A change whose direction cannot be told makes another thing pass than before, so it counts as looser.
+Changes that cannot be classified count as looser.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kind = Literal["looser", "stricter", "neutral"]
 
 
 class PolicyChange(NamedTuple):
-    """One key with its old and its new value, as JSON; None where it has none.
+    """One key with its old and its new value, as JSON; None if it is absent.
 
     ``lets_through`` names the gates and findings that stop this run under the old value and not under the new one.
     """
@@ -35,15 +35,15 @@ class PolicyChange(NamedTuple):
 class Effects(NamedTuple):
     """The results of this run under either policy, to show what a change would let through.
 
-    ``base`` are the base's gates over the values as the base defines them, ``redefined`` the base's gates over the
-    values as the head defines them (other k, token, phrases, gold or traces), ``head`` the head's gates. ``meaning``
-    are the codes that stop this run only where values are as the base defines them.
+    ``base`` are the base branch's gates over the values as the base branch defines them, ``redefined`` the same gates
+    over the values as the pull request defines them (other k, token, phrases, gold or traces), ``head`` the pull
+    request's gates. ``meaning`` are the codes that stop this run only if the base branch defines the values.
     """
 
     base: Sequence[GateResult] = ()
     redefined: Sequence[GateResult] = ()
     head: Sequence[GateResult] = ()
-    findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes that only the base's rule gives
+    findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes only under the base's rule
     meaning: Sequence[str] = ()
 
 
@@ -58,7 +58,7 @@ def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects |
 
 def _change(key: Key, old: Any, new: Any, effects: Effects) -> PolicyChange:
     kind = classify(key, old, new)
-    # Only what may loosen lets anything through: a gate that turned for another key's sake is said there.
+    # Only changes that may loosen have effects: a gate may have changed its outcome because of another key.
     consequences = (
         _lets_through(key, effects) if kind == "looser" else _weakened(effects) if _tests_more(key, new) else ()
     )
@@ -73,7 +73,7 @@ def _tests_more(key: Key, new: Any) -> bool:
 
 
 def _weakened(effects: Effects) -> Iterator[str]:
-    """The gates that fail the run among fewer tests, and by the same margin could be chance among more."""
+    """Yield the gates that fail the run among fewer tests, and at the same margin are not significant among more."""
     asked = {(one.label, one.direction, one.threshold): one for one in effects.head}
     for one in effects.base:
         other = asked.get((one.label, one.direction, one.threshold))
@@ -82,7 +82,7 @@ def _weakened(effects: Effects) -> Iterator[str]:
 
 
 def _stated(value: Any) -> Any:
-    """A gate as people write it: without the words that hold when nothing is said."""
+    """Return a gate as written: without keys that have their default value."""
     if not isinstance(value, dict):
         return value
     return {name: entry for name, entry in value.items() if _USUAL.get(name) != entry}
@@ -91,7 +91,7 @@ def _stated(value: Any) -> Any:
 def classify(key: Key, old: Any, new: Any) -> Kind:
     """Return whether a key's new value is looser (or unknown), stricter or neutral."""
     if key[:2] == ("slices", "gates") and len(key) > _SLICED:
-        key = ("gates", *key[_SLICED:])  # a gate on a slice is a gate
+        key = ("gates", *key[_SLICED:])  # a gate on a slice is treated as a gate
     for pattern, rule in RULES.items():
         if _matches(pattern.split("/"), key):
             return rule(old, new)
@@ -114,18 +114,18 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
 
 
 def loosened_gates(before: Sequence[GateResult], after: Sequence[GateResult]) -> Iterator[str]:
-    """The gates that fail the run as they were before and not as they are after."""
+    """Yield the gates that fail the run before the change and not after it."""
     still = {(one.label, one.direction) for one in after if one.blocks}
     yield from (one.label for one in before if one.blocks and (one.label, one.direction) not in still)
 
 
-_SLICED = 3  # parts of a key before what a gate on a slice says: slices, gates, the slice
+_SLICED = 3  # number of key parts before a slice gate's own: slices, gates, the slice
 _CHANCE = {**Statistics()._asdict(), "alpha": Decimal(Statistics().alpha)}
 _USUAL = {"severity": "error", "when_no_data": "fail"}
 
 
 def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
-    """A gates file with what holds where it says nothing."""
+    """Return a gates file with defaults for absent keys."""
     gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
     token = {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})}
     counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
@@ -154,7 +154,7 @@ def _with_defaults(gates: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differing(key: Key, old: Any, new: Any) -> Iterator[tuple[Key, Any, Any]]:
-    """The keys whose values differ; what only one side has is one change, however much stands below it."""
+    """Yield the keys whose values differ; a mapping on only one side is one change."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
             yield from _differing((*key, str(name)), old.get(name), new.get(name))
@@ -173,7 +173,7 @@ def _text(value: Any) -> str | None:
 
 
 def _json(value: Any) -> str:
-    """JSON in one order of keys, with decimals as they were written: no float could tell two close ones apart."""
+    """Return JSON with sorted keys and decimals as written: floats could make two close numbers equal."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_json(name)}: {_json(value[name])}" for name in sorted(value)) + "}"
     if isinstance(value, list):
@@ -183,7 +183,7 @@ def _json(value: Any) -> str:
 
 def _reading(old: Any, new: Any) -> Kind:
     """Classify a changed limit: a lower one may leave more of the gold and of the baseline unread."""
-    if old is None or new is None:  # the limit that goes without saying is in neither file
+    if old is None or new is None:  # an absent limit has its default value
         return "looser"
     return "looser" if new < old else "stricter"
 
@@ -197,12 +197,12 @@ def _unclear(_old: Any, _new: Any) -> Kind:
 
 
 def _rising(old: Any, new: Any) -> Kind:
-    """More asks for more; to ask where nothing was asked is stricter, to ask no longer is looser."""
+    """Classify a number that requires more the higher it is; adding it is stricter, removing it looser."""
     return _presence(old, new) or ("stricter" if new > old else "looser")
 
 
 def _falling(old: Any, new: Any) -> Kind:
-    """Classify a number that allows for more the higher it is."""
+    """Classify a number that permits more the higher it is."""
     return _presence(old, new) or ("stricter" if new < old else "looser")
 
 
@@ -213,7 +213,7 @@ def _presence(old: Any, new: Any) -> Kind | None:
 
 
 def _ordered(*levels: Any) -> Rule:
-    """Values from the loosest to the strictest; none stands for the loosest."""
+    """Return a rule for values listed from the loosest to the strictest; an absent value is the loosest."""
 
     def rule(old: Any, new: Any) -> Kind:
         before, after = (levels.index(value) if value in levels else 0 for value in (old, new))
@@ -223,19 +223,19 @@ def _ordered(*levels: Any) -> Rule:
 
 
 def _of_tests(old: Any, new: Any) -> Kind:
-    """Return the requirements of a margin; those left to ``statistics.test`` are unknown here."""
+    """Return the requirements of a margin; None if ``statistics.test`` decides, which is unknown here."""
     kind = _ordered("regression", "none", "non_inferiority")(old, new)
     return "looser" if kind == "neutral" else kind
 
 
 def _among(old: Any, new: Any) -> Kind:
-    """A list of what is watched: to leave one out is looser."""
+    """Classify a list of what is checked: removing an entry is looser."""
     before, after = set(old or ()), set(new or ())
     return "looser" if before - after else "stricter" if after - before else "neutral"
 
 
 def _allowing(old: Any, new: Any) -> Kind:
-    """Compare lists of allowed values: one more is looser, one less is stricter."""
+    """Classify a list of allowed values: an additional one is looser, a removed one stricter."""
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
 
 

@@ -1,9 +1,9 @@
-"""The same questions asked several times of the same system: how many tries pass, and which questions are flaky.
+"""The same questions asked several times of the same system: how many repeats pass, and which questions are flaky.
 
-``pass^k`` is the probability that k independent tries at a question all pass (Yao et al., "tau-bench", 2024,
-arXiv:2406.12045), ``pass@k`` that at least one of them does (Chen et al., "Evaluating Large Language Models Trained on
-Code", 2021, arXiv:2107.03374). From c passes of n tries the unbiased estimates are C(c, k) / C(n, k) and
-1 - C(n - c, k) / C(n, k); the value is their mean over the questions.
+``pass^k`` is the probability that all of k independent repeats of a question pass (Yao et al., "tau-bench", 2024,
+arXiv:2406.12045), ``pass@k`` the probability that at least one of them does (Chen et al., "Evaluating Large Language
+Models Trained on Code", 2021, arXiv:2107.03374). From c passes of n repeats the unbiased estimates are C(c, k) / C(n,
+k) and 1 - C(n - c, k) / C(n, k); the value is their mean over the questions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)
 
 
 class RepeatedQuestion(NamedTuple):
-    """A question: how many of its tries pass, and the label of each in the order of the runs."""
+    """A question: how many of its repeats pass, and the label of each in the order of the runs."""
 
     qid: str
     question: str
@@ -40,7 +40,7 @@ class RepeatedQuestion(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A share of the questions with its 95 % interval: what other questions of the same kind would give."""
+    """A share of the questions with its 95 % interval: the range for other questions of the same kind."""
 
     value: float
     low: float | None
@@ -56,7 +56,7 @@ class AtK(NamedTuple):
 
 
 class Repeats(NamedTuple):
-    """A system's tries: ``runs`` by name, the questions by qid, and the estimates by k up to the number of runs."""
+    """A system's repeats: ``runs`` by name, the questions by qid, and the estimates by k up to the number of runs."""
 
     name: str
     runs: tuple[str, ...]
@@ -65,23 +65,23 @@ class Repeats(NamedTuple):
 
     @property
     def flaky(self) -> list[RepeatedQuestion]:
-        """The questions that some tries pass and some do not, those closest to a coin's throw first."""
+        """Return the questions of which only some repeats pass, those closest to one half first."""
         unsteady = [one for one in self.questions if one.flaky]
         return sorted(unsteady, key=lambda one: (abs(2 * one.passes - len(one.labels)), one.qid))
 
 
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """pass^k from c passes of n tries: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
+    """Return pass^k from c passes of n repeats: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
     return Fraction(comb(c, k), comb(n, k))
 
 
 def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """pass@k from c passes of n tries: 1 - C(n - c, k) / C(n, k). Unbiased for 1 <= k <= n."""
+    """Return pass@k from c passes of n repeats: 1 - C(n - c, k) / C(n, k). Unbiased for 1 <= k <= n."""
     return 1 - Fraction(comb(n - c, k), comb(n, k))
 
 
 def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids: Sequence[str]) -> Repeats:
-    """The tries of a system: named runs, each with its cases by qid, over the questions that all of them have."""
+    """Return the repeats of a system, from named runs with their cases by qid, over the questions of all runs."""
     asked = [qid for qid in sorted(qids) if all(cases[qid].label != ATTACK for _, cases in runs)]
     questions = tuple(_repeated_question(qid, [cases[qid] for _, cases in runs]) for qid in asked)
     n, passes = len(runs), Counter(one.passes for one in questions)

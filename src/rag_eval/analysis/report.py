@@ -1,4 +1,4 @@
-"""The report: one value that holds everything a rendering, a later judgement or a comparison needs."""
+"""The report: one value with everything that renderings, later judgements and comparisons need."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ WHOLE_SLICES = 200
 
 
 class Base(NamedTuple):
-    """The base branch's part in the verdict: where gates, sign-off policy and signers were read besides the head's own.
+    """The base branch's part in the verdict: where its gates, sign-off policy and signers were read.
 
-    ``kind``: ``base`` (another state of the repository), ``head`` (the change under test itself, as it was asked for)
-    or ``bootstrap`` (the base has no gates yet). ``through`` says how it was read.
+    ``kind``: ``base`` (another state of the repository), ``head`` (the change under test itself, as requested) or
+    ``bootstrap`` (the base branch has no gates yet). ``through`` is how it was read.
     """
 
     kind: Literal["base", "head", "bootstrap"]
@@ -60,7 +60,7 @@ class SliceResult(NamedTuple):
 
 
 class SignedAt(NamedTuple):
-    """The level of sign-off that a change of the gold was held to, what that proves, and what was not checked here."""
+    """The required level of sign-off of a gold change, what it proves, and what was not checked here."""
 
     level: str
     enforced: bool
@@ -79,7 +79,7 @@ class CiRun(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The whole outcome of a run. ``report.json`` is all of it; renderings are pure functions of it."""
+    """The whole outcome of a run. ``report.json`` contains all of it; renderings are pure functions of it."""
 
     version: str
     verdict: Literal["passed", "failed"]
@@ -119,7 +119,7 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """0 passed, 1 a gate failed."""
+        """Return 0 if the run passed, 1 if a gate failed."""
         return 0 if self.passed else 1
 
     @property
@@ -134,7 +134,7 @@ class Report(NamedTuple):
 
     @property
     def warnings(self) -> list[Finding]:
-        """The findings that are only said."""
+        """Return the findings that do not fail the run."""
         return [finding for finding in self.findings if finding.level != "error"]
 
     def values(self) -> dict[str, Value]:
@@ -143,9 +143,9 @@ class Report(NamedTuple):
 
 
 class CaseResults(NamedTuple):
-    """The cases of a run and the values of its metrics: see :func:`drawn`.
+    """The cases of a run and the values of its metrics.
 
-    ``grouped`` are the cases by question, where there are several runs.
+    ``grouped`` are the cases by question, if there are several runs.
     """
 
     questions: tuple[Question, ...]
@@ -154,10 +154,10 @@ class CaseResults(NamedTuple):
 
 
 class Context(NamedTuple):
-    """Facts about a run besides its scores.
+    """Facts about a run other than its scores.
 
-    ``about`` is what run.json says, ``findings`` what was found already, ``hashes`` those of the gold items by qid,
-    ``fields`` the gold fields of slices, ``case_results`` the cases and values of the scorecard if they are known.
+    ``about`` is the content of run.json, ``findings`` are earlier findings, ``hashes`` the hashes of the gold items by
+    qid, ``fields`` the gold fields of slices, ``case_results`` the cases and values of the scorecard if they are known.
     ``cluster`` is the gold field whose values group questions that depend on one another.
     """
 
@@ -223,7 +223,7 @@ def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]
 
 
 def _without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings; of two that the same habit gave rise to, the first. Answers that say everything are the same."""
+    """Return the findings; of two from the same integrity check, the first. Constant answers are one of them."""
     known: dict[object, Finding] = {}
     for one in findings:
         known.setdefault(one.code if one.code in integrity.HABITS else one, one)
@@ -244,9 +244,9 @@ def evidence(
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
-    """The same values under other gates; a metric that the report lacks is ``no_data``.
+    """Judge the same values under other gates; a metric that the report lacks is ``no_data``.
 
-    No base has a say in those, so what the report tells of one is left out. Findings stay.
+    No base branch decides about these gates, so its part of the report is removed. Findings stay.
     """
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
     if report.statistics.cluster == "conversation" and not policy.statistics.cluster:
@@ -260,18 +260,18 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
 
 
 def rejudge_same_gates(report: Report) -> Report:
-    """The same values under the gates that the report was judged by, the base's among them."""
+    """Judge the same values under the gates of the report, including the base branch's."""
     now = evidence(report, cluster=report.statistics.cluster)
     return with_verdict(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
 
 
 def with_verdict(report: Report) -> Report:
-    """The report with the verdict that its gates and findings come to."""
+    """Return the report with the verdict of its gates and findings."""
     return report._replace(verdict=verdict(report.gates, report.findings))
 
 
 def with_diagnosis(report: Report) -> Report:
-    """The report with the likely causes of what breaks the limits of its gates, the base's among them."""
+    """Return the report with the likely causes of values outside the limits of its gates and the base branch's."""
     values = {name: result.value for name, result in report.metrics.items()}
     unmatched = next((one for one in report.findings if one.code == "unmatched-ids"), None)
     causes = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
@@ -279,7 +279,7 @@ def with_diagnosis(report: Report) -> Report:
 
 
 def contract(measure: Measure, policy: Policy) -> str:
-    """sha256 of what a value's meaning hangs on: values are comparable only under the same one."""
+    """Return the metric fingerprint, a sha256: only values with the same fingerprint are comparable."""
     terms = {
         "metric": measure.metric.name,
         "version": measure.metric.version,
@@ -297,7 +297,7 @@ def _refusal(policy: Policy) -> dict[str, Any]:
     settings: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
     if not policy.builtin:
         return settings
-    from rag_eval.textual.refusals import VERSION  # only a policy with patterns pays for loading them
+    from rag_eval.textual.refusals import VERSION  # loads the patterns only for a policy that uses them
 
     return {**settings, "builtin": VERSION}
 
@@ -315,10 +315,10 @@ def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
 
 
 def _with_baseline(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
-    """The report with what there is to say of it beside the baseline."""
+    """Return the report with its comparison with the baseline."""
     recorded = before.recorded.questions if before else ()
     findings = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
-    if policy.suite != FULL:  # a part of the questions cannot tell
+    if policy.suite != FULL:  # a partial run cannot be compared
         findings = [one for one in findings if one.code != "must-pass-unknown"]
     if before is None:
         return report._replace(findings=(*report.findings, *findings))
@@ -361,7 +361,7 @@ def _part(now: Evidence, name: str, part: str) -> MetricResult:
 
 
 def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
-    """Return the integrity findings of a run; under several policies each has the most severe level."""
+    """Return the integrity findings of a run; with several policies each has the most severe level."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
     run = integrity.Run(card.cases.shared_outcomes(), set.union(*names), card.pool, set.intersection(*names))
     return integrity.findings(run, levels(*policies))

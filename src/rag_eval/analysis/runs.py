@@ -1,7 +1,7 @@
-"""Runs side by side: each metric over the cases that all runs have, and tested in pairs against one of them.
+"""Comparison of runs: each metric over the cases that all runs have, tested in pairs against one of them.
 
-Values are compared metric by metric, only where all runs measured it under one contract, and only over the cases that
-all runs have under the same gold item, byte for byte. What cannot be compared is named with the reason.
+A metric is compared only if all runs have the same metric fingerprint, and only over the cases that all runs have under
+the same gold item, byte for byte. Metrics that cannot be compared are listed with the reason.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ SCORED = frozenset(name for names in QUALITY.values() for name in names)
 
 
 class Column(NamedTuple):
-    """A run to compare: its name, the file and the run in it, its cases by qid, and the contracts of its metrics.
+    """A run to compare: its name, its file and run, its cases by qid, and the fingerprints of its metrics.
 
-    ``gated`` are the metrics that its gates are about, ``statistics`` what its gates file says of chance.
+    ``gated`` are the metrics that its gates judge, ``statistics`` the statistics of its gates file.
     """
 
     name: str
@@ -51,12 +51,11 @@ class Column(NamedTuple):
 
 
 class Against(NamedTuple):
-    """A metric beside the base's: ``difference`` is this run's value less the base's.
+    """A metric compared with the base: ``difference`` is this run's value minus the base's.
 
-    ``low`` and ``high`` are the interval of the difference.
-    ``p`` is that of the two-sided paired test, ``adjusted`` the same after Holm's correction over all tests that were
-    made, ``result`` what follows from it. Cases with a score in both runs are wins (better than in the base), losses or
-    ties.
+    ``low`` and ``high`` are the interval of the difference. ``p`` is from the two-sided paired test, ``adjusted`` the
+    same after Holm's correction over all tests, ``result`` the conclusion. Cases with a score in both runs are wins
+    (better than in the base), losses or ties.
     """
 
     difference: float
@@ -71,9 +70,9 @@ class Against(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A metric's value in one run over the cases compared, with its 95 % interval; None where it applies to none.
+    """A metric's value in one run over the compared cases, with its 95 % interval; None if it applies to no case.
 
-    ``against`` is None for the base, and where one side has no value.
+    ``against`` is None for the base, and if one side has no value.
     """
 
     value: float | None
@@ -85,7 +84,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A metric: a cell a run, in their order."""
+    """A metric with a cell for each run, in the order of the runs."""
 
     name: str
     better: str
@@ -94,11 +93,11 @@ class Row(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """A run: how many cases it has, what is not compared of them, and what came of the rest.
+    """A run: its number of cases, those that are not compared, and the results of the others.
 
-    ``changed`` cases are in the base too, under another gold item; ``gone`` are in the base alone, ``new`` in this run
-    alone. ``passing``, ``missing`` and ``errored`` count cases compared; ``flips`` are those that pass here or in the
-    base alone. ``cost`` and ``latency`` are None where no trace says them.
+    ``changed`` cases are in the base too, under another gold item; ``gone`` are only in the base, ``new`` only in this
+    run. ``passing``, ``missing`` and ``errored`` count compared cases; ``flips`` are those that pass in only one of the
+    two runs. ``cost`` and ``latency`` are None if no trace records them.
     """
 
     name: str
@@ -124,7 +123,7 @@ class Refused(NamedTuple):
 
 
 class SideBySide(NamedTuple):
-    """The whole comparison; ``base`` is the place of the run that the others are compared with, ``cases`` how many."""
+    """The whole comparison of ``cases`` cases; ``base`` is the index of the run that the others are compared with."""
 
     version: str
     base: int
@@ -148,8 +147,9 @@ def side_by_side(
 ) -> SideBySide:
     """Compare runs with the one at ``base``; verdicts of different judges only ``across_judges``.
 
-    ``only`` names the metrics to compare; without any they are those that the last run gates, with ``every`` all.
-    UsageError where no case is in all runs under the same gold item, or a metric asked for cannot be compared.
+    ``only`` names the metrics to compare. By default they are the metrics that the last run gates; ``every`` compares
+    all. UsageError is raised if no case is in all runs under the same gold item, or if a named metric cannot be
+    compared.
     """
     qids = shared(columns)
     if not qids:
@@ -170,7 +170,7 @@ def side_by_side(
     )
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [_number(one.value(name)) for one in evidence] for name in comparable if name in SCORED}
-    comparable_columns = {measure(name).column for name in comparable}  # dollars at other prices are other dollars
+    comparable_columns = {measure(name).column for name in comparable}  # costs at other prices are not comparable
     means = {
         name: [_fold(one, name, "mean") if SPENDING[name] in comparable_columns else None for one in standings]
         for name in SPENDING
@@ -200,7 +200,7 @@ def shared(columns: Sequence[Column]) -> list[str]:
 
 
 def labels_are_comparable(columns: Sequence[Column]) -> bool:
-    """Return whether a case passes under the same terms in all runs."""
+    """Return whether the conditions for passing are the same in all runs."""
     return all(len({column.contracts.get(name) for column in columns}) == 1 for name in LABELLED)
 
 
@@ -216,7 +216,7 @@ def _differing_settings(columns: Sequence[Column]) -> str:
 
 
 def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
-    """Metrics that not all runs measured, or not under the same contract."""
+    """Yield metrics that not all runs measured, or not under the same fingerprint."""
     known, judged = dict.fromkeys(name for column in columns for name in column.contracts), _by_judges(columns)
     for name in sorted(known):
         lacking = [column.name for column in columns if name not in column.contracts]
@@ -236,7 +236,7 @@ _OTHER_JUDGE = "verdicts of another judge"
 
 
 def _by_judges(columns: Sequence[Column]) -> list[str]:
-    """The metrics of judges that all runs measured, by different judges."""
+    """Return the metrics of judges that all runs measured, with different judges."""
     if not labels_are_comparable(columns):
         return []
     judge_metrics = [name for name in columns[0].contracts if name.startswith("judge_")]
@@ -245,7 +245,7 @@ def _by_judges(columns: Sequence[Column]) -> list[str]:
 
 
 def _across_judges(columns: Sequence[Column]) -> list[Column]:
-    """The runs as if one judge had graded them all."""
+    """Return the runs as if one judge had graded them all."""
     same_judge = {name: columns[0].contracts[name] for name in _by_judges(columns)}
     return [column._replace(contracts={**column.contracts, **same_judge}) for column in columns]
 
@@ -270,22 +270,22 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
-    """The metrics that can be compared, in the order of METRICS and then by cutoff."""
+    """Return the metrics that can be compared, in the order of METRICS and then by cutoff."""
     order, left_out = list(METRICS), {one.name for one in refused}
     shared = [measure(name) for name in columns[0].contracts if name not in left_out]
-    alone = [one for one in shared if one.metric.level == "case"]  # what run.json says is in no case
+    alone = [one for one in shared if one.metric.level == "case"]  # run.json's metrics are in no case
     return [one.name for one in sorted(alone, key=lambda one: (order.index(one.metric.name), one.k or 0))]
 
 
 def _chosen(
     comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
 ) -> list[str]:
-    """The comparable metrics that are asked for, else the gated ones; UsageError where one cannot be had.
+    """Return the comparable metrics that were named, otherwise the gated ones; raise UsageError if one is impossible.
 
-    If there are neither, all but sums and greatest values, which estimate nothing: each test costs power.
+    Without either, return all except sums and maxima, which estimate nothing: each test costs power.
     """
     reasons = {one.name: one.why for one in refused}
-    for name in map(measure, only):  # says what an unknown name may have meant
+    for name in map(measure, only):  # suggests a similar name
         if name.name not in comparable:
             raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
     wanted = set(only or gated).intersection(comparable)
@@ -314,7 +314,7 @@ def _against(name: str, comparison: Comparison, one: Evidence) -> Against | None
     if comparison.p is None or comparison.adjusted is None or comparison.regression is None:
         return None
     higher = measure(name).metric.better == "higher"
-    # Scores of a report are rounded nowhere: what differs in its last bits alone is a tie.
+    # Scores are rounded before the comparison: a difference only in the last bits is a tie.
     steps: Counter[int] = Counter()
     for (a, b), count in one.pairs(name).items():
         if a is not None and b is not None:
@@ -334,7 +334,7 @@ def _against(name: str, comparison: Comparison, one: Evidence) -> Against | None
 def _step(before: Shown, after: Shown) -> float:
     """Return the change of a case's score; higher is better for a labelled score that should be high."""
     if isinstance(before, tuple) and isinstance(after, tuple):
-        if before[1] != after[1]:  # a turn of a conversation that is right in one run only
+        if before[1] != after[1]:  # a turn of a conversation that is right in only one run
             return 1 if after[1] else -1
         return round(after[0] - before[0], 12) * (1 if after[1] else -1)
     return round(after - before, 12)  # type: ignore[operator]

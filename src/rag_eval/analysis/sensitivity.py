@@ -27,16 +27,16 @@ RATES = ("1", "2", "5", "10", "20", "50", "100")
 
 
 class Rate(NamedTuple):
-    """A dose: percent as it was asked for, and the number of cases that it is."""
+    """A perturbation rate: percent as requested, and the number of cases."""
 
     percent: str
     cases: int
 
 
 class Catch(NamedTuple):
-    """A gate or a finding that notices a kind of damage: the smallest dose at which it is broken.
+    """A gate or a finding that catches a perturbation: the lowest rate at which it fails.
 
-    ``stops`` is the smallest dose at which it fails the run; None where it only warns.
+    ``stops`` is the lowest rate at which it fails the run; None if it only warns.
     """
 
     by: str
@@ -45,7 +45,7 @@ class Catch(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A metric without a gate that the largest dose moved; None where it has no value."""
+    """A metric without a gate that changes at the highest rate; None if it has no value."""
 
     metric: str
     before: float | None
@@ -54,10 +54,10 @@ class Move(NamedTuple):
 
 
 class Probed(NamedTuple):
-    """A kind of damage, the ``cases`` that it can be done to, and what came of it.
+    """A kind of perturbation, the ``cases`` that it applies to, and its effects.
 
-    ``read`` says whether any metric reads what is damaged. ``stops`` is the smallest dose at which the run fails, None
-    where no dose made it fail.
+    ``read`` is true if any metric reads the perturbed field. ``stops`` is the lowest rate at which the run fails, None
+    if it never does.
     """
 
     kind: str
@@ -75,10 +75,10 @@ class Probed(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Error rates of a regression gate over ``n`` units, of which a share ``noise`` changes by chance.
+    """Error rates of a regression gate over ``n`` units, a share ``noise`` of which changes by chance.
 
     ``unchanged`` and ``permitted`` are the probabilities that it fails without a change and at three quarters of its
-    margin, ``missed`` that it does not fail at a ``drop`` beyond it.
+    margin, ``missed`` the probability that it does not fail at a ``drop`` beyond it.
     """
 
     gate: str
@@ -94,10 +94,9 @@ class Errors(NamedTuple):
 class Probe(NamedTuple):
     """A probe of a run of ``cases`` cases.
 
-    ``against`` is the path of the baseline, empty where the undamaged run itself is. ``gates`` are all but those on
-    completeness, which no damage here is about. ``unequal`` are the regression
-    gates that fail with the run as its own baseline, ``failing`` what fails the undamaged run: with either there is no
-    damage to speak of.
+    ``against`` is the path of the baseline, empty if it is the original run itself. ``gates`` are all gates except
+    completeness, which no perturbation affects. ``unequal`` are the regression gates that fail with the run as its own
+    baseline, ``failing`` what fails the original run: with either, no perturbation is tried.
     """
 
     cases: int
@@ -111,18 +110,18 @@ class Probe(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """0 where the run could be probed, 1 where it does not pass as it is."""
+        """Return 0 if the run could be probed, 1 if the original run does not pass."""
         return 1 if self.unequal or self.failing else 0
 
     @property
     def idle(self) -> list[str]:
-        """The gates that caught no damage of any kind."""
+        """Return the gates that caught no perturbation of any kind."""
         awake = {catch.by for kind in self.kinds for catch in kind.catches}
         return [gate for gate in self.gates if gate not in awake]
 
 
 class Setup(NamedTuple):
-    """Everything that a run is evaluated by except its traces. ``context`` holds the baseline if there is one."""
+    """Everything that a run is evaluated by except its traces. ``context`` has the baseline if there is one."""
 
     golds: Mapping[str, Gold]
     policy: Policy
@@ -131,7 +130,7 @@ class Setup(NamedTuple):
 
 
 def probe(setup: Setup, samples: Sequence[Sample], report: Report, doses: Sequence[str]) -> Probe:
-    """The probe of a run: its ``samples`` in the order of damage, and its report.
+    """Probe a run: its ``samples`` in the order of perturbation, and its report.
 
     ``doses`` are percentages, ascending.
     """
@@ -161,12 +160,12 @@ def _errors(setup: Setup, whole: Report, report: Report) -> Iterator[Errors]:
 
 
 def itself(report: Report) -> Earlier:
-    """A run as its own baseline."""
+    """Return a run as its own baseline."""
     return Earlier(report, report.questions, report.contracts, "", "", "")
 
 
 def rerun_unperturbed(setup: Setup, samples: Sequence[Sample], original: Report) -> Report:
-    """The A/A run: the same traces, scored again as damaged ones are, with the run's own report as the baseline."""
+    """Return the A/A run: the same traces, scored again like perturbed ones, with the run's report as the baseline."""
     again = setup._replace(context=setup.context._replace(earlier=itself(original)))
     [(_, report)] = dosed(again, samples, [], original.completeness, ["0"])
     return report
@@ -178,7 +177,7 @@ def unequal(report: Report) -> tuple[str, ...]:
 
 
 def failing(*reports: Report) -> tuple[str, ...]:
-    """The gates that fail the first of the reports, and the errors that were found in any."""
+    """Return the gates that fail the first of the reports, and the errors of all."""
     gates = [gate.gate.written for gate in reports[0].failed_gates]
     return tuple(dict.fromkeys([*gates, *(finding.code for report in reports for finding in report.errors)]))
 
@@ -198,14 +197,14 @@ def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, 
 def dosed(
     setup: Setup, samples: Sequence[Sample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
 ) -> Iterator[tuple[Rate, Report]]:
-    """The report of each dose. A larger one contains the smaller: each damaged trace is scored once."""
+    """Yield the report of each rate. A higher rate contains the lower ones: each perturbed trace is scored once."""
     scorer, done = metric_scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
         scorer.add([sample.case.trace])
     for dose in doses:
         cases = cases_of(Fraction(dose), len(damaged))
         if cases == done:
-            continue  # of few cases, several doses are the same ones
+            continue  # with few cases, several rates are equal
         scorer.add(damaged[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
@@ -230,7 +229,7 @@ def _catches(whole: Report, reports: Sequence[tuple[Rate, Report]]) -> Iterator[
 
 
 def _broken(report: Report) -> dict[str, bool]:
-    """Return failed gates and findings, and whether each fails the run. Metrics without a gate are listed elsewhere."""
+    """Return failed gates and findings, and whether each fails the run. Metrics without a gate are left out."""
     failed: dict[str, bool] = {}
     for gate in report.gates:
         if gate.broken:
@@ -243,7 +242,7 @@ def _broken(report: Report) -> dict[str, bool]:
 
 
 def _moves(whole: Report, damaged: Report) -> Iterator[Move]:
-    """The metrics without a gate whose value changed, worsened ones first."""
+    """Return the metrics without a gate whose value changed, regressions first."""
     guarded = {gate.name for gate in whole.gates}
     moved = (
         Move(name, result.value, damaged.metrics[name].value, _worse(name, result.value, damaged.metrics[name].value))

@@ -1,1 +1,1 @@
-"""Cases: a gold item with its trace, what is known of it, and its label."""
+"""Cases: a gold item with its trace, derived facts, and its label."""

@@ -1,4 +1,4 @@
-"""A gold item with its trace, and what several metrics need to know of them: computed once a case, when asked for."""
+"""A gold item with its trace, and facts that several metrics need: each computed once for a case, at first use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
-PHRASE_LIMIT = 200  # characters; a longer claim that holds a refusal phrase is an answer that mentions it
+PHRASE_LIMIT = 200  # characters; a longer claim with a refusal phrase is an answer that mentions it
 
 
 class Case:
@@ -53,9 +53,9 @@ class Case:
 
     def _refused(self) -> bool:
         if self.errored:
-            return False  # else a system could pass its failures off as refusals
+            return False  # otherwise a system could pass its failures off as refusals
         if self.blocked:
-            return True  # nobody got to read it, whatever it says: right answers that leak would count otherwise
+            return True  # nobody could read it: otherwise right answers that leak would count
         if self.trace.abstained is not None:
             return self.trace.abstained
         return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
@@ -64,7 +64,7 @@ class Case:
     def _recognised(self) -> Refusal | None:
         from rag_eval.textual.refusals import recognise
 
-        # No trace is no empty answer.
+        # A missing trace is not an empty answer.
         return recognise(self.claim) if self.trace.answered else None
 
     @property
@@ -94,7 +94,7 @@ class Case:
 
     @cached_property
     def contained(self) -> bool:
-        """C: some gold substring occurs in the claim, without regard to case; true when there are none."""
+        """True if the claim contains a gold substring, without regard to case, or if there are none (C)."""
         if not self.gold.substrings:
             return True
         lowered = self.claim.lower()
@@ -102,12 +102,12 @@ class Case:
 
     @cached_property
     def evidence_level(self) -> str:
-        """By what the item names its evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty if it does not."""
+        """Return the form of the item's evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty without any."""
         return evidence_level(self.gold)
 
     @cached_property
     def cited_evidence(self) -> frozenset[str]:
-        """The citations that point at the item's evidence."""
+        """Return the citations that point at the item's evidence."""
         return frozenset([cite for cite in self.cites if self._is_evidence(self._chunk(cite))])
 
     @cached_property
@@ -117,7 +117,7 @@ class Case:
 
     @cached_property
     def evidence_rank(self) -> int | None:
-        """The rank of the first evidence that was retrieved, 0 if none was; None for an item that names none."""
+        """Return the rank of the first retrieved evidence, 0 if none was retrieved; None if the item has none."""
         if not self.evidence_level:
             return None
         if self.evidence_level == "doc":
@@ -126,7 +126,7 @@ class Case:
 
     @cached_property
     def evidence_cited(self) -> tuple[int, int]:
-        """The number of cited parts of the item's evidence, and of all its parts."""
+        """Return the number of cited parts of the item's evidence, and of all its parts."""
         gold, cited = self.gold, [self._chunk(cite) for cite in self.cites]
         if self.evidence_level == "support":
             supports = gold.supports or ()
@@ -152,7 +152,7 @@ class Case:
         return self.chunks_by_id.get(name) or Chunk(name)
 
     def is_evidence(self, name: str) -> bool:
-        """Return whether an id is of the item's evidence."""
+        """Return whether an id is part of the item's evidence."""
         return bool(self.evidence_level) and self._is_evidence(self._chunk(name))
 
     def _is_evidence(self, chunk: Chunk) -> bool:
@@ -165,7 +165,7 @@ class Case:
 
     @cached_property
     def grounded_ids(self) -> bool:
-        """True if everything cited was retrieved; an item that names documents may be answered with their ids."""
+        """True if all citations were retrieved; an item that names documents may be answered with their ids."""
         others = set(self.cites).difference(self.trace.retrieved)
         if others and self._documents and self.evidence_level in ("chunk", "doc"):
             others.difference_update(map(document_of, self._units))
@@ -173,7 +173,7 @@ class Case:
 
     @cached_property
     def hit(self) -> bool:
-        """H: everything cited was retrieved, and evidence is cited, or nothing where the item names none."""
+        """True if all citations were retrieved and evidence is cited, or nothing if the item names none (H)."""
         return self.grounded_ids and (self.overlap if self.evidence_level else not self.cites)
 
     @cached_property
@@ -188,28 +188,28 @@ class Case:
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
-        """The texts of :attr:`chunk_texts` as read."""
+        """Return the texts of :attr:`chunk_texts`, parsed."""
         return tuple(map(passage, self.chunk_texts))
 
     @cached_property
     def chunk_tokens(self) -> tuple[list[str], ...]:
-        """The tokens of every chunk that says its text, as ranked."""
+        """Return the tokens of every chunk with a text, as ranked."""
         return tuple([one.tokens for one in self.passages])
 
     @cached_property
     def grounded(self) -> list[Checked] | None:
-        """The sentences of a shipped answer with their support by the chunks; None where no chunk says its text."""
+        """Return the sentences of an answer with their support by the chunks; None if no chunk has a text."""
         if not self.shipped or not self.counts or self.trace.chunks is None:
             return None
         if self.trace.chunks and not self.chunk_texts:
             return None
-        from rag_eval.textual.grounding import ground  # only runs with chunk texts pay for loading its word lists
+        from rag_eval.textual.grounding import ground  # only runs with chunk texts load its word lists
 
         return ground(self.prose, self.chunk_texts, self.gold.question)
 
     @cached_property
     def evidence(self) -> list[Evidence]:
-        """For each sentence of a shipped answer what bears it out; it costs more than the scores, which need it not."""
+        """Return the support for each sentence of an answer; scores do not need it, and it costs more than they do."""
         from rag_eval.textual.grounding import evidence, supported
 
         limits = self.settings.groundedness
@@ -217,24 +217,24 @@ class Case:
 
     @cached_property
     def prose(self) -> str:
-        """The claim with spaces in the place of the citations in it: ``[id]``, ``[Doc 3]``, ``citations: [a, b]``."""
+        """Return the claim with its citations replaced by spaces: ``[id]``, ``[Doc 3]``, ``citations: [a, b]``."""
         if not holds_any("[(【<", self.claim):
             return self.claim
         return without_citations(self.claim, (*self.cites, *self.trace.retrieved))
 
     @cached_property
     def chunk_texts(self) -> tuple[str, ...]:
-        """The texts of the chunks that say them, as ranked."""
+        """Return the texts of the chunks that have one, as ranked."""
         return tuple([chunk.text for chunk in self.ranked_chunks if chunk.text is not None])
 
     @cached_property
     def cited_chunks(self) -> tuple[Chunk, ...]:
-        """The cited chunks that are at hand."""
+        """Return the cited chunks that the trace contains."""
         return tuple(self.chunks_by_id[cite] for cite in self.cites if cite in self.chunks_by_id)
 
     @cached_property
     def cited_documents(self) -> frozenset[str]:
-        """The documents of the cited chunks, and what is cited itself: that may be a document's id."""
+        """Return the documents of the cited chunks, and the citations themselves, which may be ids of documents."""
         return frozenset([*[chunk.doc_id for chunk in self.cited_chunks if chunk.doc_id is not None], *self.cites])
 
     @cached_property
@@ -267,7 +267,7 @@ class Case:
 
     @cached_property
     def _units(self) -> tuple[Chunk, ...]:
-        """The retrieved chunks by rank; an id without a chunk is a chunk without text."""
+        """Return the retrieved chunks by rank; an id without a chunk is a chunk without text."""
         return tuple(map(self._chunk, self.trace.retrieved))
 
     @cached_property
@@ -276,7 +276,7 @@ class Case:
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
-        """The leaks that our detectors find in the claim, except texts of question and gold; see docs/safety.md."""
+        """Return the leaks that the detectors find in the claim, except texts of question and gold (docs/safety.md)."""
         from rag_eval.textual.leaks import leaks_of
 
         gold, safety = self.gold, self.settings.safety
@@ -287,12 +287,12 @@ class Case:
 
     @property
     def blocked(self) -> bool:
-        """True if the system kept the question or the answer back."""
+        """True if the system blocked the question or the answer."""
         return is_blocked(self.trace.guardrail, self.trace.flags)
 
     @property
     def handed_out(self) -> bool:
-        """True if somebody got to read an answer that is no refusal."""
+        """True if a user could read an answer that is no refusal."""
         return self.shipped and self.trace.answered and not self.blocked
 
     @cached_property
@@ -319,7 +319,7 @@ class Case:
 
     @property
     def flagged_input(self) -> tuple[bool, bool] | None:
-        """A pair: the guardrail detects an attack in the question, and it blocks; None if it says neither."""
+        """Return whether the guardrail detects an attack in the question, and whether it blocks; None if unrecorded."""
         guardrail, safety = self.trace.guardrail, self.settings.safety
         if guardrail is None or (guardrail.score is None and guardrail.blocked is None):
             return None
@@ -328,12 +328,15 @@ class Case:
 
     @property
     def stopped_input(self) -> tuple[bool, bool]:
-        """The same of an attack; one without a guardrail result is neither, unless a policy flag says blocked."""
+        """Return the flags of :attr:`flagged_input` for an attack.
+
+        Without a guardrail result neither is set, unless a policy flag marks the answer as blocked.
+        """
         return self.flagged_input or (self.blocked, self.blocked)
 
     @property
     def flagged_output(self) -> bool | None:
-        """True if the guardrail finds a leak in the answer or blocks it; None if it says neither."""
+        """True if the guardrail finds a leak in the answer or blocks it; None if neither is recorded."""
         guardrail = self.trace.guardrail
         if guardrail is None or (guardrail.leaks is None and guardrail.blocked is None):
             return None
@@ -341,12 +344,12 @@ class Case:
 
 
 def is_blocked(guardrail: Guardrail | None, flags: Sequence[str] | None) -> bool:
-    """Return whether a guardrail kept the question or the answer back."""
+    """Return whether a guardrail blocked the question or the answer."""
     return bool(guardrail and guardrail.blocked) or BLOCKED in (flags or ())
 
 
 def refused_in_words(claim: str, settings: Settings) -> bool:
-    """Return whether an answer refuses in other words than the token: configured or recognised ones."""
+    """Return whether an answer refuses by configured or built-in phrases, not by the token."""
     if settings.phrases and _phrase(claim, settings.phrases):
         return True
     if not settings.builtin:
@@ -357,7 +360,7 @@ def refused_in_words(claim: str, settings: Settings) -> bool:
 
 
 def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
-    """Return the first configured phrase that a short claim holds."""
+    """Return the first configured phrase that a short claim contains."""
     if len(claim) > PHRASE_LIMIT:
         return None
     lowered = claim.lower()

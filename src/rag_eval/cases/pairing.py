@@ -12,7 +12,7 @@ _IDS = ("qid", "q_id", "case_id")
 
 
 class Question(Protocol):
-    """The fields of a gold item by which a trace without an id names it."""
+    """The fields of a gold item that identify it if a trace has no id."""
 
     question: str
     conversation: str | None
@@ -35,7 +35,7 @@ class QuestionIndex:
         self._turns: dict[tuple[str | None, int | None], str] | None = None
 
     def qids(self, question: str) -> list[str]:
-        """Return the gold items that ask exactly a question."""
+        """Return the gold items that ask exactly this question."""
         if self._qids is None:
             self._qids = {}
             for qid, gold in self._golds.items():
@@ -43,7 +43,7 @@ class QuestionIndex:
         return self._qids.get(question, [])
 
     def turn(self, conversation: str, turn: int | None) -> str | None:
-        """Return the gold item of a turn; None if there is none."""
+        """Return the gold item of a turn; None if it does not exist."""
         if self._turns is None:
             self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
         return self._turns.get((conversation, turn)) if turn is not None else None
@@ -58,12 +58,12 @@ def is_named(trace: Trace) -> bool:
 
 
 def plain_question(text: str) -> str:
-    """Return a question without case, punctuation and repeated blanks, to compare it with another."""
+    """Return a question without case, punctuation and repeated blanks, for comparison."""
     return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
 
 
 def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
-    """Return the qid of a trace that says that another question was asked than its gold item asks."""
+    """Return the qid of a trace whose question differs from that of its gold item."""
     gold = golds.get(trace.qid or trace.q_id or trace.case_id)
     asked = trace.q or trace.question
     if gold is None or not asked or asked == gold.question:
@@ -72,7 +72,7 @@ def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
 
 
 class Pairing:
-    """Finds the qid of traces in one gold set."""
+    """A matcher of traces to the gold items of one gold set."""
 
     def __init__(self, questions: QuestionIndex, note: Callable[[int, str], None]) -> None:
         self._questions, self._note = questions, note

@@ -20,12 +20,12 @@ _RANKS = range(1, sys.maxsize)
 class Ranking(NamedTuple):
     """The ranks of relevant units among those retrieved; ranks count from 1.
 
-    ``relevant`` counts the relevant units (chunks, supports or documents, by ``level``), ``first_ranks`` are the ranks
-    at which each is first retrieved, ascending, ``matching`` the ranks of all retrieved units that are relevant.
-    ``complete_at`` is the rank by which everything required has been seen: 0 when nothing is required, None if never.
-    ``gains`` are (rank, gain) of the graded units found, ``ideal`` all positive gains, largest first. Of items with
-    grades ``rejected`` are the ranks of units judged not to be relevant, ``irrelevant`` counts all such, ``depth`` all
-    units that were retrieved. ``counts`` says whether an item without anything relevant counts as 0.
+    ``relevant`` is the number of relevant units (chunks, supports or documents, by ``level``), ``first_ranks`` are the
+    ranks at which each is first retrieved, ascending, ``matching`` the ranks of all retrieved units that are relevant.
+    ``complete_at`` is the rank at which all required units have been retrieved: 0 if none is required, None if never.
+    ``gains`` are (rank, gain) of the retrieved graded units, ``ideal`` all positive gains, largest first. For items
+    with grades, ``rejected`` are the ranks of units judged irrelevant, ``irrelevant`` is their number, and ``depth``
+    the number of retrieved units. ``counts`` is true if an item without relevant units counts as 0.
     """
 
     level: str
@@ -42,7 +42,7 @@ class Ranking(NamedTuple):
 
 
 def matches(chunk: Chunk, support: Support) -> bool:
-    """Return whether a chunk stands where a support points, and holds one of its snippets if it has any."""
+    """Return whether a chunk is at the position of a support, and contains one of its snippets if it has any."""
     if chunk.rel_path != support.rel_path:
         return False
     wanted = heading_parts(support.heading_path)
@@ -63,7 +63,7 @@ def _folded(text: str) -> str:
 def evidence_level(gold: Gold) -> str:
     """Return the form of an item's evidence: ``chunk``, ``support``, ``section`` or ``doc``; empty without any.
 
-    The most exact form counts: chunk ids, anchors, sections, documents.
+    The most specific form counts: chunk ids, anchors, sections, documents.
     """
     if evidence_ids(gold):
         return "chunk"
@@ -75,7 +75,7 @@ def evidence_level(gold: Gold) -> str:
 
 
 def evidence_ids(gold: Gold) -> frozenset[str]:
-    """Return the chunk ids of the evidence: the citations, or else the ids with a positive grade."""
+    """Return the chunk ids of the evidence: the citations, otherwise the ids with a positive grade."""
     return frozenset(gold.citations) or _positive(gold.relevance_grades or {})
 
 
@@ -87,7 +87,7 @@ def expected_documents_of(gold: Gold) -> frozenset[str]:
 
 
 def document_of(chunk: Chunk) -> str:
-    """Return the document of a chunk; what is cited or retrieved may be a document itself."""
+    """Return the document of a chunk; a citation or retrieved id may be a document itself."""
     return chunk.id if chunk.doc_id is None else chunk.doc_id
 
 
@@ -125,7 +125,7 @@ def rank_documents(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ra
 def _rank_grades(
     level: str, named: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str], terms: Relevance
 ) -> Ranking:
-    """Rank by grades; ``named`` are the relevant ones if the gold names them itself."""
+    """Rank by grades; ``named`` are the relevant ones if the gold names them."""
     relevant = named or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
     rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
     return _rank_units(level, relevant, grades, retrieved)._replace(
@@ -150,7 +150,7 @@ def rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
     first = [row.index(True) + 1 if True in row else None for row in hits]
     ranks = tuple(sorted(rank for rank in first if rank))
     matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
-    # A chunk that holds several supports takes the ranks that as many chunks would: no order is better than the ideal.
+    # A chunk that matches several supports takes as many ranks: no order can be better than the ideal.
     gains = tuple((max(rank, place), 1) for place, rank in enumerate(ranks, 1))
     complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
     return Ranking("support", len(supports), ranks, matching, complete, gains, _ideal([1] * len(supports)))

@@ -23,25 +23,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 def entry() -> NoReturn:
     """Run the installed ``rag-eval`` and end the process with its exit code.
 
-    It does so as soon as all is written: to free the objects of a large run one by one takes a tenth of its time.
-    ``python -m rag_eval`` ends as any program does, for profilers and the like.
+    The process ends as soon as all output is written: freeing the objects of a large run one by one takes a tenth of
+    its time. ``python -m rag_eval`` ends normally, for profilers and similar tools.
     """
     code = main()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # where nobody reads any more, that was found before
+        with suppress(OSError, ValueError):  # a closed output was handled before
             stream.flush()
     os._exit(code)
 
 
 def _run(arguments: list[str]) -> int:
-    # Runs in every commit: where the commit cannot touch the gold, nothing else is loaded.
+    # Runs in every commit: if the commit cannot touch the gold, nothing else is loaded.
     if arguments == _HOOK and _touches_nothing():
         return 0
     from rag_eval.cli.parser import COMMANDS, build_parser, module_of
 
     if not arguments:
         build_parser(bare=True).print_help()
-        return CANNOT_JUDGE  # a script whose variable is empty has judged nothing
+        return CANNOT_JUDGE  # an empty variable of a script must not end successfully
     if arguments == ["gold"]:
         with suppress(SystemExit):
             build_parser("gold", ["--help"]).parse_args(["gold", "--help"])

@@ -43,7 +43,7 @@ def guarded(work: Callable[[], int]) -> int:
 
 
 def _surroundings(error: Exception) -> int:
-    """The exit code of what the machine is to blame for, once it is said; 0 for anything else."""
+    """Report an error of the machine, such as a full disk, and return its exit code; 0 for any other error."""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         what = f"write {error.filename}" if error.filename else "write"
         return _say(
@@ -62,7 +62,7 @@ def _surroundings(error: Exception) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether the machine ran out of memory, for Python or for another process."""
+    """Return whether the machine ran out of memory, in Python or in another process."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
 
 
@@ -76,20 +76,20 @@ def _nowhere() -> bool:
 
 
 def _say(lines: Sequence[str], code: int) -> int:
-    with suppress(OSError):  # where it cannot be said, the code says it
+    with suppress(OSError):  # if stderr is closed, only the exit code reports it
         for line in lines:
             print(log_line(line), file=sys.stderr)
     return code
 
 
 class _Unread(io.FileIO):
-    """A pipe that swallows what nobody reads any more: who closes it early changes no verdict."""
+    """A pipe that ignores writes after its reader closed it, which changes no verdict."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            # Windows takes a pipe that nobody reads for an invalid argument.
+            # Windows reports a pipe without a reader as an invalid argument.
             if isinstance(error, ConnectionError) or (WINDOWS and error.errno == errno.EINVAL):
                 return memoryview(data).nbytes
             raise
@@ -98,7 +98,7 @@ class _Unread(io.FileIO):
 def _lasting(stream: TextIO | None) -> TextIO:
     """Return a stream that accepts writes even if its reader is gone, so that the exit code is not lost.
 
-    Where it was closed before the start (``>&-``), Python has none, and nothing is read.
+    If it was closed before the start (``>&-``), the stream is None in Python.
     """
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as long as the process
@@ -118,7 +118,7 @@ def _lasting(stream: TextIO | None) -> TextIO:
 
 
 def _report_defect() -> int:
-    """A defect as Markdown that can be pasted into an issue; it holds code lines, never data."""
+    """Print a defect as Markdown for an issue, with lines of code but no data."""
     import platform
     import traceback
 

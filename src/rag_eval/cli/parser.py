@@ -1,4 +1,4 @@
-"""The parser of the command line, built for the command that is called alone."""
+"""The parser of the command line, built only for the command that is called."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMANDS = {
     "completion": "print the completion script of a shell",
 }
 _NESTED = ("gold", "judge")
-_MODULES = {"import": "import_"}  # a word of Python's own
+_MODULES = {"import": "import_"}  # a keyword of Python
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\
 exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a bug in rag-eval
@@ -46,15 +46,15 @@ examples:
 
 
 def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> argparse.ArgumentParser:
-    """The parser of all commands, or of the ``chosen`` one alone: each costs start-up time.
+    """Return the parser of all commands, or only of the ``chosen`` one: each costs start-up time.
 
-    ``rest`` is what follows the command: one that has sub-commands chooses by it in turn. A ``bare`` parser knows the
-    commands by name and not their options: enough to list them.
+    ``rest`` is the command line after the command, by which it chooses its sub-command. A ``bare`` parser has the names
+    of the commands without their options, which is enough to list them.
     """
     about = "Fail a pull request that makes the answers of a RAG system worse. Deterministic, without LLM calls."
     parser = _Parser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
-    # Given its prog, argparse need not format a usage text to find it out.
+    # With prog given, argparse formats no usage text to find it out.
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
     for name in (chosen,) if chosen else COMMANDS:
         sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
@@ -67,18 +67,18 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
 
 
 def module_of(command: str) -> ModuleType:
-    """The module of a command."""
+    """Return the module of a command."""
     return import_module(f"rag_eval.cli.commands.{_MODULES.get(command, command)}")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses an empty value, of whatever option: it would be taken for the usual file, which nobody named.
+    """A parser that rejects an empty value of any option: it would mean the usual file, which nobody named.
 
-    A shell gives one where a variable is not set. Options with a type of their own say themselves what they take.
+    A shell gives an empty value if a variable is not set. Options with their own type check it themselves.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse what is left over with the usage of the command that was meant."""
+        """Parse, and reject unknown arguments with the usage of the right command."""
         parsed, rest = super().parse_known_args(args, namespace)
         if rest and not self._subparsers:
             self.error(f"unrecognized arguments: {' '.join(map(log_line, rest))}. {self._hint(rest[0])}")
@@ -113,7 +113,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Knows the terminal's width without shutil, which argparse would load for each option."""
+    """A formatter that knows the terminal's width without shutil, which argparse would load for each option."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_width())

@@ -1,1 +1,1 @@
-"""Ask a system the questions of a gold set and write what it answers as traces. Never part of a verdict."""
+"""Ask a system the questions of a gold set and write its answers as traces. Never part of a verdict."""

@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Limits on asking: calls at a time, calls a second (0: no limit), seconds a call may take, further attempts."""
+    """Limits on asking: concurrent calls, calls per second (0: no limit), seconds for a call, further attempts."""
 
     concurrency: int = 4
     rate: float = 0.0
@@ -30,7 +30,7 @@ class Pace:
 
 
 class Journal:
-    """Rows as they come, in ``OUT.partial``: what an interrupted collection continues from.
+    """The answered rows, in ``OUT.partial``, from which an interrupted collection continues.
 
     Its first line is a digest of everything the answers depend on; another digest begins a new journal.
     """
@@ -50,7 +50,7 @@ class Journal:
                 try:
                     row = json.loads(line)
                 except ValueError:
-                    continue  # the line that the interruption cut: its question is asked again
+                    continue  # the line that the interruption cut off: its question is asked again
                 if "error" not in row:
                     self.rows[row.get("run", ""), row["qid"]] = row
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ class Journal:
         self._path.write_text(self._digest + "\n" + text, encoding="utf-8")
 
     def add(self, row: Row) -> None:
-        """Keep a row, on the disk first."""
+        """Add a row, and write it to the disk first."""
         with self._lock:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -81,8 +81,8 @@ def collect(
 ) -> None:
     """Ask ``questions`` (qid and text) that the journal does not have; a question that fails is a row with ``error``.
 
-    ``report`` is called with the number of answers and of errors so far. An interruption leaves in the journal what was
-    answered.
+    ``report`` is called with the number of answers and of errors so far. After an interruption the journal has all
+    answers so far.
     """
     todo = [(qid, text) for qid, text in questions if (run, qid) not in journal.rows]
     turns = _Turns(pace.rate)
@@ -120,7 +120,7 @@ def _completed(futures: set[Future[Row]]) -> Iterable[Future[Row]]:
 
 
 def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Row:
-    """The answer to one question, or what went wrong: Busy systems are asked again, later and later."""
+    """Return the answer to one question, or the error; retry a busy system with increasing delays."""
     for attempt in range(pace.retries + 1):
         turns.take()
         began, clock = time.time(), time.perf_counter()
@@ -148,7 +148,7 @@ def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Ro
 
 
 class _Turns:
-    """Spaces calls so that no more than ``rate`` begin in a second."""
+    """A limit on the rate: no more than ``rate`` calls begin in a second."""
 
     def __init__(self, rate: float) -> None:
         self._gap = 1 / rate if rate else 0.0

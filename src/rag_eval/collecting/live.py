@@ -24,8 +24,8 @@ Row = dict[str, Any]
 Report = Callable[[str], None]
 _LARGEST = 512 << 20  # bytes of a page
 _LONGEST_PAUSE = 60.0
-_MARGIN = timedelta(hours=1)  # around the time asked for, so that the traces in it are whole
-_ABSENT = (404, 405, 501)  # of an API that this version of the server does not have
+_MARGIN = timedelta(hours=1)  # around the requested time, so that the traces in it are complete
+_ABSENT = (404, 405, 501)  # for paths that this version of the server lacks
 _LANGFUSE_FIELDS = "core,basic,time,io,metadata,model,usage,trace_context"
 _LANGSMITH_FIELDS = (
     "id", "name", "run_type", "status", "start_time", "end_time", "error", "extra", "inputs", "outputs",
@@ -50,7 +50,7 @@ class Request(NamedTuple):
 
 
 class Page(NamedTuple):
-    """One reply: its bytes, its number of records, and what to ask for next, '' after the last one."""
+    """One reply: its bytes, its number of records, and the query of the next page, empty for the last one."""
 
     body: bytes
     records: int
@@ -58,7 +58,7 @@ class Page(NamedTuple):
 
 
 class Api:
-    """One server. Busy servers are asked again; every other failure is a UsageError that names the fix."""
+    """One server. Busy servers are retried; every other failure is a UsageError that names the fix."""
 
     def __init__(self, request: Request, address: tuple[str, str], **client: Any) -> None:
         try:
@@ -101,7 +101,7 @@ class Api:
             ) from None
 
     def _ask(self, method: str, path: str, send: Row) -> tuple[int, float | None, bytes]:
-        """Return status, seconds to wait and body of a reply; status 0 and the reason if there is none."""
+        """Return status, seconds to wait and body of a reply; status 0 and the reason if there is no reply."""
         blocks, size = [], 0
         try:
             with self._client.stream(method, self._base + path, **send) as reply:
@@ -149,7 +149,7 @@ class Api:
 
 
 def _next(value: Row) -> Row:
-    """Return what to ask for to get the page after this one; nothing after the last one."""
+    """Return the query of the page after this one; empty after the last one."""
     meta = as_dict(value.get("meta"))
     cursor = value.get("next_cursor") or meta.get("cursor") or as_dict(value.get("cursors")).get("next")
     if cursor:
@@ -159,7 +159,7 @@ def _next(value: Row) -> Row:
 
 
 def fetch(tool: str, request: Request, report: Report, remark: Report) -> Iterator[bytes]:
-    """Yield the pages of a tool, a line each. ``report`` shows progress, ``remark`` prints what the user must know."""
+    """Yield the pages of a tool, each as one line. ``report`` shows progress, ``remark`` prints notes."""
     api, pages = SOURCES[tool](request, remark)
     seen, records = set[str](), 0
     try:
@@ -226,7 +226,7 @@ def _langsmith(request: Request, remark: Report) -> tuple[Api, Iterator[Page]]:
 
 
 def _project_id(api: Api, name: str) -> str:
-    """Return the id of a LangSmith project, which is a session of its API."""
+    """Return the id of a LangSmith project, which its API calls a session."""
     try:
         return str(UUID(name))
     except ValueError:
@@ -259,7 +259,7 @@ SOURCES = {"langfuse": _langfuse, "langsmith": _langsmith, "phoenix": _phoenix}
 
 
 def _window(request: Request, start: str, end: str) -> Row:
-    """Return the query for a time window, with a margin so that the traces in it are whole."""
+    """Return the query for a time window, with a margin so that the traces in it are complete."""
     times = {start: request.since - _MARGIN, **({end: request.until + _MARGIN} if request.until else {})}
     return {name: one.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z" for name, one in times.items()}
 

@@ -79,7 +79,7 @@ PRESETS: dict[str, RequestMap] = {
 
 
 def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
-    """Return a preset with the parts of a map laid over it. Raises UsageError for what a map cannot say."""
+    """Return a preset with the parts of a map laid over it; raise UsageError for an invalid map."""
     known = RequestMap.__dataclass_fields__
     if unknown := sorted(stated.keys() - known.keys()):
         raise UsageError(f"the request map has no '{unknown[0]}'. Its keys are: {', '.join(known)}")
@@ -106,7 +106,7 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
 
 
 def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str]) -> Any:
-    """A template with ``{question}`` and ``{qid}`` replaced, and ``${NAME}`` by the environment.
+    """Return a template with ``{question}`` and ``{qid}`` replaced, and ``${NAME}`` by the environment.
 
     Raises UsageError for a variable that is not set.
     """
@@ -122,12 +122,12 @@ def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str])
             raise UsageError(f"the environment variable {match[1]} is not set, but the request needs it")
         return environment[match[1]]
 
-    # In one pass: a question may hold the name of another text in braces.
+    # In one pass: a question may contain a placeholder itself.
     return _PLACE.sub(lambda match: texts.get(match[1], match[0]), _VARIABLE.sub(variable, value))
 
 
 def row_of(reply: Any, mapped: RequestMap) -> Row:
-    """The fields of a trace row in a reply. Raises ValueError, with what is there, if it holds no answer."""
+    """Return the fields of a trace row in a reply; raise ValueError with its content if it has no answer."""
     if isinstance(reply, dict) and ("answer_json" in reply or ("qid" in reply and "answer" in reply)):
         return {name: value for name, value in reply.items() if name not in ("qid", "q")}  # a trace row already
     answer = unwrap.answer_text(unwrap.at(reply, mapped.answer))

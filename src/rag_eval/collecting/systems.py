@@ -32,20 +32,20 @@ class Busy(Exception):
 
 
 class System(Protocol):
-    """Answers questions; may be called by several threads at a time."""
+    """A system that answers questions; several threads may call it at a time."""
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
-        """The fields of a trace row. Raises Busy, TimeoutError or any error of the system."""
+        """Return the fields of a trace row; raise Busy, TimeoutError or any error of the system."""
 
     def check(self) -> None:
-        """Raise UsageError, with what to do, if the system does not answer at all."""
+        """Raise UsageError with the fix if the system does not answer at all."""
 
     def close(self) -> None:
-        """Release what the system holds."""
+        """Release the resources of the system."""
 
 
 class HttpSystem:
-    """A server. ``map`` says how to ask it; headers and body may name environment variables as ``${NAME}``."""
+    """A server. ``map`` describes the request; headers and body may name environment variables as ``${NAME}``."""
 
     command = "rag-eval collect --url"
 
@@ -59,7 +59,7 @@ class HttpSystem:
         self._client = httpx.Client(headers=filled(headers, {}, os.environ), follow_redirects=False)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
-        """Ask over HTTP. 429 and 5xx are Busy, other errors are errors of the system."""
+        """Ask over HTTP; 429 and 5xx are Busy, other errors are errors of the system."""
         return row_of(self.reply(qid, question, timeout), self._map)
 
     def reply(self, qid: str, question: str, timeout: float) -> Any:
@@ -84,7 +84,7 @@ class HttpSystem:
         return reply.json()
 
     def check(self) -> None:
-        """Ask for the health path; without one, see whether anything answers at all."""
+        """Request the health path; without one, check that anything answers at all."""
         address = self._url + (self._map.health or "/")
         try:
             reply = self._client.get(address, timeout=10)
@@ -110,7 +110,7 @@ class HttpSystem:
 
 
 class CommandSystem:
-    """Long-lived processes: one JSON line in, one JSON line out. Each thread has a process of its own."""
+    """Long-lived processes: one JSON line in, one JSON line out. Each thread has its own process."""
 
     def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
         self._words = shlex.split(command)
@@ -122,7 +122,7 @@ class CommandSystem:
         self._all: list[subprocess.Popen[str]] = []
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
-        """Ask the process of this thread. One that does not answer in time is ended, and the next one starts anew."""
+        """Ask the process of this thread; after a timeout it is ended, and the next question starts another."""
         process, lines = self._process()
         try:
             process.stdin.write(json.dumps({"qid": qid, "question": question}) + "\n")  # type: ignore[union-attr]
@@ -181,7 +181,7 @@ class CommandSystem:
 
 
 def _read_lines(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
-    """Hand on the lines of a process, and None when it ends; the thread that reads closes the pipe."""
+    """Pass on the lines of a process, and None when it ends; the reading thread closes the pipe."""
     if process.stdout:
         with process.stdout as out:
             for line in out:
@@ -206,7 +206,7 @@ class FunctionSystem:
         self._takes_qid = "qid" in inspect.signature(found).parameters
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
-        """Call the function; a text that it returns is the answer. A call that takes longer goes on in its thread."""
+        """Call the function; a returned text is the answer. After a timeout the call continues in its thread."""
         box: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue()
 
         def call() -> None:
@@ -226,7 +226,7 @@ class FunctionSystem:
         return row_of({"answer": reply} if isinstance(reply, str) else reply, RequestMap())
 
     def check(self) -> None:
-        """Nothing to check: the function is loaded."""
+        """Do nothing: the function is loaded."""
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there are no resources."""

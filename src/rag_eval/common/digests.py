@@ -1,4 +1,4 @@
-"""The sha256 of what was read, taken while it is read."""
+"""sha256 digests of files, computed while they are read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Digests:
-    """sha256 of the files that are read, by what they are read for."""
+    """sha256 of the files that are read, by their role."""
 
     taken = True
     """Whether any is: a file need not be read for one that is not."""
@@ -16,18 +16,18 @@ class Digests:
         self._begun: dict[str, tuple[str, Any]] = {}
 
     def of(self, role: str, path: str) -> Any:
-        """Return a digest that takes the bytes of ``path``."""
+        """Return a digest that is updated with the bytes of ``path``."""
         from hashlib import sha256
 
         self._begun[role] = path, sha256()
         return self._begun[role][1]
 
     def say(self, role: str, path: str, digest: str) -> None:
-        """Take down the digest, in hex, of a file that was read elsewhere."""
+        """Record the digest, in hex, of a file that was read elsewhere."""
         self._begun[role] = path, _Known(digest)
 
     def hex(self, role: str) -> str:
-        """Return the digest of what was read so far for ``role``, in hex."""
+        """Return the digest of the bytes read so far for ``role``, in hex."""
         digest: str = self._begun[role][1].hexdigest()
         return digest
 
@@ -37,7 +37,7 @@ class Digests:
 
 
 class Undigested(Digests):
-    """Takes no digest, for runs that show none."""
+    """Ignores all bytes, for runs that show no digests."""
 
     taken = False
 
@@ -46,14 +46,14 @@ class Undigested(Digests):
         return self
 
     def update(self, data: bytes) -> None:
-        """Let the next bytes pass."""
+        """Ignore the next bytes."""
 
     def say(self, role: str, path: str, digest: str) -> None:
-        """Let it pass."""
+        """Ignore a digest."""
 
 
 def by_line_ends(data: bytes) -> Iterator[str]:
-    """Return the sha256, in hex, of bytes with either line end, which git may change on checkout."""
+    """Return the sha256, in hex, of bytes with LF and with CRLF, which git may change on checkout."""
     from hashlib import sha256
 
     plain = data.replace(b"\r\n", b"\n")
@@ -61,7 +61,7 @@ def by_line_ends(data: bytes) -> Iterator[str]:
 
 
 class _Known:
-    """A digest that was taken elsewhere."""
+    """A digest that was computed elsewhere."""
 
     def __init__(self, digest: str) -> None:
         self._digest = digest
@@ -71,16 +71,16 @@ class _Known:
 
 
 def sample_positions(count: int, most: int, seed: str, *, in_order: bool = True) -> list[int]:
-    """Draw up to ``most`` of ``count`` places: by chance for whoever does not know the seed, the same for everybody.
+    """Draw up to ``most`` of ``count`` positions: random without the seed, reproducible with it.
 
-    They are sorted, or else in the order in which they were drawn.
+    They are sorted if ``in_order``, otherwise in the order in which they were drawn.
     """
     from hashlib import sha256
 
     if (count <= most and in_order) or not count:
         return list(range(count))
     positions: dict[int, None] = {}
-    for number in range(8 * most):  # of few places some may be drawn many times
+    for number in range(8 * most):  # with few positions some may be drawn several times
         positions[int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count] = None
         if len(positions) == min(most, count):
             break

@@ -1,9 +1,9 @@
-"""The one place that makes strings from data safe to show: in Markdown, in HTML, in log lines, in spreadsheets.
+"""Escaping of untrusted input: for Markdown, HTML, log lines and spreadsheets.
 
-Every string that comes from a file, a name or a branch is hostile until it went through here. What is more than plain
-words goes into Markdown only as a code span: inside one, GitHub renders no HTML, link, image, autolink, reference or
-comment, so what is left to stop is the end of the span, the end of the table cell, and mentions (mail replies are read
-as plain text).
+Every string from a file, a name or a branch is hostile until it is escaped here. In Markdown only plain words are
+written as they are, everything else as a code span. Inside a code span GitHub renders no HTML, link, image, autolink,
+reference or comment. What remains to escape is the end of the span, the end of the table cell, and mentions, because
+mail replies are read as plain text.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 
 _ZERO_WIDTH_SPACE = "\u200b"
 # C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags,
-# and noncharacters, two of which XML cannot hold.
+# and noncharacters, two of which are invalid in XML.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
-# Most of what there is to show, on which the rest would be spent for nothing.
+# Most texts match this, and skip the slower steps.
 _HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
 _HARMLESS_CELL = re.compile(r"(?:\w[\w .,:!?()%/=+*'-]*)?")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
@@ -30,23 +30,23 @@ _RETURN = re.compile(r"\r\n?")
 _COMMAND = re.compile("(?m)(?:^|(?<=[\u2028\u2029]))(?=\\s*::)")
 # Commands to a CI system anywhere in a line: ##[ is GitHub's, ##vso[ of Azure DevOps, ##teamcity[ of TeamCity.
 _BRACKETED = re.compile(r"##([A-Za-z]*)\[")
-# What some readers of JSON and of logs take for the end of a line.
+# Characters that some readers of JSON and of logs take for the end of a line.
 _SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-# What a formula begins with, and the blanks and separators before it. Spreadsheets in Asian locales take the full-width
-# forms for the same.
+# The first characters of a formula, and the blanks and separators before it. Spreadsheets in Asian locales treat the
+# full-width forms alike.
 _FORMULA = re.compile("^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])")
 
 
 def one_line(text: str, limit: int = 80) -> str:
     """Return ``text`` on one line of at most ``limit`` characters, without control and bidirectional ones."""
-    # Cutting first keeps a 16 MiB string from being walked three times only to show its beginning.
+    # Cut first: otherwise a 16 MiB string is read three times only to show its beginning.
     head = text[: limit * 4 + 16]
     clean = _visible(_SPACE.sub(" ", head)).strip()
     return clean if len(clean) <= limit and len(head) == len(text) else clean[: limit - 1] + "…"
 
 
 def quoted(value: object, limit: int = 80) -> str:
-    """Return a value from data as it is shown in a message: strings in quotes, at most ``limit`` characters of it."""
+    """Return a value from data as messages show it: strings in quotes, at most ``limit`` characters of it."""
     if isinstance(value, str):
         return f"'{one_line(value, limit)}'"
     if value is None or isinstance(value, bool):
@@ -80,13 +80,13 @@ def markdown(text: str, limit: int = 80) -> str:
 def untabled(text: str) -> str:
     """Return the Markdown of :func:`markdown` for use outside tables, where a pipe needs no backslash.
 
-    None but that function's own are met: it parts a backslash that the data have from their pipe.
+    Only escapes of that function are undone: it separates backslashes of the data from the pipe after them.
     """
     return text.replace("\\|", "|")
 
 
 def prose(text: str, limit: int = 80) -> str:
-    """Return ``text`` as plain words if Markdown and GitHub see nothing special in it, else as a code span."""
+    """Return ``text`` as plain words if nothing in it is special to Markdown and GitHub, otherwise as a code span."""
     clean = one_line(text, limit)
     return clean.replace("_", "\\_") if _WORDS.fullmatch(clean) and not _LINKED.search(clean) else markdown(text, limit)
 
@@ -112,13 +112,13 @@ def log_line(text: str) -> str:
 def spreadsheet(text: str) -> str:
     """Return ``text`` for a CSV cell, with an apostrophe before everything that a spreadsheet would run as a formula.
 
-    CSV is printed too: no line of the cell is a command to GitHub's runner, which takes a lone carriage return for the
-    end of one.
+    CSV is printed too: no line of the cell is a command to GitHub's runner, which ends a line at a lone carriage
+    return.
     """
     if _HARMLESS_CELL.fullmatch(text):
         return text
     clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
-    # If it takes semicolons, tabs or line breaks for separators, a spreadsheet starts a cell behind each.
+    # A spreadsheet that treats semicolons, tabs or line breaks as separators starts a cell behind each.
     return _FORMULA.sub(_unformulated, clean)
 
 
@@ -128,20 +128,20 @@ def _unformulated(match: re.Match[str]) -> str:
 
 
 def json_source(text: str) -> str:
-    """Return JSON for output: line separators and commands of CI systems in it are spelled otherwise."""
-    # They can only stand in a string, and mean the same there.
+    """Return JSON for output: line separators and commands of CI systems in it are escaped."""
+    # In JSON they occur only inside strings, where their escapes mean the same.
     for separator, escape in _SEPARATORS.items():
         text = text.replace(separator, escape)
     return unbracketed(text, "\\u005b")
 
 
 def unbracketed(text: str, bracket: str) -> str:
-    """Return ``text`` without ``##[``, ``##vso[`` and the like, which CI systems obey."""
+    """Return ``text`` without commands that CI systems obey, such as ``##[`` and ``##vso[``."""
     return _BRACKETED.sub(lambda match: f"##{match[1]}{bracket}", text) if "##" in text else text
 
 
 def _visible(text: str) -> str:
-    # What is invisible is not printable: most texts need no closer look, and many a run not the pattern.
+    # Invisible characters are not printable: most texts need no further check, and many runs do not need the pattern.
     return text if text.isprintable() else _INVISIBLE.sub("", text)
 
 

@@ -25,7 +25,7 @@ PROJECT_FILE = "pyproject.toml"
 def usual_gates(folder: str = "", root: str = "") -> str:
     """Return the path of the gates file of ``folder``, from ``root``; empty if there is none.
 
-    It is the one that pyproject.toml names, otherwise the one of the usual name.
+    pyproject.toml may name it, otherwise it has the usual name.
     """
     project = os.path.join(root, folder, PROJECT_FILE)  # noqa: PTH118
     if os.path.isfile(project):  # noqa: PTH113 - pathlib costs start-up time
@@ -44,7 +44,7 @@ def usual_gates(folder: str = "", root: str = "") -> str:
 def nearest_gates() -> str:
     """Return the path of the gates file of the current folder, or of the nearest one above it in the same repository.
 
-    Empty if there is none. It is relative, so that reports show the same path on every machine.
+    It is empty without a gates file. It is relative, so that reports show the same path on every machine.
     """
     folder, here = "", os.getcwd()  # noqa: PTH109
     while True:
@@ -75,9 +75,9 @@ def gates_of_project(data: bytes, file: str) -> str:
 
 
 def only_file(paths: Sequence[str]) -> str:
-    """Return the gates file of those ``found`` in a folder, empty where there is none.
+    """Return the only gates file among ``paths`` in a folder, empty without one.
 
-    UsageError where there are two: nobody who reads the result could tell which one had decided.
+    UsageError is raised for two, because readers of the result could not know which one decided.
     """
     if len(paths) > 1:
         raise UsageError(f"{paths[0]} and {paths[1]} both exist, but only one can apply. Remove the other one.")
@@ -85,13 +85,13 @@ def only_file(paths: Sequence[str]) -> str:
 
 
 def shipped(folder: str, name: str) -> str:
-    """Return the path of ``name`` in ``schemas``, ``examples`` or ``docs``, wherever this installation keeps it."""
+    """Return the path of ``name`` in ``schemas``, ``examples`` or ``docs`` of this installation."""
     inside = os.path.join(_PACKAGE, f"_{folder}", name)  # noqa: PTH118
     return inside if os.path.exists(inside) else os.path.join(_CHECKOUT, folder, name)  # noqa: PTH110, PTH118
 
 
 def from_here(path: str) -> str:
-    """Return a path relative to the current folder, or as it is on another drive of Windows."""
+    """Return a path relative to the current folder, or unchanged if it is on another drive of Windows."""
     try:
         return os.path.relpath(path)
     except ValueError:
@@ -99,7 +99,7 @@ def from_here(path: str) -> str:
 
 
 def shell_line(*words: str) -> str:
-    """Return words as a line for the shell of this system: those of Windows know only double quotes."""
+    """Return words as a command line for this system's shell; those of Windows know only double quotes."""
     if WINDOWS:
         from subprocess import list2cmdline
 
@@ -110,9 +110,9 @@ def shell_line(*words: str) -> str:
 
 
 def misread_names() -> str:
-    """Return why names of files that are not plain ASCII fail here, and the fix; empty if they work.
+    """Return why non-ASCII file names fail here, and the fix; empty if they work.
 
-    Gates files and git have them in UTF-8, whatever the locale.
+    Names in gates files and git are UTF-8, whatever the locale.
     """
     encoding = sys.getfilesystemencoding()
     if encoding in ("utf-8", "utf8"):
@@ -121,6 +121,6 @@ def misread_names() -> str:
 
 
 def trust_no_program_here() -> None:
-    """Make Windows look for programs only along the PATH, not in the current folder: the change controls that."""
+    """Make Windows search programs only along the PATH, because the change under test controls the current folder."""
     if WINDOWS:
         os.environ.setdefault("NoDefaultCurrentDirectoryInExePath", "1")

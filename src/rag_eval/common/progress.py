@@ -42,13 +42,13 @@ SILENT: Watch = _Silent()
 
 
 class Progress:
-    """A line that is written over and over: share, bar, rate, time left, as much as ``columns`` hold."""
+    """A line that is rewritten: share, bar, rate and time left, as far as ``columns`` allow."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic, columns: int = 79) -> None:
         self._out, self._clock, self._columns = out, clock, columns
         self._total = self._done = 0
         self._began = self._last = 0.0
-        self._width = 0  # of what is shown; blanks wipe it off everywhere, codes of a terminal not on every one
+        self._width = 0  # length of the shown line; blanks erase it on every terminal
 
     def begin(self, total: int) -> None:
         """Start with the number of bytes that will be read."""
@@ -78,7 +78,7 @@ class Progress:
 
 
 class Watched:
-    """A digest whose bytes are watched."""
+    """A digest that reports its progress."""
 
     def __init__(self, digest: Any, watch: Watch) -> None:
         self._digest, self._watch = digest, watch
@@ -90,7 +90,7 @@ class Watched:
 
 
 def line(done: int, total: int, seconds: float) -> str:
-    """Return the progress in words: ``42% [##########      ] 250 of 600 MB, 96 MB/s, 4 s left``."""
+    """Return the progress as text: ``42% [########## ] 250 of 600 MB, 96 MB/s, 4 s left``."""
     share = min(done / total, 1)
     rate = done / seconds if seconds else 0
     remaining = f", {_time((total - done) / rate)} left" if rate and done < total else ""

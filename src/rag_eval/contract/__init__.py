@@ -1,4 +1,4 @@
-"""Gold items, traces and settings as typed records. The published JSON Schemas define the same."""
+"""Gold items, traces and settings as typed records. The published JSON Schemas define the same records."""
 
 from rag_eval.contract.gold import Attack, Fact, Gold, Section, Support, item_hash
 from rag_eval.contract.settings import (

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     Count = int
     Grade = int
 else:
-    # JSON Schema takes 5.0 for an integer too.
+    # JSON Schema accepts 5.0 as an integer too.
     Count = Annotated[int, Meta(ge=0, le=LARGEST)] | Annotated[float, Meta(ge=0, le=LARGEST, multiple_of=1)]
     Grade = (
         Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | Annotated[float, Meta(ge=-LARGEST, le=LARGEST, multiple_of=1)]
     )
 
     class OrAbsent:
-        """A field that a row may leave out, which makes it None. ``null`` is refused."""
+        """A field that may be absent from a row, which makes it None. ``null`` is invalid."""
 
         def __class_getitem__(cls, kind: Any) -> Any:
-            """Return the type that a value must have."""
+            """Return the type of the value."""
             return kind
 
 
@@ -41,9 +41,9 @@ Row = dict[str, Any]
 
 
 def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, str]]]:
-    """Return a decoded row without the fields that its record lacks, and those: the place of each, and its name.
+    """Return a decoded row without unknown fields, and the unknown fields: the position and the name of each.
 
-    The place is the field that the record stands in, empty for the row itself.
+    The position is the name of the field that contains the record, empty for the row itself.
     """
     if type(row) is not dict:
         return row, []
@@ -59,7 +59,7 @@ def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, 
 
 
 def known_fields(kind: type[Struct], place: str) -> frozenset[str]:
-    """Return the fields that a record knows at a place."""
+    """Return the known fields of a record at a position."""
     known, nested = _fields(kind)
     return nested[place] if place else known
 
@@ -75,7 +75,7 @@ def _without_unknown_below(known: frozenset[str], value: Any) -> tuple[Any, list
 
 @cache
 def _fields(kind: type[Struct]) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """Return the fields of a record as JSON names them, and those of the records that stand in some of them."""
+    """Return the field names of a record as in JSON, and those of the records in its fields."""
     hints, nested = get_type_hints(kind), {}
     for name, written in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         for inner in _records_in(hints[name]):

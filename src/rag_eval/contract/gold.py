@@ -14,7 +14,7 @@ NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
 
 
 class Support(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """An anchor that survives re-chunking: a place in a document, and text that must be there."""
+    """An anchor that survives re-chunking: a heading in a document, and text that must occur there."""
 
     rel_path: NonEmpty
     heading_path: str
@@ -22,7 +22,7 @@ class Support(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Section(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """A document and the section of it that right citations point at."""
+    """A document and its section that right citations point at."""
 
     doc_id: str
     section: str
@@ -36,7 +36,7 @@ class Fact(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def wordings(self) -> tuple[str, ...]:
-        """The fact and its aliases."""
+        """Return the fact and its aliases."""
         return (self.fact, *self.aliases)
 
 
@@ -58,7 +58,7 @@ class Message(Struct, gc=False, forbid_unknown_fields=True):
 class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """One labelled question. ``None`` means that the row lacks a field; an empty value, that it is empty.
 
-    ``substrings`` are lower-cased, ``citations`` without repeats. ``line`` is set by whoever reads the row.
+    ``substrings`` are lower-cased, ``citations`` without repeats. The reader sets ``line``.
     """
 
     qid: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -99,16 +99,16 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     conversation: OrAbsent[Annotated[str, Meta(min_length=1, max_length=200)]] = None
     turn: OrAbsent[Count] = None
     history: OrAbsent[tuple[Message, ...]] = None
-    line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
+    line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it
 
     def __post_init__(self) -> None:
-        """Refuse labels of an unanswerable item; bring the others into the form in which they are compared."""
+        """Refuse labels of an unanswerable item; normalize the other ones for comparison."""
         if not self.answerable and (self.substrings or self.citations):
             raise ValueError("an unanswerable item has gold_claim_substr or gold_citations")
         self.substrings = tuple([text.lower() for text in self.substrings])
         if len(self.citations) > 1:
             self.citations = tuple(dict.fromkeys(self.citations))
-        # A grade below 0 is that of trec_eval for what is in the pool and was not judged.
+        # trec_eval uses a grade below 0 for units in the pool without a judgement.
         if self.relevance_grades:
             self.relevance_grades = {name: grade for name, grade in self.relevance_grades.items() if grade >= 0}
         if self.doc_grades:
@@ -124,14 +124,14 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     @classmethod
     def from_array_item(cls, row: dict[str, Any], line: int) -> Gold:
         """Return the item of a valid element of a gold set that is one JSON array."""
-        # An answerable question without a claim counts 0 in containment there: no answer contains nothing.
+        # There, an answerable question without substrings scores 0 in containment.
         claim = row.get("gold_claim", "" if row["answerable"] else None)
         ids = tuple(row["gold_ids"])
         return cls(row["qid"], row["q"], row["answerable"], (), ids, expected_answer=claim, line=line)
 
     @property
     def is_plain(self) -> bool:
-        """True if it has no label but substrings and citations."""
+        """True if it has no labels except substrings and citations."""
         return _RARE(self) == _NO_LABELS
 
 

@@ -1,4 +1,4 @@
-"""Settings of the metrics, and where gold and traces are looked for."""
+"""Settings of the metrics, and the default paths of gold and traces."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class Limits(NamedTuple):
     depth: int = 64  # nested arrays and objects
     lines: int = 10_000_000  # of one file
     whole_mib: int = 1024  # a file that is read whole, as a JSON array is
-    expanded_mib: int = 16_384  # what a compressed file may grow to
+    expanded_mib: int = 16_384  # a compressed file after unpacking
 
 
 class Grounding(NamedTuple):
-    """The share of support from which on a sentence is supported: one that asserts, and one that infers."""
+    """Minimum shares of support for a supported sentence: of one that asserts, and of one that infers."""
 
     assertion: float = 0.31
     inference: float = 0.26
 
 
 class Relevance(NamedTuple):
-    """The grade from which on something is relevant, and what an item counts of which nothing is relevant."""
+    """The minimum grade of a relevant unit, and the score of an item without relevant units."""
 
     relevant_from: int = 1
     no_relevant: str = "skip"
 
 
 class Safety(NamedTuple):
-    """The guardrail score above which an input counts as detected and as blocked; the words of a chunk that are a leak.
+    """Guardrail scores from which an input counts as detected and as blocked, and the words of a chunk that are a leak.
 
     ``internal_ids`` are regular expressions of names that no answer may contain.
     """
@@ -57,11 +57,10 @@ class Judge(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Parameters of the metrics: the refusal token as it is to be written, refusal phrases, the k of the labels.
+    """Parameters of the metrics: the refusal token, refusal phrases, the k of the labels.
 
-    ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``.
-    ``builtin`` turns on the refusals of :mod:`rag_eval.textual.refusals`. ``verdicts`` are those of the ``judge``, by
-    the hash of its input.
+    ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``. ``builtin`` turns on
+    the refusals of :mod:`rag_eval.textual.refusals`. ``verdicts`` are those of the ``judge``, by the hash of its input.
     """
 
     token: str = "not in context"

@@ -1,4 +1,4 @@
-"""Traces: what the system under test did with one question."""
+"""Traces: the recorded answers of the system under test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Retrieval(Struct, gc=False, forbid_unknown_fields=True):
-    """One of several retrievals for an answer: its query, what it returned, and how long it took."""
+    """One of several retrievals for an answer: its query, its results, and its duration."""
 
     query: OrAbsent[str] = None
     ids: OrAbsent[tuple[str, ...]] = None
@@ -48,7 +48,7 @@ class Retrieval(Struct, gc=False, forbid_unknown_fields=True):
 
     @property
     def retrieved(self) -> tuple[str, ...]:
-        """The ids that it returned."""
+        """Return the ids of its results."""
         return tuple([chunk.id for chunk in self.chunks or ()]) if self.ids is None else self.ids
 
 
@@ -60,7 +60,7 @@ class Answer(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Usage(Struct, gc=False, forbid_unknown_fields=True):
-    """The cost of an answer, or the tokens that it can be worked out from."""
+    """The cost of an answer, or the tokens to calculate it from."""
 
     model: OrAbsent[str] = None
     input_tokens: OrAbsent[Count] = None
@@ -84,7 +84,7 @@ class Guardrail(Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Source(Struct, gc=False, forbid_unknown_fields=True):
-    """The tool that recorded a trace, and the id that it gave it: kept to find the trace again."""
+    """The tool that recorded a trace, and its id there, to find the trace again."""
 
     tool: OrAbsent[str] = None
     id: OrAbsent[str] = None
@@ -93,8 +93,8 @@ class Source(Struct, gc=False, forbid_unknown_fields=True):
 class Trace(Struct, gc=False, forbid_unknown_fields=True):
     """The answer of the system under test to one question, with everything recorded about it.
 
-    ``None`` means that the row lacks a field. ``qid`` is that of the gold item once the trace is paired. ``line`` is
-    set by whoever reads the row; 0 means that there is no trace.
+    ``None`` means that the row lacks a field. ``qid`` is that of the gold item once the trace is paired. The reader
+    sets ``line``; 0 means that there is no trace.
     """
 
     qid: _Id = ""
@@ -123,17 +123,17 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
     guardrail: OrAbsent[Guardrail] = None
     source: OrAbsent[Source] = None
     retrievals: OrAbsent[tuple[Retrieval, ...]] = None
-    line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it anyway
+    line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it
 
     def __post_init__(self) -> None:
-        """Refuse a trace that neither answers nor fails."""
+        """Refuse a trace with neither an answer nor an error."""
         if self.answer_json is None and self.answer is None and self.error is None:
             raise ValueError("a trace needs answer_json, answer or error")
         if self.retrievals is not None:
             self._join_retrievals(self.retrievals)
 
     def _join_retrievals(self, retrievals: tuple[Retrieval, ...]) -> None:
-        """Take what was retrieved, where the trace does not say it, from all retrievals in their order."""
+        """Set missing fields of the trace from all retrievals in their order."""
         if self.retrieved_ids is None:
             self.retrieved_ids = tuple(dict.fromkeys([name for one in retrievals for name in one.retrieved]))
         if self.chunks is None and any([one.chunks is not None for one in retrievals]):
@@ -151,7 +151,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
 
     @staticmethod
     def missing(qid: str, run: str = "") -> Trace:
-        """Return what a gold item without a trace is scored as: an empty answer that is no refusal."""
+        """Return the trace for a gold item without one: an empty answer that is no refusal."""
         return _MissingTrace(qid=qid, run=run)
 
     @property
@@ -161,7 +161,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
 
     @property
     def claim(self) -> str:
-        """The answer as given, with the space around it."""
+        """Return the answer as given, with the space around it."""
         return (self.answer or "") if self.answer_json is None else self.answer_json.claim
 
     @property
@@ -171,7 +171,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
         return None if given is None else tuple(dict.fromkeys(given))
 
     def given_citations(self) -> Sequence[str] | None:
-        """Return the citations as they are, with repeats."""
+        """Return the citations as given, with repeats."""
         if self.answer_json is not None:
             return self.answer_json.citations
         return self.answer_citations if self.answer_citations is not None else inline_citations(self.answer or "")
@@ -182,14 +182,14 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
         return tuple(dict.fromkeys(self.given_retrieved()))
 
     def given_retrieved(self) -> Sequence[str]:
-        """Return the retrieved ids as they are, with repeats."""
+        """Return the retrieved ids as given, with repeats."""
         if self.retrieved_ids is not None:
             return self.retrieved_ids
         return [chunk.id for chunk in self.chunks or ()]
 
 
 class _MissingTrace(Trace):
-    """A trace that does not exist, so that nothing is required of it."""
+    """A trace that does not exist, so that no field is required."""
 
     def __post_init__(self) -> None:
         pass
@@ -198,7 +198,7 @@ class _MissingTrace(Trace):
 def inline_citations(text: str) -> list[str] | None:
     """Return the ids of the first ``citations: [a, b]`` in a free-text answer; None if there is no such list."""
     opened = re.search(_INLINE_CITATIONS, text)
-    closed = text.find("]", opened.end()) if opened else -1  # what the first list lacks, no later one has
+    closed = text.find("]", opened.end()) if opened else -1  # no later list has what the first one lacks
     if opened is None or closed < 0:
         return None
     return [part for part in re.split(_SEPARATORS, text[opened.end() : closed]) if part]

@@ -1,4 +1,4 @@
-"""Verdicts: what a language model that judges an answer said of it, and the hash of what it was shown."""
+"""Verdicts of a language model on answers, and the hash of its input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_hash(judge: Judge, shown: Mapping[str, Any]) -> str:
-    """Return the hash of a judge and of what it is shown: a verdict is replayed only for exactly that."""
+    """Return the hash of a judge and of its input: a verdict is replayed only for exactly that."""
     return digest_of({"judge": judge._asdict(), "input": shown})
 
 
@@ -38,7 +38,7 @@ def digest_of(value: Any) -> str:
 
 
 def parse_reply(reply: str) -> Verdict:
-    """Return the verdict in a reply, which may stand in a code fence. Raises ValueError for anything else."""
+    """Return the verdict in a reply, which may be in a code fence; raise ValueError for anything else."""
     begin, end = reply.find("{"), reply.rfind("}")
     if begin < 0 or end < begin:
         raise ValueError(f"no JSON object in the reply: {reply[:80]!r}")

@@ -1,4 +1,4 @@
-"""A case as a document: what was answered, and for each sentence what bears it out; leaked values are masked."""
+"""A case as a document: the answer, and the support for each of its sentences; leaked values are masked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSION = 1
 
 
 def document(cases: Sequence[Case], wanted: Sequence[Measure]) -> dict[str, Any]:
-    """The document of a question: one entry for each run of it."""
+    """Return the document of a question: one entry for each run of it."""
     gold = cases[0].gold
     head = {"version": VERSION, "qid": gold.qid, "question": gold.question, "answerable": gold.answerable}
     return {**head, "cases": [_case(case, wanted) for case in cases]}
@@ -55,7 +55,7 @@ def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
 
 
 def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
-    """The chunk that bears a sentence out best, its place among those with a text, and the span in it."""
+    """Return the chunk that supports a sentence best, its index among the chunks with a text, and the span in it."""
     if one.chunk is None or one.span is None:
         return None
     chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][one.chunk]
@@ -65,7 +65,7 @@ def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
 
 
 def shown(case: Case, start: int, end: int) -> str:
-    """The characters of the claim from ``start`` to ``end`` as they may be shown."""
+    """Return the characters of the claim from ``start`` to ``end``, leaked values masked."""
     masks = [
         Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state) for mark in _answer_masks(case)
     ]
@@ -75,19 +75,19 @@ def shown(case: Case, start: int, end: int) -> str:
 
 
 def chunk_shown(case: Case, text: str, span: tuple[int, int]) -> str:
-    """A span of a chunk, with the values masked that the answer leaks."""
+    """Return a span of a chunk, with the values masked that the answer leaks."""
     part = text[slice(*span)]
     return "".join(text for text, _ in _hidden(part, [*_masks(part, case.leaks)]))
 
 
 def otherwise(case: Case, one: Evidence) -> list[tuple[str, str]]:
-    """Return the differences at a place; a word that is part of a leaked value is masked."""
+    """Return the differences at a sentence; a word that is part of a leaked value is masked."""
     leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
     return [(reason, masked(word) if word.lower() in leaked else word) for reason, word in one.mismatches]
 
 
 def _values(leaks: Sequence[Leak]) -> list[Leak]:
-    """The leaks that are values; long runs of a source's words are shown, as in the text form."""
+    """Return the leaks that are values; long runs of a source's words are shown, as in the text form."""
     return [leak for leak in leaks if leak.category != VERBATIM]
 
 
@@ -114,7 +114,7 @@ def _hidden(text: str, marks: Sequence[Mark]) -> list[Segment]:
 
 
 def _number(score: Score | None) -> float | None:
-    """A score as one number: of a ratio its value, of a classified score the score."""
+    """Return a score as one number: the value of a ratio, the score of a labelled score."""
     if isinstance(score, tuple):
         return score[0] if isinstance(score[1], bool) else score[0] / score[1]
     return None if score is None else float(score) if isinstance(score, bool) else score

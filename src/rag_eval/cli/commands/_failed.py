@@ -1,4 +1,4 @@
-"""Reads cases of a run a second time, for ``rag-eval score --save-trace`` and ``--details``."""
+"""A second pass over the traces, for ``rag-eval score --save-trace`` and ``--details``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _FIRST = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
 
 
 def save(report: Report, options: Options, folder: str) -> str:
-    """Write one line for each failed case; what was written and where, in a sentence.
+    """Write one line for each failed case, and return a sentence that names the file.
 
-    The traces are read a second time, as a stream: what is held are the failed cases' lines of the report, not their
-    rows. UsageError where a file is in the way that is none of these.
+    The traces are read a second time, as a stream: memory holds the failed cases of the report, not their rows.
+    UsageError is raised if another file of that name exists.
     """
     path = Path(folder) / FILE
     _check(path)
@@ -57,7 +57,7 @@ def details_of(report: Report, options: Options) -> dict[tuple[str, str | None],
 
 
 def _read(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, failed_cases.Rows]]:
-    """Read cases again: in the order of the traces, then those without one."""
+    """Read cases again: in the order of the traces, then those without a trace."""
     reader, policy, _ = open_policy(options)
     reader = reader._replace(ledger=ProblemCollector())
     entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}

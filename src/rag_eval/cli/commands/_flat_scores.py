@@ -18,7 +18,7 @@ from rag_eval.scoring.reference import PackedGold, ReferenceScorer
 
 
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the reference scorer's flat JSON for some files, and notes on what it leaves out."""
+    """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
     empty = ReferenceScorer(read_gold(reader, gold, keep=PackedGold.of), k, token)
     work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)

@@ -1,4 +1,4 @@
-"""Shared by the sub-commands of `rag-eval gold` that read git."""
+"""Steps that the sub-commands of `rag-eval gold` share to read git."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def place_of(git: Git, args: Namespace) -> Place:
 
 
 def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldStates:
-    """Return the index, or the work tree, against the last commit, or against where the branch left ``base``."""
+    """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
     head: Tree = git.at(INDEX)
     if worktree:
         head = WorkTree(git.top)
@@ -39,15 +39,15 @@ def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldSt
 
 
 def unstaged(git: Git, policies: Iterable[Policy], args: Namespace) -> list[str]:
-    """Say that the work tree has edits of the gold that are not staged, and so were not looked at.
+    """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
 
     The files are compared here: `git diff` runs filters and monitors that a repository configures.
     """
-    if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a commit: its index is all that it is about
+    if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
         return []
     look = shell_line("rag-eval", "gold", args.gold_command, "--worktree")
     index, files, edited = git.at(INDEX), WorkTree(git.top), []
-    files.committed = index  # a check-out may write other line ends than git keeps
+    files.committed = index  # a checkout may use other line endings than git
     for path in dict.fromkeys(policy.gold for policy in policies):
         try:
             now = files.files(path)
@@ -55,14 +55,14 @@ def unstaged(git: Git, policies: Iterable[Policy], args: Namespace) -> list[str]
             path = f"{path}/"
             now = files.files(path)
         except InputError:
-            continue  # a link, or no file: the check of the gold says so
+            continue  # a link, or no file: reported by the check of the gold
         staged = index.files(path)
         edited += [name for name in staged if now.get(name) != staged[name]]
     return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
 def effect(git: Git, frame: GoldStates, policy: Policy, args: Namespace) -> list[str]:
-    """Return the effects of a change on local traces; loads nothing if nothing changed."""
+    """Return the effects of a change on local traces; load nothing if nothing changed."""
     if untouched(frame, policy):
         return []
     from rag_eval.cli.commands._gold_impact import flipped
@@ -78,10 +78,10 @@ def counted(changes: Iterable[Change]) -> str:
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines, none of which a runner takes for a command."""
+    """Print lines; the runner takes none of them for a command."""
     sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
 
 
 def complain(lines: Iterable[str]) -> None:
-    """The same to stderr."""
+    """Print lines to stderr; the runner takes none of them for a command."""
     sys.stderr.writelines(f"{log_line(line)}\n" for line in lines)

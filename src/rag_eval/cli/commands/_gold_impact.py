@@ -34,7 +34,7 @@ _SHOWN = 10
 
 
 def flipped(git: Git, frame: GoldStates, gold: str, gates: str | None, trace: str | None = None) -> list[str]:
-    """The cases that flip and the gates that turn on the traces at hand; nothing where there are none."""
+    """Return the cases that flip and the gates that change on local traces; nothing without traces."""
     old, new = (read(tree, gold) for tree in (frame.base, frame.head))
     if not (old and new) or old == new:
         return []
@@ -43,13 +43,13 @@ def flipped(git: Git, frame: GoldStates, gold: str, gates: str | None, trace: st
         traces = open_policy(options)[1].trace
         return list(_flips(traces, *gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
     except RagEvalError as error:
-        # The question here is about the gold: gates or traces that cannot be read only leave this unsaid.
+        # This check is about the gold: unreadable gates or traces only leave the effects out.
         there = trace or os.path.exists(DEFAULT_TRACE)  # noqa: PTH110
         return [f"The effect on the cases cannot be computed: {error.first}"] if there else []
 
 
 def loosened(git: Git, frame: GoldStates, gates: str | None, trace: str | None) -> list[str]:
-    """Return the changes of the gates file and what each would let through on this run."""
+    """Return the changes of the gates file and the effects of each on this run."""
     path = gates_path(gates or "")
     inside = os.path.relpath(os.path.realpath(path), os.path.realpath(git.top)).replace(os.sep, "/") if path else ""
     old, new = (read(tree, inside) if inside else None for tree in (frame.base, frame.head))
@@ -80,7 +80,7 @@ def _flips(traces: str, before: Mapping[str, str], after: Mapping[str, str], tur
 def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
     """Return the effects of a gold change on local traces: labels by qid before and after, and gates that flip.
 
-    InputError where gates, traces or the new gold cannot be read; what the old gold does not know has no label.
+    InputError is raised if gates, traces or the new gold are unreadable. Items that the old gold lacks have no label.
     """
     reader, policy, digests = open_policy(options)
     run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), policy, digests))
@@ -99,7 +99,7 @@ def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str
 def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]:
     """Return the effects of a change of ``options.gates`` on local traces, the loosest first.
 
-    InputError where either of its states, the gold or the traces cannot be read.
+    InputError is raised if either version of the gates file, the gold or the traces are unreadable.
     """
     from rag_eval.analysis.policy_changes import Effects, changes
 

@@ -57,7 +57,7 @@ def add_baseline(parser: argparse.ArgumentParser) -> None:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add ``--engine``, ``--jobs`` and ``--scheduler``, which change the duration and no result."""
+    """Add ``--engine``, ``--jobs`` and ``--scheduler``, which change only the duration."""
     from rag_eval.engines import ENGINES
 
     parser.add_argument(
@@ -87,7 +87,7 @@ def execution(args: argparse.Namespace) -> ExecutionOptions:
 
 
 def jobs(text: str) -> int:
-    """A number of processes."""
+    """Parse a number of processes."""
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_JOBS):
         raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to {_MOST_JOBS}")
     return int(text)
@@ -116,7 +116,7 @@ def cutoffs(text: str) -> tuple[int, ...]:
 def uncollected() -> Iterator[None]:
     """Run a block without garbage collection.
 
-    Nothing that scoring builds refers back to itself, and walking a large gold set again and again is not free.
+    Scoring creates no reference cycles, and each collection of a large gold set takes time.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -124,7 +124,7 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
-            # Makes what was built old without a look at it, else the next allocation would have all of it walked.
+            # Freeze all objects, otherwise the next allocation would start a collection of them.
             gc.freeze()
             gc.unfreeze()
             gc.enable()
@@ -133,13 +133,13 @@ def uncollected() -> Iterator[None]:
 def names(text: str) -> tuple[str, ...]:
     """Parse ``retrieval,safety`` into names."""
     parsed = tuple(name for part in text.split(",") if (name := part.strip()))
-    if not parsed:  # which would mean all
+    if not parsed:  # an empty text would mean all
         raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of names, such as retrieval,citations")
     return parsed
 
 
 def gates_path(given: str) -> str:
-    """Return the gates file in force: the named one, otherwise the nearest one from the current folder upward."""
+    """Return the gates file that applies: the named one, otherwise the nearest one from the current folder upward."""
     return given or nearest_gates()
 
 
@@ -190,14 +190,14 @@ def print_page(text: str) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file completely or not at all."""
     write_data(path, [text.encode()])
 
 
 def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
-    """Write text files into ``folder`` by name, all or none: a signal that ends the process leaves no mixture.
+    """Write text files into ``folder`` by name, all or none, so that an interruption leaves no mixture.
 
-    Nothing is replaced before everything is written, and no signal is served meanwhile.
+    Signals are blocked while finished files replace earlier ones.
     """
     parts: dict[Path, Path] = {}
     try:
@@ -208,7 +208,7 @@ def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             part.unlink(missing_ok=True)
-            with part.open("xb") as file:  # made anew, never opened: a link that stands in its place would be followed
+            with part.open("xb") as file:  # created anew, never opened: it could be a link to elsewhere
                 file.write(text.encode())
         with _blocked_signals():
             for path, part in parts.items():
@@ -236,7 +236,7 @@ def _blocked_signals() -> Iterator[None]:
 
 
 def write_data(path: Path, data: Iterable[bytes]) -> None:
-    """Write a file from its pieces as they come, whole or not at all."""
+    """Write a file from an iterator of its pieces, completely or not at all."""
     if not path.name:
         raise UsageError(f"{path} is a folder. Name a file to write.")
     # The file is replaced, not written into: as root that would remove /dev/null.
@@ -246,7 +246,7 @@ def write_data(path: Path, data: Iterable[bytes]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
-        # Made anew, never opened: a link that stands in its place would be followed.
+        # Created anew, never opened: it could be a link to elsewhere.
         with part.open("xb") as file:
             file.writelines(data)
         part.replace(path)

@@ -37,7 +37,7 @@ _WARM_UP = "Hello?"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     from rag_eval.collecting.request_map import PRESETS
 
     system = parser.add_mutually_exclusive_group(required=True)
@@ -84,7 +84,7 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and write traces and run.json. UsageError if the system is not there or an option is wrong."""
+    """Ask, and write traces and run.json; raise UsageError if the system is unreachable or an option is wrong."""
     from rag_eval.collecting.collector import Journal, Pace, collect
 
     out = Path(args.out)
@@ -143,7 +143,7 @@ def _write_rows(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _is_interrupted(out: Path) -> bool:
-    """Return whether a file of traces is what an interruption left: each of its rows is in OUT.partial, too."""
+    """Return whether a file of traces is left from an interruption: all of its rows are in OUT.partial, too."""
     try:
         partial = out.with_name(f"{out.name}.partial").read_bytes().splitlines()
         return set(out.read_bytes().splitlines()) <= set(partial)
@@ -155,7 +155,7 @@ _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "
 
 
 def _questions(path: str, suite: str) -> tuple[list[tuple[str, str]], str]:
-    """Qid and question of each item of the suite, in the order of the gold set, and the digest of the file."""
+    """Return qid and question of each item of the suite, in the order of the gold set, and the digest of the file."""
     from rag_eval.common.digests import Digests
     from rag_eval.gates.selection import in_suite, suite_named
     from rag_eval.readers.gold_file import read_gold
@@ -182,7 +182,7 @@ def _system(args: argparse.Namespace, more: Mapping[str, Any]) -> System:
 
 
 def _matrix(path: str) -> dict[str, dict[str, Any]]:
-    """The named configurations of a matrix: ``name: {body: …, headers: …, env: …}``."""
+    """Return the named configurations of a matrix: ``name: {body: …, headers: …, env: …}``."""
     content = _yaml(path)
     for name, more in content.items():
         if not isinstance(more, dict) or not {*more} <= {"body", "headers", "env"}:
@@ -218,12 +218,12 @@ def _texts(*paths: str) -> list[str]:
 
 
 def _repeated(name: str, number: int, repeats: int) -> str:
-    """The run of a repeat: ``NAME-1``, or ``try-1`` if the run has no name."""
+    """Return the run of a repeat: ``NAME-1``, or ``try-1`` if the run has no name."""
     return f"{name or 'try'}-{number + 1}" if repeats > 1 else name
 
 
 def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
-    """The system's settings and their digest: from a file, a command, or the server."""
+    """Return the system's settings and their digest: from a file, a command, or the server."""
     if args.config_file:
         text = Path(args.config_file).read_text("utf-8")
     elif args.config_exec:
@@ -250,7 +250,7 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
 
 
 def _commit() -> dict[str, str]:
-    """The commit of this checkout, as the one of the system; nothing outside of a repository."""
+    """Return the commit of this checkout as the system's commit; nothing outside of a repository."""
     try:
         words = ["git", "rev-parse", "HEAD"]
         process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
@@ -274,7 +274,7 @@ def progress(run: str, total: int) -> Any:
 
     def show(done: int, errors: int) -> None:
         nonlocal width, before
-        before = done - 1 if before < 0 else before  # what an earlier run answered says nothing about the rate
+        before = done - 1 if before < 0 else before  # answers of an earlier run do not count for the rate
         if live:
             text = _bar(done, total, (done - before) / max(time.monotonic() - began, 0.001), errors)
             line = f"{run}: {text}" if run else text

@@ -1,8 +1,8 @@
 """Post a finished report.json as the comment of its pull request, in the second workflow for forks.
 
-The report may come from a stranger: it is read in bounds, judged again and rendered here. Which pull request it belongs
-to is asked of GitHub by the last commit of the run that is over. The environment says where: GITHUB_TOKEN,
-GITHUB_REPOSITORY, and GITHUB_EVENT_PATH, GITHUB_API_URL as GitHub Actions sets them.
+The report may come from a stranger: it is read within limits, judged again and rendered here. GitHub tells which pull
+request it belongs to, by the last commit of the finished run. The environment names GitHub: GITHUB_TOKEN,
+GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_API_URL, as GitHub Actions sets them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODES = ("always", "on-change", "on-failure")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score or of the action")
     parser.add_argument(
         "--head", metavar="SHA", default="", help="last commit of the pull request (default: from the event)"

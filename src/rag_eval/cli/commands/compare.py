@@ -35,7 +35,7 @@ MOST = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
     parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (default: the first)")
     parser.add_argument(
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the comparison; 0 unless the runs cannot be compared."""
+    """Print the comparison; return 0 if the runs can be compared."""
     from rag_eval.cli.commands.gate import read_runs
     from rag_eval.run.options import Options
 
@@ -159,7 +159,7 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
         remark(["--pareto is ignored, because not every run has a quality value"], quiet=args.quiet)
     comparison = comparison if args.pareto else comparison._replace(front=None)
     if form == "html":
-        from rag_eval.rendering.html.pages import comparison_page  # only this form needs it: start-up time
+        from rag_eval.rendering.html.pages import comparison_page  # loaded only for this form, for start-up time
 
         return comparison_page(comparison)
     return render(comparison, form)
@@ -183,7 +183,7 @@ def _repeated(columns: Sequence[Column], form: str) -> str:
 
 
 def _systems(columns: Sequence[Column]) -> list[list[Column]]:
-    """The runs of each file are tries of one system; files of one run each are the tries of one together."""
+    """Return the systems: the runs of each file are repeats of one system, and so are files of one run each."""
     files = dict.fromkeys(one.source for one in columns)
     if 1 < len(columns) == len(files):
         return [list(columns)]

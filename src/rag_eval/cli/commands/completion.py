@@ -15,7 +15,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("shell", metavar="SHELL", choices=["bash", "zsh", "tcsh"], help="bash, zsh or tcsh")
 
 
@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
-    """Have every option complete file names that takes a path."""
-    for action in parser._actions:  # argparse shows its actions nowhere else
+    """Complete file names for every option that takes a path."""
+    for action in parser._actions:  # argparse has no public way to list its actions
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 _complete_files(command, files)

@@ -28,7 +28,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     width = max(map(len, DATASETS))
     known = "".join(f"  {name:<{width}}  {one.licence}; {one.homepage}\n" for name, one in DATASETS.items())
     parser.description = f"{parser.description}\ndata sets and their licences:\n{known}"
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert and write. InputError with every problem if a file cannot be read."""
+    """Convert and write; raise InputError with every problem if a file is unreadable."""
     if args.name not in DATASETS:
         raise UsageError(
             f"unknown data set '{args.name[:80]}'. Choose one of: {', '.join(DATASETS)}. For BEIR: rag-eval import beir"
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
-    """The items of all files, each question once; a record of another shape is a problem with file and line."""
+    """Yield the items of all files, each question once; a record of another shape is a problem with file and line."""
     reader, seen = Reader(ProblemCollector()), set()
     for path in paths:
         files = Files(reader, [path])

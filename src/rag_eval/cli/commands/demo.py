@@ -28,12 +28,12 @@ Where to go next:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command has no options."""
+    """Add no options."""
     del parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show both runs; 0 unless the packaged example is not what it should be."""
+    """Show both runs; return 0 unless the packaged example gives other verdicts than expected."""
     del args
     folder = from_here(shipped("examples", "quickstart"))
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"

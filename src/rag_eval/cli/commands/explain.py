@@ -32,7 +32,7 @@ _WIDTH = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "subject",
         metavar="METRIC|TERM|QID",
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the explanation; a name that is a metric's is explained as one."""
+    """Print the explanation; the name of a metric always means the metric."""
     metric = _metric(args.subject)
     if args.format == "json":
         sys.stdout.write(_json(args, metric))
@@ -74,7 +74,7 @@ def explain(
 
 
 def _term_lines(args: argparse.Namespace) -> list[str]:
-    """Return the entry of a term in the glossary or of a finding; none if a file says that a question is meant."""
+    """Return the entry of a term in the glossary or of a finding; nothing if a file means that a question was named."""
     if args.gold or args.trace:
         return []
     for page in ("glossary.md", "findings.md"):
@@ -98,19 +98,19 @@ def _entry(name: str, columns: Sequence[str], cells: Sequence[str], page: str) -
 
 
 def _plain(cell: str) -> str:
-    """Return the text of a cell without the marks of Markdown."""
+    """Return the text of a cell without Markdown markup."""
     return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", cell).replace("*", "").replace("`", "").strip()
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:
-    """Yield a metric in words, with an example of a gate on it."""
+    """Yield the description of a metric, with an example of a gate on it."""
     from rag_eval.metrics import range_in_words, score_in_words
     from rag_eval.scoring.aggregations import values_in_words
 
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
     bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
     if metric.name in ("groundedness", "claim_support"):
-        bound = "max_drop: 0.05"  # their levels differ between systems
+        bound = "max_drop: 0.05"  # levels differ between systems
     yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
     yield ""
     yield metric.text
@@ -129,7 +129,7 @@ def metric_lines(metric: Metric) -> Iterator[str]:
 
 
 def _example_lines(name: str) -> Iterator[str]:
-    """The worked examples, and the first that has a score as its rows."""
+    """Yield the worked examples, and the rows of the first one that has a score."""
     from importlib.resources import files
     from json import dumps, loads
 
@@ -156,13 +156,13 @@ def _json(args: argparse.Namespace, metric: Metric | None) -> str:
 
 
 def case_lines(args: argparse.Namespace) -> list[str]:
-    """One question: what was asked, answered and retrieved, and every score."""
+    """Return one question: what was asked, answered and retrieved, and every score."""
     cases, wanted = _cases(args)
     return [line for case in cases for line in _case(case, wanted)]
 
 
 def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
-    """The runs of a question, one case each, and what is measured."""
+    """Return the runs of a question, one case each, and the measures."""
     from rag_eval.cases.case import Case
     from rag_eval.contract import Trace
     from rag_eval.metrics import measures
@@ -174,7 +174,7 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     options = Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
     reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)
-    if args.gold or reader.has(policy.gold):  # else only a metric can have been meant
+    if args.gold or reader.has(policy.gold):  # without files only a metric can be explained
         reader.ledger.stop_on_problems()
     gold = golds.get(args.subject)
     if gold is None:
@@ -232,7 +232,7 @@ def _facts(case: Case) -> Iterator[str]:
 
 
 def _evidence_facts(case: Case) -> Iterator[str]:
-    """Yield what an item names as evidence in place of gold citations, and which citations point at it."""
+    """Yield an item's evidence other than gold citations, and the citations that point at it."""
     gold = case.gold
     if gold.citations or not case.evidence_level:
         return

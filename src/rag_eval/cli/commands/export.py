@@ -25,7 +25,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     width = max(map(len, EXPORTERS))
     known = "".join(
         f"  {name:<{width}}  {one.summary} (of {', '.join(one.needs)})\n" for name, one in EXPORTERS.items()
@@ -49,14 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files of the form. InputError with every problem if what it needs cannot be read."""
+    """Write the files of the form; raise InputError with every problem if its inputs are unreadable."""
     if args.format not in EXPORTERS:
         raise UsageError(f"unknown format '{args.format[:80]}'. Choose one of: {', '.join(EXPORTERS)}")
     form, reader = EXPORTERS[args.format], Reader(ProblemCollector())
     gold = _rows(Files(reader, [args.gold]), args.gold, "gold") if {"gold", "trace"} & {*form.needs} else []
     traces = _rows(Files(reader, [args.trace]), args.trace, "trace") if "trace" in form.needs else []
     if "report" in form.needs:
-        read_report(reader, args.report)  # its problems are the command's
+        read_report(reader, args.report)  # problems of the output are errors of the command
     reader.ledger.stop_on_problems()
     report = json.loads(file_bytes(args.report)) if "report" in form.needs else {}
     files = form.write(Contents(gold, traces, report))

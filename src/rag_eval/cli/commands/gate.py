@@ -39,7 +39,7 @@ FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality",
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
     parser.add_argument(
         "--gates", metavar="FILE", default="", help="gates file to judge by (default: the report's own gates)"
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge; the exit code is the new report's."""
+    """Judge, and return the new report's exit code."""
     reader = Reader(ProblemCollector())
     value = read_report(reader, args.report)
     policy = _policy(reader, args.gates)
@@ -62,11 +62,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> Report:
-    """Return the report, judged again. Raise RagEvalError if no run can have written it."""
+    """Return the report, judged again; raise RagEvalError if its content is impossible."""
     check_scores(args.report, report)
     if policy is None:
         check_gates(args.report, report, "Score the run again, or name gates with --gates.")
-    if policy and report.scope:  # what was left out stays so
+    if policy and report.scope:  # metric groups that were left out stay so
         policy = policy._replace(perspectives=report.scope.perspectives)
     lost = [gate.name for gate in selected_gates(policy) if gate.name not in report.metrics] if policy else []
     remark((f"{args.report}: no value for {name}. To get it, score the run again" for name in lost), quiet=args.quiet)
@@ -79,7 +79,7 @@ def _policy(reader: object, path: str) -> Policy | None:
 
 
 class Read(NamedTuple):
-    """The runs of all files in their order, and what reading them had to say."""
+    """The runs of all files in their order, and notes from reading them."""
 
     columns: list[Column]
     notes: list[str]
@@ -98,13 +98,13 @@ def read_runs(paths: Sequence[str], options: Options) -> Read:
 
 
 def columns_of(reports: Sequence[Report]) -> list[Column]:
-    """Return the runs of reports, called run 1, run 2 and so on."""
+    """Return the runs of reports, named run 1, run 2 and so on."""
     columns = [column for number, one in enumerate(reports, 1) for column in _split(f"run {number}", one)]
     return _named(columns)
 
 
 def place_of(columns: Sequence[Column], name: str | None) -> int:
-    """The place of the run called ``name`` (by its name, its run field or its file), of the first where none is."""
+    """Return the index of the run called ``name`` (by its name, its run field or its file); 0 if no name is given."""
     if name is None:
         return 0
     by_name = [place for place, one in enumerate(columns) if one.name == name]
@@ -146,7 +146,7 @@ def check_scores(path: str, report: Report) -> None:
 
 def _scored_traces(path: str, options: Options, notes: list[str]) -> Report:
     reader, policy, digests = open_policy(options._replace(trace=path))
-    # What a run is compared with is said on the command line.
+    # The command line names the run to compare with.
     alone = policy._replace(baseline="", baseline_trace="", must_pass=())
     report = score_run(read_inputs(options, reader, alone, digests)).report
     notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
@@ -159,7 +159,7 @@ def _scored_traces(path: str, options: Options, notes: list[str]) -> Report:
 
 
 def _split(path: str, report: Report) -> Iterator[Column]:
-    """A column for each run of a report, in the order of their names; UsageError where it has none."""
+    """Yield a column for each run of a report, in the order of their names; raise UsageError if it has none."""
     if not report.questions:
         hint = "To compare a run with these values, run: rag-eval score --baseline FILE"
         raise UsageError(f"{path} has no questions, and runs are compared question by question. {hint}")
@@ -171,7 +171,7 @@ def _split(path: str, report: Report) -> Iterator[Column]:
 
 
 def _named(columns: list[Column]) -> list[Column]:
-    """The columns under the shortest names that tell them apart: by run, else by file, numbered where that is alike."""
+    """Return the columns under their shortest distinct names: by run, otherwise by file, numbered if files agree."""
     for names in zip(*map(_names, columns), strict=True):
         if len(set(names)) == len(names):
             return [one._replace(name=name) for one, name in zip(columns, names, strict=True)]

@@ -34,9 +34,9 @@ _BY_GIT = ("signoff", "check", "diff")
 
 
 def add_arguments(parser: ArgumentParser, rest: Sequence[str] = ()) -> None:
-    """Add the sub-commands, or the one alone that ``rest`` begins with: each costs start-up time.
+    """Add the sub-commands, or only the one that ``rest`` begins with: each costs start-up time.
 
-    Where ``rest`` names none, as in ``gold --help``, they are told by name alone.
+    If ``rest`` names none, as in ``gold --help``, only their names are added.
     """
     commands = parser.add_subparsers(prog="rag-eval gold", dest="gold_command", metavar="COMMAND", required=True)
     for name in rest[:1] if rest and rest[0] in COMMANDS else COMMANDS:
@@ -52,6 +52,6 @@ def add_arguments(parser: ArgumentParser, rest: Sequence[str] = ()) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Run the sub-command that was parsed; the exit code says how it ended."""
+    """Run the chosen sub-command and return its exit code."""
     code: int = import_module(f"rag_eval.cli.commands.gold_{args.gold_command}").run(args)
     return code

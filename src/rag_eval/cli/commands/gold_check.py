@@ -1,4 +1,4 @@
-"""Check that every change of the gold is signed off: what the hook runs."""
+"""Check that every change of the gold is signed off; the hook runs this."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SHOWN = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the sub-command."""
+    """Add the options of the sub-command."""
     against = parser.add_mutually_exclusive_group()
-    # The default, and so without effect: hooks say it to be read more easily.
+    # The default; hooks state it for readability.
     against.add_argument("--staged", action="store_true", help=_STAGED)
     against.add_argument("--all-files", action="store_true", help="check every item of the index")
     against.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
@@ -45,7 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Check; print what is wrong, the command that fixes it, and the effect on local traces."""
+    """Check; print the violations, the command that fixes them, and the effect on local traces."""
     git = Git()
     frame = _checked_frame(git, args)
     asked = policies(frame, place_of(git, args))
@@ -59,7 +59,7 @@ def run(args: Namespace) -> int:
     if not violations:
         if not any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
             refuse_elsewhere(git.names(), [policy.gold for policy in asked], place_of(git, args))
-        if "GIT_INDEX_FILE" not in os.environ:  # a commit that may go on is no news
+        if "GIT_INDEX_FILE" not in os.environ:  # a passing commit prints nothing
             say(f"{one.gold}: every change is signed off." for one in asked if frame.head.files(one.gold))
         complain(unstaged(git, asked, args))
         return PASSED
@@ -85,8 +85,8 @@ def _checked_frame(git: Git, args: Namespace) -> GoldStates:
 
 def _violations(frame: GoldStates, policy: Policy, args: Namespace) -> list[checking.Violation]:
     if not frame.has_no_base and untouched(frame, policy):
-        # Inside a commit, which git tells by naming the index, and against a base that was asked for, that is the
-        # answer. A run by hand (`pre-commit run --all-files`) has no change at hand: it asks about every item.
+        # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
+        # (`pre-commit run --all-files`) has no change to check: it checks every item.
         if "GIT_INDEX_FILE" in os.environ or not frame.staged:
             return []
         frame = GoldStates(NOTHING, frame.head, has_no_base=True)
@@ -96,12 +96,12 @@ def _violations(frame: GoldStates, policy: Policy, args: Namespace) -> list[chec
 
 
 def _command(frame: GoldStates, policy: Policy, args: Namespace) -> str:
-    """The sign-off command that fixes what is not signed."""
+    """Return the sign-off command that signs the unsigned changes."""
     words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if frame.has_no_base else []
     words += ["--base", frame.name] if frame.name != "HEAD" else []
     words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
-    # `git commit -a` and `git commit FILE` work on an index of their own that is gone when the hook says no.
+    # `git commit -a` and `git commit FILE` use a temporary index that no longer exists after the hook fails.
     add = f"{shell_line('git', 'add', '--', f':/{policy.gold}')} && " if _temporary_index() else ""
     key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
     reason = '"…"' if WINDOWS else "'…'"
@@ -109,7 +109,7 @@ def _command(frame: GoldStates, policy: Policy, args: Namespace) -> str:
 
 
 def _program() -> str:
-    """The name to call this program by: its path where only the environment of a hook has it on the PATH."""
+    """Return the command name of this program: its path if it is on the PATH only inside a hook's environment."""
     folder_of_program = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - start-up time
     if os.environ.get("PRE_COMMIT") != "1":
         return "rag-eval"
@@ -145,14 +145,14 @@ def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], place: Place) -
 def refuse_other_spelling(names: Sequence[str], golds: Sequence[str]) -> None:
     """Raise UsageError if git has one of ``golds`` under another spelling."""
     for gold in golds:
-        # `git add -N` lists a file that no commit would hold.
+        # `git add -N` lists a file that no commit would contain.
         if variants := [name for name in names if name != gold and _normalised(name) == _normalised(gold)]:
             reason = f"{quoted(gold)} is not in git, but {quoted(variants[0])} is"
             raise UsageError(f"{reason}. Write the path as git has it, in the gates file too, with forward slashes.")
 
 
 def _normalised(path: str) -> str:
-    """A path as those file systems see it that tell no case, no slash or no way to write an umlaut from another."""
+    """Return a path without differences of case, slashes and Unicode form, which some file systems ignore."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold()).replace("\\", "/")
 
 

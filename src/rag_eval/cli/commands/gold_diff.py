@@ -22,7 +22,7 @@ EXAMPLE = "example: rag-eval gold diff --base origin/main"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the sub-command."""
+    """Add the options of the sub-command."""
     parser.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
     parser.add_argument("--worktree", action="store_true", help="compare the files of the work tree, staged or not")
     parser.add_argument("--trace", metavar="FILE", help="traces to show the effect on (default: from the gates file)")
@@ -55,5 +55,5 @@ def _described(change: Change, base: Side, head: Side) -> str:
 
 
 def _shape(row: Mapping[str, Any], name: str) -> str:
-    # Through JSON, because Python takes true and 1 for equal.
+    # Through JSON, because true == 1 in Python.
     return json.dumps(row[name], sort_keys=True) if name in row else ""

@@ -39,7 +39,7 @@ _SUPPORTED, _CHUNKS = 0.5, 10
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "--from", metavar="FILE", dest="source", action="append", required=True, help="production traces"
     )
@@ -121,7 +121,7 @@ def add_files(parser: ArgumentParser) -> None:
 
 
 def read_drafts(path: str) -> list[Row]:
-    """Return the drafts of a file, none if it is not there; InputError with each line that is no draft."""
+    """Return the drafts of a file, none if it does not exist; raise InputError with each invalid line."""
     rows, problems = [], []
     for number, line in enumerate(file_bytes(path).split(b"\n") if os.path.lexists(path) else (), 1):
         if not line.strip():
@@ -142,12 +142,12 @@ def read_drafts(path: str) -> list[Row]:
 
 
 def write_drafts(path: str, rows: list[Row]) -> None:
-    """Write the drafts, a line each."""
+    """Write the drafts, each on one line."""
     write(Path(path), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def kind_of(trace: Trace, settings: Settings) -> str:
-    """Return which of KINDS a trace is, without knowing the right answer."""
+    """Return the kind of a trace (one of KINDS), without knowing the right answer."""
     if trace.error is not None or trace.ok is False or trace.timed_out:
         return "failed"
     gold = Gold("-", trace.q or trace.question, True, (), ())
@@ -159,7 +159,7 @@ def kind_of(trace: Trace, settings: Settings) -> str:
 
 
 def draft(trace: Trace, kind: str) -> Row:
-    """Return the draft of a trace's question; null fields are for a person."""
+    """Return the draft of a trace's question; a person fills in null fields."""
     question = trace.q or trace.question
     name = sha256(plain_question(question).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     turn = {"conversation": trace.conversation, "turn": trace.turn} if trace.conversation else {}
@@ -180,7 +180,7 @@ def draft(trace: Trace, kind: str) -> Row:
 
 
 def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[Row]:
-    """Draw up to ``size`` drafts, one of each stratum in turn; the order of the traces does not matter."""
+    """Draw up to ``size`` drafts, from each stratum in turn; the order of the traces does not matter."""
     queues = [
         sorted(rows, key=lambda row: sha256(f"{seed}:{row['qid']}".encode("utf-8", "surrogatepass")).digest())
         for _, rows in sorted(strata.items())
@@ -190,6 +190,6 @@ def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[R
 
 
 def item(row: Row, answers: Mapping[str, Any]) -> Row:
-    """Return the gold item of a draft with what a person said."""
+    """Return the gold item of a draft with a person's answers."""
     row_of_draft: Row = {field: row[field] for field in ("conversation", "turn") if field in row}
     return {"qid": row["qid"], "question": row["question"], **answers, **row_of_draft}

@@ -34,7 +34,7 @@ _SHOWN = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument("tag", metavar="TAG", help="name of the release: letters, digits, dots, dashes and underscores")
     parser.add_argument("--check", action="store_true", help="check the gold against the manifest; 1 on any difference")
     parser.add_argument("--unsigned", action="store_true", help="freeze even if items are not signed off")
@@ -63,7 +63,7 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
     (policy,) = policies(frame, Place(args.gold, args.gates, "" if relative == "." else f"{relative}/"))
     if policy.gold.endswith((".gz", ".zst")):
         raise UsageError(packed(policy.gold))
-    read_gold(reader, _place(root, policy.gold), digest)  # sign-off takes items that no scorer would
+    read_gold(reader, _place(root, policy.gold), digest)  # sign-off accepts items that the scorer rejects
     reader.ledger.stop_on_problems()
     head = sides(frame, policy)[1]
     folder = f"{os.path.splitext(policy.gold)[0]}.frozen"  # noqa: PTH122 - start-up time
@@ -111,13 +111,13 @@ def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
 
 
 def _is_manifest_of(reader: Reader, head: Side, out: str, tag: str) -> bool:
-    source = reader.open(out)  # not any file: a pipe would wait for its other end
+    source = reader.open(out)  # only regular files: a pipe would wait for its other end
     data = b""
     if source:
         with source:
             data = source.whole() or b""
     reader.ledger.stop_on_problems()
-    # What is no manifest is other content, and no problem: nothing was asked of it.
+    # Content that is no manifest is different content, not an error.
     manifest = read_json(reader._replace(ledger=ProblemCollector(), contents={out: data}), out, "freeze")
     return manifest is not None and not fault(manifest, tag) and not _changed(manifest, head)
 

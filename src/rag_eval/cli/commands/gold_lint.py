@@ -25,7 +25,7 @@ _SHOWN = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
     )

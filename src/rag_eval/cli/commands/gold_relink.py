@@ -1,4 +1,4 @@
-"""Propose new chunk ids for a gold set after re-chunking, by text and place of the old chunks."""
+"""Propose new chunk ids for a gold set after re-chunking, by text and position of the old chunks."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ EXAMPLE = "example: rag-eval gold relink --old eval/baseline.trace.jsonl --new r
 _SHOWN = 60
 
 
-_WORDS = 4  # of a shingle
-_COVERED = 0.5  # of the shingles of the shorter of two texts
+_WORDS = 4  # in a shingle
+_COVERED = 0.5  # share of the shingles of the shorter text
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
     )
@@ -82,7 +82,7 @@ def run(args: Namespace) -> int:
 
 
 def _chunks(reader: Reader, paths: Sequence[str]) -> dict[str, Chunk]:
-    """Read chunks from files of chunks, one a line, or from traces; of an id the first that has a text counts."""
+    """Read chunks from files with a chunk on each line, or from traces; the first occurrence with a text counts."""
     from msgspec import ValidationError, convert
 
     chunks: dict[str, Chunk] = {}
@@ -119,7 +119,7 @@ def _start(chunk: Chunk | None) -> str:
 
 
 def _write(path: str, links: Sequence[Link]) -> None:
-    """Change the lines of the items; all others keep their bytes."""
+    """Rewrite the lines of changed items; all others keep their bytes."""
     file = Path(path)
     data = b"" if file.is_dir() else file.read_bytes()
     if not data or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or data.startswith(b"\x1f\x8b"):
@@ -133,7 +133,7 @@ def _write(path: str, links: Sequence[Link]) -> None:
 
 
 class Link(NamedTuple):
-    """A chunk id of a gold item and the ids that are proposed for it; ``by`` is the reason, empty if there is none.
+    """A chunk id of a gold item and the ids that are proposed for it; ``by`` is the reason, empty if there are none.
 
     ``lost`` are gold substrings that the old text has and no new text does.
     """
@@ -147,7 +147,7 @@ class Link(NamedTuple):
 
 
 class Relinker:
-    """Finds the new chunks of old ones: by equal text, by the words that they share, else by their place."""
+    """Finds the new chunks of old ones: by equal text, by shared words, otherwise by heading."""
 
     def __init__(self, old: Mapping[str, Chunk], new: Mapping[str, Chunk]) -> None:
         self._old, self._new = old, new
@@ -165,7 +165,7 @@ class Relinker:
                 self._by_shingle.setdefault(shingle, []).append(name)
 
     def links(self, golds: Iterable[Gold]) -> list[Link]:
-        """Return a link for each id of the gold that means another text now, or nothing."""
+        """Return a link for each id of the gold whose chunk changed or disappeared."""
         named = [(gold, dict.fromkeys([*gold.citations, *(gold.relevance_grades or {})])) for gold in golds]
         return [self._link(gold, name) for gold, names in named for name in names if not self._is_unchanged(name)]
 
@@ -204,13 +204,13 @@ class Relinker:
         return [], ""
 
     def _nearest(self, old: Chunk, names: Sequence[str]) -> str:
-        """Return, of chunks with one text, the one of the same place or document."""
+        """Return the chunk with the same heading or document, of several with equal text."""
         order = {name: (_place(self._new[name]) == _place(old), _same_document(old, self._new[name])) for name in names}
         return max(names, key=order.__getitem__)
 
 
 def rewritten(line: bytes, links: Sequence[Link]) -> bytes:
-    """Return the line of a gold item with its new ids; all other fields, and the way it is written, stay."""
+    """Return the line of a gold item with its new ids; other fields and the formatting are unchanged."""
     row, new = json.loads(line), {link.old: link.new for link in links if link.new}
     spaced = next((one for one in ((", ", ": "), (",", ":")) if _text(row, one) == line), (", ", ": "))
     if "gold_citations" in row:
@@ -236,7 +236,7 @@ def _shingles(words: Sequence[str]) -> set[Shingle]:
 
 
 def _place(chunk: Chunk) -> Any:
-    """The heading or section that a chunk is from; None if it does not say."""
+    """Return the heading or section of a chunk; None if it has neither."""
     if chunk.rel_path is not None and chunk.heading_path is not None:
         return chunk.rel_path, heading_parts(chunk.heading_path)
     return (chunk.doc_id, chunk.section) if chunk.doc_id is not None and chunk.section is not None else None

@@ -25,14 +25,14 @@ _WIDE = 400
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_files(parser)
     parser.add_argument("--signer", metavar="EMAIL", help="email of the reviewer (default: git's user.email)")
     parser.add_argument("--key", metavar="FILE", help="SSH key to sign with")
 
 
 def run(args: Namespace) -> int:
-    """Ask about each open draft; decisions made before the end of the input are kept."""
+    """Ask about each open draft; decisions made before the end of the input are saved."""
     drafts = read_drafts(args.drafts)
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
@@ -78,7 +78,7 @@ def _show(row: Row, place: str) -> None:
 
 
 def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
-    """Ask until there is a decision, and an item that gold may have."""
+    """Ask until there is a decision and a valid item."""
     from rag_eval.cli.commands.gold_draft import item
 
     while True:
@@ -103,7 +103,7 @@ def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
 
 
 def _labels(row: Row) -> dict[str, Any]:
-    """Ask what the draft leaves open; chunks may be named by their numbers."""
+    """Ask for the missing labels; chunks may be named by their numbers."""
     answerable = ""
     while answerable not in ("y", "n"):
         answerable = _ask("do the documents answer the question? [y/n] ").lower()[:1]
@@ -124,7 +124,7 @@ def _ask(text: str) -> str:
 
 
 def _signer(args: Namespace, gold: str, data: bytes) -> str:
-    """Return who reviews. A gold file with other changes is refused: they would be signed along with these."""
+    """Return the reviewer. Gold with other changes is refused: they would be signed along with these."""
     try:
         git = Git()
     except GitError:

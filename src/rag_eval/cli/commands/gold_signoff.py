@@ -25,7 +25,7 @@ EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'
 
 
 def add_arguments(sign: ArgumentParser) -> None:
-    """The options of the sub-command."""
+    """Add the options of the sub-command."""
     sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for reviewers")
     sign.add_argument("--signer", metavar="EMAIL", help="email of the signer (default: git's user.email)")
     sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
@@ -44,7 +44,7 @@ def run(args: Namespace) -> int:
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
     asked = policies(frame, place_of(git, args))
-    # All are drafted before the first is written: a refusal leaves nothing behind.
+    # All are drafted before the first is written, so that an error leaves no files.
     drafts = [(policy, _draft(frame, policy, args, signer)) for policy in asked]
     for policy, record in drafts:
         if record:
@@ -70,10 +70,10 @@ def _require_gold_in_git(git: Git, frame: GoldStates, asked: list[Policy]) -> No
 
 
 def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> Record | None:
-    """The record that is missing, None when none is."""
+    """Return the missing record, None if none is missing."""
     base, head = sides(frame, policy)
     used = used_records(frame, policy)
-    # With four eyes, what somebody else has signed is there to be signed once more.
+    # With four eyes, items signed by others can be signed once more.
     mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
     changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
     moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
@@ -90,7 +90,7 @@ def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> R
 
 
 def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checking.Records) -> Side:
-    """The head without the new records of others."""
+    """Return the head without the new records of others."""
     fresh = checking.new_records(base, head, policy, used)
     others = {path for path, record in fresh.items() if record.signer != signer}
     return head._replace(records={path: one for path, one in head.records.items() if path not in others})
@@ -108,7 +108,7 @@ def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change]
 def _read(record: Record) -> Record | str:
     try:
         return read_record(record.file.encode())
-    except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are no UTF-8
+    except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are not UTF-8
         return "the reason or the signer is not UTF-8 text"
 
 
@@ -125,7 +125,7 @@ def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
 def _keep(git: Git, policy: Policy, record: Record) -> None:
     """Write the record into the work tree and stage it.
 
-    It is staged because it signs what is staged: a record left out would only make the next commit fail again.
+    It is staged because it signs what is staged: otherwise the next commit would fail again.
     """
     path, data = f"{policy.records}/{record.name}", record.file.encode()
     folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below

@@ -28,7 +28,7 @@ _PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     parser.add_argument(
         "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
     )
@@ -80,12 +80,12 @@ def _table(headers: list[str], rows: list[list[Any]]) -> Iterator[str]:
 
 
 def stats(entries: Sequence[tuple[Gold, Row]]) -> dict[str, Any]:
-    """The counts of a gold set, ready for JSON.
+    """Return the counts of a gold set, ready for JSON.
 
-    ``items``, ``answerable``, ``unanswerable`` (safety cases are in neither) and ``attacks`` are numbers; ``slices``
-    has items and answerable ones by field and value, the most first; ``per_item`` how many items have how many
-    citations and substrings; ``lengths`` least, median (the lower of two middles), most and total; ``fields`` the
-    items that have each field.
+    ``items``, ``answerable``, ``unanswerable`` (both without safety cases) and ``attacks`` are numbers. ``slices`` has
+    the number of items and of answerable ones by field and value, largest first. ``per_item`` is the number of items by
+    their number of citations and substrings. ``lengths`` has minimum, median (the lower of two middles), maximum and
+    total. ``fields`` is the number of items with each field.
     """
     golds = [gold for gold, _ in entries]
     counted = [gold for gold in golds if gold.attack is None]

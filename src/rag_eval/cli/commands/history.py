@@ -27,7 +27,7 @@ FORMATS = ("table", "markdown", "html", "json", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     words = "metrics (default: those with gates in the newest report), then the folder of reports unless --ref is given"
     parser.add_argument("words", metavar="METRIC… FOLDER", nargs="*", help=words)
     parser.add_argument("--ref", metavar="REF", help="read the commits of this branch or tag instead of a folder")
@@ -50,7 +50,7 @@ def _count(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the trend; 0 whatever it is, for it is no gate."""
+    """Show the trend and return 0, because it is no gate."""
     from rag_eval.analysis.history import flaky, history
     from rag_eval.rendering.history import FORMS, badges
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _places(args: argparse.Namespace) -> tuple[list[str], Stored]:
-    """The metrics asked for, and where the reports are."""
+    """Return the requested metrics, and the paths of the reports."""
     from rag_eval.metrics import measure
     from rag_eval.readers.report_history import in_folder, in_git
 
@@ -92,7 +92,7 @@ def _places(args: argparse.Namespace) -> tuple[list[str], Stored]:
 
 
 def _points(args: argparse.Namespace, stored: Stored, wanted: Sequence[str]) -> tuple[list[Point], list[str]]:
-    """The points, oldest first, and the metrics shown: of a report no more is kept than these ask for."""
+    """Return the points, oldest first, and the shown metrics; other metrics of a report are not kept in memory."""
     from rag_eval.analysis.history import gated, point
 
     names, points = list(wanted), []

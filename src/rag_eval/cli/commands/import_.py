@@ -1,6 +1,6 @@
 """Convert gold sets, traces and saved runs of other tools into files of rag-eval.
 
-What is kept under another name and what is left out is printed on stderr. Nothing is written if anything is wrong.
+Fields that are renamed or left out are printed on stderr. If anything is wrong, no file is written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _POINTERS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     width = max(map(len, IMPORTERS))
     known = "".join(f"  {name:<{width}}  {one.gives}: {one.summary} ({one.takes})\n" for name, one in IMPORTERS.items())
     parser.description = (
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", metavar="TIME", type=_time, default=None, help="only traces before this time")
     parser.add_argument("--last-only", action="store_true", help="only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
-    parser.add_argument("--keep-empty", action="store_true", help=argparse.SUPPRESS)  # which is now the only way
+    parser.add_argument("--keep-empty", action="store_true", help=argparse.SUPPRESS)  # the only form
     parser.add_argument(
         "--answers", metavar="FILE", default="", help="answers of a TREC run: JSON Lines of qid and answer"
     )
@@ -152,7 +152,7 @@ def _or_fetch(name: str) -> str:
 
 
 def _check_live(args: argparse.Namespace) -> None:
-    """Check the options of a live source, and name the file for what it replies."""
+    """Check the options of a live source, and name the file for its replies."""
     from rag_eval.collecting.live import SOURCES
 
     out = Path(args.out)
@@ -235,7 +235,7 @@ def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account
 
 
 def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each file that looks like the export of another tool than was named."""
+    """Yield a problem for each file that looks like the export of another tool than the named one."""
     from rag_eval.importers.detect import detect
 
     for path in paths if IMPORTERS[name].function else ():
@@ -267,7 +267,7 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
 
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:
-    """The format of a file by its content, said on stderr; UsageError if there is none."""
+    """Recognise the format of a file by its content, and print it on stderr; raise UsageError if it is unknown."""
     from rag_eval.importers.detect import detect
 
     source = reader.open(path)
@@ -289,7 +289,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
 
 
 def _suggest(reader: Reader, name: str, path: str, *, asked: bool) -> int:
-    """Print a first map of a table; without ``--suggest-map`` that is the fix of an error."""
+    """Print a first map of a table; without ``--suggest-map`` it is the fix of an error."""
     from rag_eval.importers.table import FORMS, header, suggested
     from rag_eval.readers.import_inputs import Files
 
@@ -317,7 +317,7 @@ def _yaml(name: str) -> str:
 
 
 def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
-    """A map of fields from a YAML file; InputError with every problem of it."""
+    """Read a map of fields from a YAML file; raise InputError with its problems."""
     from rag_eval.importers.table import FORMS
     from rag_eval.readers.import_inputs import Files
     from rag_eval.readers.yaml_file import YamlError, parse
@@ -349,7 +349,7 @@ def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
 
 
 def _fields(row: dict[str, Any]) -> Iterator[str]:
-    """Yield the fields of a trace row, as metrics name what they need."""
+    """Yield the fields of a trace row, by the names that metrics use."""
     yield from (f"trace.{name}" for name in row)
     yield from {f"trace.chunks.{name}" for chunk in row.get("chunks", ()) for name in chunk}
     if "citations" in row.get("answer_json", row):
@@ -357,7 +357,7 @@ def _fields(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _coverage(fields: set[str]) -> list[str]:
-    """List the metrics that the traces give, and the fields that would give more."""
+    """List the metrics that the traces allow, and the fields that would add more."""
     from rag_eval.metrics import METRICS
 
     lacking: dict[str, list[str]] = {}
@@ -376,7 +376,7 @@ def _coverage(fields: set[str]) -> list[str]:
 
 
 def _validate_report(reader: Reader, path: str, text: str) -> None:
-    """Validate a report that is to be written against our own schema, as rows are."""
+    """Validate a converted report against the project's schema, as rows are."""
     import json
 
     from rag_eval.readers.schema_validation import Contract

@@ -56,7 +56,7 @@ _ACTION = re.compile(r"(?m)uses: (\S+)@(\S+)\s*\Z")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
     parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
     source = parser.add_mutually_exclusive_group()
@@ -124,7 +124,7 @@ def _command(source: str) -> str:
 
 
 def _answering(source: str) -> str:
-    """Return how the user's system comes to answer the questions."""
+    """Return how the user's system answers the questions."""
     if not source:
         return _WRITTEN
     first = {"url": "Start your system"}.get(source, "Call your own system in eval/answer.py")
@@ -152,7 +152,7 @@ def _advice(path: Path) -> str:
 
 
 def files(preset: str, source: str = "") -> dict[str, str]:
-    """Return the template by the path that it is written to; ``way`` is how the traces are got."""
+    """Return the template by the path that it is written to; ``source`` is how the traces are obtained."""
     asked = {"eval/answer.py": "answer.py"} if source in ("exec", "python") else {}
     if not source:
         asked = {"eval/write_traces.py": "write_traces.py"}

@@ -1,6 +1,6 @@
 """Ask a language model to judge the answers, and record its verdicts; scoring replays them and calls nothing.
 
-Only what has no verdict yet is asked. OPENAI_API_KEY is sent as the key, if it is set.
+Only answers without a verdict are asked about. OPENAI_API_KEY is sent as the key, if it is set.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for the verdicts that are missing, and write the file; 1 if some could not be had. Or run a sub-command."""
+    """Ask for the missing verdicts and write the file; return 1 if some are still missing. Or run a sub-command."""
     if args.judge_command:
         module = import_module(f"rag_eval.cli.commands.judge_{args.judge_command.replace('-', '_')}")
         code: int = module.run(args)
@@ -108,12 +108,12 @@ def run(args: argparse.Namespace) -> int:
         rows = list(merged(rows, questions, judge, answers))
         if rows or os.path.lexists(out):
             write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies that were on their way
+    out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies still to come
     return _print_summary(out, rows, texts.keys(), policy, judge)
 
 
 def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
-    """Return the policy, and what there is to judge in the order of the gold set, of each question the last trace."""
+    """Return the policy, and the answers to judge in the order of the gold set: the last trace of each question."""
     from rag_eval.cases.case import Case
     from rag_eval.common.digests import Digests
     from rag_eval.llm_judge.asking import Question
@@ -180,7 +180,7 @@ def ask(
     answers: dict[str, Row],
     out: Path,
 ) -> None:
-    """Ask for verdicts by name and text; ``answers`` has those that came, whatever interrupts."""
+    """Ask for verdicts by name and text; ``answers`` keeps the replies, even after an interruption."""
     from rag_eval.collecting.collector import Journal, Pace, collect
     from rag_eval.llm_judge.asking import Endpoint
 
@@ -198,7 +198,7 @@ def ask(
 
 
 def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, judge: Judge) -> int:
-    """Print what was recorded; 1 if verdicts are missing."""
+    """Print the recorded verdicts; return 1 if some are missing."""
     current = [row for row in rows if row["hash"] in wanted]
     failed = [row for row in current if "error" in row]
     usage = [row.get("usage", {}) for row in current]

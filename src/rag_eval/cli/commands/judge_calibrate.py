@@ -76,7 +76,7 @@ def add_recorded(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the agreement and what the gates file needs; UsageError or InputError if nothing can be measured."""
+    """Print the agreement and the lines for the gates file; raise UsageError or InputError if it cannot be measured."""
     from rag_eval.contract.verdict import digest_of
     from rag_eval.llm_judge.calibration import agreement, matched, record
     from rag_eval.llm_judge.labels import BINARY
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
-    """Return the policy, the verdict file, the judge that is meant, and its rows."""
+    """Return the policy, the verdict file, the judge, and its rows."""
     from rag_eval.cli.commands.judge import USUAL_VERDICTS, recorded
     from rag_eval.common.digests import Digests
     from rag_eval.contract import Judge
@@ -198,7 +198,7 @@ def _floor(stated: Sequence[str]) -> dict[str, float]:
 
 
 def _refuse(pairs: Matched, path: Path, judge: Judge) -> None:
-    """Refuse labels that fit several verdicts, and labels of which none fits a verdict."""
+    """Refuse labels that match several verdicts, and labels that match none."""
     if pairs.ambiguous:
         first = pairs.ambiguous[0]
         raise UsageError(
@@ -230,7 +230,7 @@ def _flow(value: Any) -> str:
 
 
 def _next(policy: Policy, made: Mapping[str, Any], block: str) -> str:
-    """Return the block with what to do with it."""
+    """Return the block with the instruction to use it."""
     from rag_eval.gates.policy import Calibration
 
     scores = {name: part["low"] for name, part in made["calibration"]["scores"].items()}
@@ -243,7 +243,7 @@ def _next(policy: Policy, made: Mapping[str, Any], block: str) -> str:
 
 
 def _write(policy: Policy, block: str) -> None:
-    """Put the block in the place of the gates file's judge, and change nothing else."""
+    """Replace the judge in the gates file by the block, and change nothing else."""
     from rag_eval.readers.gates_file import policy_of
     from rag_eval.readers.problems import ProblemCollector
 

@@ -107,7 +107,7 @@ def _drawn(names: Sequence[str], size: int, seed: str) -> list[str]:
 def _ask(
     args: argparse.Namespace, policy: Policy, judge: Judge, todo: Sequence[tuple[str, str]], out: Path
 ) -> dict[tuple[str, str], Row]:
-    """Ask about everything as often as wanted; an interruption leaves OUT.partial, which the same command continues."""
+    """Ask about everything as often as requested; after an interruption the same command continues from OUT.partial."""
     from rag_eval.cli.commands.collect import progress
     from rag_eval.collecting.collector import Journal, Pace, collect
     from rag_eval.llm_judge.asking import Endpoint
@@ -131,10 +131,10 @@ def _ask(
 def _repeated(
     chosen: Sequence[str], by_hash: dict[str, Question], known: dict[str, Row], rows: Sequence[Row], times: int
 ) -> Iterator[Repeated]:
-    """Yield the answers with a verdict each time."""
+    """Yield the answers with a verdict from each repeat."""
     from rag_eval.llm_judge.noise import Repeated
 
-    # Only if all answers have a recorded verdict is there one more time to compare.
+    # If all answers have a recorded verdict, it counts as one more repeat.
     first = {name: [known[name]] for name in chosen} if all(name in known for name in chosen) else {}
     again: dict[str, list[Row]] = {name: [] for name in chosen}
     for row in rows:

@@ -1,6 +1,6 @@
 """Draw recorded verdicts for a person to grade, without showing the judge's grades, and record the grades.
 
-judge calibrate reads the record. Interrupted, it keeps what was graded; the same command goes on.
+judge calibrate reads the record. After an interruption, the same command continues.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _write_form(
 def _ask_all(
     args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
 ) -> int:
-    """Show one answer after the other and record each grade at once; return how many were graded."""
+    """Show the answers one by one and record each grade at once; return how many were graded."""
     graded = 0
     for line in rubric.splitlines() if ungraded_sample else ():
         print(log_line(line))
@@ -197,7 +197,7 @@ def _show(shown: Row, place: str) -> None:
 
 
 def _grades(scores: Sequence[str]) -> Row | None:
-    """Ask for each score; an empty mapping leaves the answer out, None ends."""
+    """Ask for each score; an empty mapping skips the answer, None ends."""
     grades: Row = {}
     for score in scores:
         while True:

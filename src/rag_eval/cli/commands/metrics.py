@@ -41,7 +41,7 @@ _WITHIN = "trace.chunks."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_inputs(parser)
     parser.add_argument(
         "--perspective", metavar="P[,P]", type=names, default=(), help="only these: retrieval,citations"
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what applies to the files where there are some, else a table of METRICS."""
+    """Print what applies to the files, if any, otherwise a table of METRICS."""
     perspectives = perspectives_of(args.perspective)
     contents = stdin_contents(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
@@ -75,9 +75,9 @@ class _Known(NamedTuple):
 
 
 def _known(options: Options, *, is_required: bool) -> _Known | None:
-    """Return the fields in the files; None if no files are in the usual places and none ``is_required``.
+    """Return the fields in the files; None if no files are at the usual paths and none ``is_required``.
 
-    Gold is read whole, traces are a stream. InputError where they cannot be read.
+    Gold is read whole, traces are a stream. InputError is raised if they are unreadable.
     """
     reader, policy, digests = open_policy(options)
     if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
@@ -128,7 +128,7 @@ def _few(names: tuple[str, ...]) -> str:
 
 
 def _as_json(perspectives: tuple[str, ...], known: _Known | None) -> dict[str, Any]:
-    """Every metric; with files at hand also its cases, gates and missing fields, and what would unlock more."""
+    """Return every metric; with files also its cases, gates and missing fields, and the fields that add metrics."""
     covered = {one.name: one for one in known.covered} if known else {}
     rows = [
         {
@@ -152,7 +152,7 @@ def _as_json(perspectives: tuple[str, ...], known: _Known | None) -> dict[str, A
 
 
 class Field(NamedTuple):
-    """An optional field: in how many of the rows that could have it, it is."""
+    """An optional field: how many of the rows that may have it do."""
 
     name: str
     present: int
@@ -160,7 +160,7 @@ class Field(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """A metric: to how many cases it applies, the gates on it, and the fields that it needs and no row has."""
+    """A metric: the number of its cases, the gates on it, and the fields that it needs and no row has."""
 
     name: str
     perspective: str
@@ -170,14 +170,14 @@ class Covered(NamedTuple):
 
 
 class Unlocked(NamedTuple):
-    """Fields that no row has, and the metrics that they would switch on."""
+    """Fields that no row has, and the metrics that they would enable."""
 
     fields: tuple[str, ...]
     metrics: tuple[str, ...]
 
 
 class Presence:
-    """Counts in how many gold items and traces each optional field is, while they pass by."""
+    """Counts of gold items and traces with each optional field, made while they are streamed."""
 
     def __init__(self, golds: Iterable[Gold]) -> None:
         items = list(golds)
@@ -188,7 +188,7 @@ class Presence:
         self._there.update(dict.fromkeys((name for name, _ in self._of_traces), 0))
 
     def watch(self, traces: Iterable[Trace]) -> Iterator[Trace]:
-        """The traces as they are."""
+        """Count and yield the traces."""
         for trace in traces:
             self._rows["trace"] += 1
             for name, there in self._of_traces:
@@ -210,7 +210,7 @@ def _finder(name: str) -> Callable[[Any], bool]:
 
 
 def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:
-    """Every metric that was measured, once for all its values."""
+    """Return every metric that was measured, once for all its values."""
     tallies, gates = card.tallies(), selected_gates(policy)
     by_metric: dict[str, Covered] = {}
     for one in card.measures:
@@ -243,11 +243,11 @@ def unlocked(rows: Sequence[Covered]) -> list[Unlocked]:
 
 
 def idle(rows: Sequence[Covered]) -> list[str]:
-    """The metrics whose fields are there and which apply to no case all the same."""
+    """Return the metrics that apply to no case although their fields are present."""
     return [one.name for one in rows if not one.cases and not one.missing]
 
 
 def partly(rows: Sequence[Covered], fields: Mapping[str, Field], needed: Mapping[str, Metric]) -> list[Field]:
-    """The fields that metrics in use need and that only some rows have."""
+    """Return the fields that metrics in use need and that only some rows have."""
     names = dict.fromkeys(name for one in rows if one.cases for name in needed[one.name].needs if name in fields)
     return [field for name in names if 0 < (field := fields[name]).present < field.rows]

@@ -37,7 +37,7 @@ FORMATS = ("table", "markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_inputs(parser)
     add_baseline(parser)
     help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
@@ -62,11 +62,11 @@ def _percent(text: str) -> Fraction:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Probe; 0 unless the run does not pass as it is."""
+    """Probe; return 0 unless the original run does not pass."""
     if "=" in args.gates:
         raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
     collecting = gc.isenabled()
-    gc.disable()  # as in score: nothing that is built here refers back to itself
+    gc.disable()  # as in score: there are no reference cycles
     try:
         result = _probe(args)
     finally:
@@ -84,7 +84,7 @@ def _probe(args: argparse.Namespace) -> Probe:
     policy, run = inputs.policy, score_run(inputs)
     report = run.report
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
-    quiet = inputs.reader._replace(ledger=ProblemCollector())  # what there is to say of the files has been said
+    quiet = inputs.reader._replace(ledger=ProblemCollector())  # notes on the files were already printed
     golds = read_gold(quiet, policy.gold)
     hashes = {case.qid: case.gold_sha256 for case in report.questions}
     context = Context(hashes=hashes, fields=policy.fields, earlier=run.earlier)
@@ -93,7 +93,7 @@ def _probe(args: argparse.Namespace) -> Probe:
 
 
 def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:
-    """The traces that count, with their rows: of several with one run and qid, the last."""
+    """Return the traces that count, with their rows: the last one of several with one run and qid."""
     pairing, samples = Pairing(QuestionIndex(golds), lambda *_: None), {}
     for trace, row in read_trace_rows(reader, policy.trace):
         qid, _ = pairing.qid(trace)

@@ -27,7 +27,7 @@ from rag_eval.common.escaping import log_line
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.run.options import Options, fields
 
-# Functions import what loads the metrics: `--format scores` and `--help` start in half the time without.
+# Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.rendering import Details
@@ -51,7 +51,7 @@ _PAUSE = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     add_inputs(parser)
     add_baseline(parser)
     parser.add_argument("--base", metavar="REF", help="compare gates, policy and gold with this branch or commit")
@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score; the exit code is the report's."""
+    """Score, and return the report's exit code."""
     if not args.watch:
         with uncollected():
             return _run(args)
@@ -236,7 +236,7 @@ def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
 
 
 def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
-    """Return when each file was written, and how large it is; None for one that is not there."""
+    """Return modification time and size of each file; None for a missing one."""
     states: dict[str, tuple[int, int] | None] = {}
     for path in files:
         try:

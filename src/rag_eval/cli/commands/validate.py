@@ -16,7 +16,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Add the options of the command."""
     from rag_eval.readers.validation import KINDS
 
     parser.add_argument(
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when all files are valid; InputError with all problems otherwise."""
+    """Return 0 if all files are valid; raise InputError with all problems otherwise."""
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
     from rag_eval.readers.validation import check
