@@ -1,1 +1,1 @@
-"""One module a command: its docstring, ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments) -> exit code``."""
+"""The commands, one module each: docstring, ``EXAMPLES``, ``add_arguments(parser)``, ``run(arguments) -> exit code``."""
