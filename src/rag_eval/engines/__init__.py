@@ -1,4 +1,4 @@
-"""Engines: the processes of this machine or a dask cluster, which score a trace file in parts."""
+"""Engines that score a trace file in parts: the processes of this machine, or a dask cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENGINES = {"process": "rag_eval.engines.process", "dask": "rag_eval.engines.dask
 
 
 class ExecutionOptions(NamedTuple):
-    """The options that change only the time of a run.
+    """The options that change only the duration of a run.
 
     ``engine`` is one of :data:`ENGINES`, ``jobs`` the number of processes (0: one for each core), ``scheduler`` the
     address of dask's, and ``watch`` observes the progress.

@@ -1,7 +1,7 @@
-"""Ranges of a trace file, scored by the workers of a dask cluster: only ranges are sent there, and no rows come back.
+"""Scoring by the workers of a dask cluster: only byte ranges are sent there, and no rows are sent back.
 
-The gold is sent once. Scoring a range is a pure function and its result stands at its place among the ranges: a worker
-that is lost costs time, and nothing is counted twice or left out.
+The gold is sent once. Scoring a range is a pure function, and results are kept in the order of the ranges. A lost
+worker costs time, but no trace is counted twice or left out.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from rag_eval.scoring.scorer import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
-_ROUNDS = 4  # ranges a worker
-_PATIENCE = "10s"  # for a scheduler to answer
-_LONG_PATIENCE = "120s"  # for a worker to be there: clusters that grow on demand start one first
-_ATTEMPTS = 4  # of a range, or of sending the gold again
+_ROUNDS = 4  # ranges for each worker
+_PATIENCE = "10s"  # until a scheduler answers
+_LONG_PATIENCE = "120s"  # until there is a worker: clusters that grow on demand start one first
+_ATTEMPTS = 4  # for a range, or for sending the gold again
 _BLOCK = 4 << 20
 
 
@@ -54,10 +54,10 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
     task.execution.watch.begin(size)
 
     def delivered() -> Iterator[RangeResult]:
-        """Yield the results in the order of the ranges; what was lost with its workers is asked for again."""
+        """Yield the results in the order of the ranges; request results that were lost with their workers again."""
         done = 0
         while done < len(cuts):
-            # Every worker has a copy of the gold, so that the loss of one worker is not that of the gold.
+            # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
             _await(client)
             sent = client.scatter([task.work], broadcast=True, hash=False)[0]
             terms = {"work": sent, "place": place, "name": task.path, "pure": False, "retries": _ATTEMPTS}
@@ -84,7 +84,7 @@ def score_at(cut: ByteRange, work: Work, place: str, name: str) -> RangeResult:
 
 
 def sha256_of(place: str) -> str:
-    """Return the digest of a file, in hex: taken where the file is near."""
+    """Return the digest of a file, in hex, computed where the file is stored."""
     from hashlib import sha256
 
     digest, begin = sha256(), 0
@@ -103,12 +103,12 @@ def _opened(place: str) -> Iterator[File]:
             return
         with open_regular(place, None) as file:
             yield LocalFile(file.fileno())
-    except Unreadable as error:  # for the way back: it says what cannot be read and where
+    except Unreadable as error:  # for the result, which names unreadable lines
         raise RagEvalError(f"{quoted(place)}: {error.message} on a worker. {error.hint}") from None
 
 
 class _Attempts:
-    """Takes results as they are due. Where workers are lost with all they had, it has them asked for again."""
+    """Takes results in order, and requests them again after all workers are lost."""
 
     def __init__(self, place: str) -> None:
         self._place, self._remaining = place, _ATTEMPTS
@@ -126,7 +126,7 @@ class _Attempts:
             yield piece
 
     def result(self, future: Any) -> Any:
-        """Return the result of a future. Raise CancelledError if it was lost, RagEvalError if it failed."""
+        """Return the result of a future; raise CancelledError if it was lost, RagEvalError if it failed."""
         try:
             return future.result()
         except _distributed().KilledWorker:
@@ -162,7 +162,7 @@ def _distributed() -> Any:
 
 
 def _workers(client: Any) -> int:
-    """Return the number of workers. Raise RagEvalError if there is none, or one has another version."""
+    """Return the number of workers; raise RagEvalError if there are none, or if one has another version."""
     _await(client)
     try:
         versions = client.run(_version)

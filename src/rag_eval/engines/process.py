@@ -1,4 +1,4 @@
-"""Byte ranges of a file, scored by processes of this machine, or by this one."""
+"""Scoring of byte ranges of a file by processes of this machine, or by this one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _shares(group: str, root: str) -> list[int]:
 
 
 def _folders(group: str, root: str) -> list[str]:
-    """Return the group's own folder and all above it, in either version's tree."""
+    """Return the group's folder and all above it, in the trees of both versions."""
     folders = [root, f"{root}/cpu"]
     with suppress(OSError):
         for line in _read(group).splitlines():
@@ -68,7 +68,7 @@ _work: Callable[[int], Any]
 
 
 def may_fork() -> bool:
-    """Return whether this is a process of one thread on a system where such a one can be forked safely."""
+    """Return whether this process has one thread and runs on a system where forking it is safe."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -78,22 +78,21 @@ def may_fork() -> bool:
 
 
 def processes(jobs: int) -> int:
-    """Return how many processes may work at once: ``jobs``, or as many as there are cores if that is 0."""
+    """Return how many processes may work at once: ``jobs``, or the number of cores if that is 0."""
     jobs = jobs or usable_cores()
     return jobs if jobs > 1 and may_fork() else 1
 
 
 @contextmanager
 def run_in_processes(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iterator[Iterator[tuple[int, T]]]:
-    """Start ``work`` on numbers, in their order, and give what comes of each as it is done.
+    """Start ``work`` on numbers, in their order, and yield each result when it is done.
 
-    What no process delivers, because it was killed or met a defect, is done here: what went wrong goes wrong again
-    where it can be reported.
+    Work of a killed or failed process is repeated here, so that its error is raised again in this process.
     """
     if jobs < 2:
         yield ((number, work(number)) for number in numbers)
         return
-    # A signal must not come while processes and threads begin: it would be lost, or leave some behind.
+    # A signal must not arrive while processes and threads begin: it would be lost, or leave some behind.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         pool = ProcessPoolExecutor(jobs, get_context("fork"), partial(_begin, os.getpid(), work))
@@ -117,11 +116,11 @@ def _do(number: int) -> Any:
 
 
 def _begin(parent: int, work: Callable[[int], Any]) -> None:
-    """Begin the life of a process, which ends when its parent does, however that ends."""
+    """Set up a new process, which ends when its parent does, for any reason."""
     global _work  # noqa: PLW0603 - it comes by the fork, as it need not be one that can be pickled
     _work = work
-    gc.disable()  # to walk the gold would be to copy it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all: the parent ends the others
+    gc.disable()  # a collection would write to the gold's pages, and so copy them
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to all: the parent ends the others
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     Thread(target=_end_with, args=(parent,), daemon=True).start()
 
@@ -133,15 +132,15 @@ def _end_with(parent: int) -> None:
 
 
 _LEAST, _MOST = 1 << 20, 4 << 20  # bytes of a range
-_ROUNDS = 8  # ranges a process, at least
+_ROUNDS = 8  # minimum number of ranges for each process
 _BLOCK = 1 << 20
 
 
 def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
     """Return the scorer of a file.
 
-    The last range is scored first: the last trace of a question counts, so that none before it has to be scored. Every
-    process reads the file that is open already: its bytes are those whose digest is taken here meanwhile.
+    The last range is scored first: the last trace of a question counts, so earlier ones need not be scored. Every
+    process reads the file that is already open, so that the digest belongs to the bytes that were scored.
     """
     file, jobs = LocalFile(opened.fileno()), processes(task.execution.jobs)
     cuts = byte_ranges(size, min(max(size // (jobs * _ROUNDS), _LEAST), _MOST))

@@ -24,9 +24,9 @@ _SETTLE = 1 << 16  # traces, until they replace earlier ones
 
 
 class Work(NamedTuple):
-    """All that scoring needs besides the traces. It can be sent to another process or another machine.
+    """All inputs of scoring except the traces. It can be sent to another process or another machine.
 
-    ``scorer`` has seen no trace. ``is_complete`` says that all of the gold could be read.
+    ``scorer`` has seen no trace. ``is_complete`` is true if all of the gold was readable.
     """
 
     scorer: Scorer
@@ -53,9 +53,9 @@ def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -
 
 
 def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: Sequence[int] = b"") -> RangeResult:
-    """Score the lines that begin in a range of ``file``, which is called ``path``.
+    """Score the lines that begin in a range of ``file``, named ``path`` in reports.
 
-    ``answered`` says of each item whether a trace behind the range answers it.
+    ``answered`` tells for each item whether a trace after the range answers it.
     """
     ledger, scorer = RangeProblemCollector(), work.scorer.empty_copy()
     reader = Reader(ledger, work.limits._replace(lines=sys.maxsize))
@@ -99,7 +99,7 @@ class Task(NamedTuple):
 
 
 def score_file(task: Task) -> Scorer:
-    """Return what holds the scored cases of a trace file. UsageError, MissingExtra if the engine cannot be had."""
+    """Return the scorer of a trace file; raise UsageError or MissingExtra if the engine is unavailable."""
     execution = task.execution
     if execution.engine not in ENGINES:
         raise UsageError(f"unknown engine '{execution.engine[:40]}'. There are: {', '.join(ENGINES)}")
@@ -112,7 +112,7 @@ def score_file(task: Task) -> Scorer:
 
 
 def _in_ranges(task: Task) -> Scorer | None:
-    """Return the scorer of a file that can be cut into ranges; None for small, packed and other files."""
+    """Return the scorer of a file that can be split into ranges; None for small, packed and other files."""
     is_dask = task.execution.engine == "dask"
     if task.path in task.reader.contents or not (is_dask or large(task.path, LARGE)):
         return None
@@ -132,6 +132,6 @@ def _digest(task: Task) -> Any:
         return digest
     try:
         task.execution.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - a path may be of bytes that are no UTF-8
-    except (OSError, ValueError):  # reading will say what is wrong
+    except (OSError, ValueError):  # reading it reports the error
         return digest
     return Watched(digest, task.execution.watch)

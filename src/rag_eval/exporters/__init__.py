@@ -1,6 +1,6 @@
-"""EXPORTERS: the forms of other tools that gold, traces and reports are written in. The only list of them.
+"""EXPORTERS: the formats of other tools for gold, traces and reports.
 
-To add one: a function from :class:`Contents` to files by name, and its line in the table. Exporters are pure.
+To add one, write a function from :class:`Contents` to files by name, and add its line to the table. Exporters are pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Contents(NamedTuple):
     report: Row
 
     def pairs(self) -> list[tuple[Row, Row]]:
-        """Each trace with its gold item (an empty one if it has none): the last trace of a run and qid."""
+        """Return each trace with its gold item (an empty one if it has none): the last trace of a run and qid."""
         by_qid = {row["qid"]: row for row in self.gold}
         by_question = {row["question"]: row for row in self.gold}
         last: dict[tuple[str, str], tuple[Row, Row]] = {}
@@ -33,7 +33,7 @@ class Contents(NamedTuple):
 
 
 class Exporter(NamedTuple):
-    """A form: what it needs of gold, traces and report, and the function that writes it."""
+    """A format: what it needs of gold, traces and report, and the function that writes it."""
 
     needs: tuple[str, ...]
     summary: str

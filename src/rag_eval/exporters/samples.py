@@ -26,7 +26,10 @@ def ragas(contents: Contents) -> dict[str, str]:
 
 
 def deepeval(contents: Contents) -> dict[str, str]:
-    """``test_cases.json``: an LLM test case a trace; ``context`` is text, so ids of gold go into the metadata."""
+    """Return ``test_cases.json``: an LLM test case for each trace; ids of gold go into the metadata.
+
+    ``context`` must be text.
+    """
     cases = []
     for gold, trace in contents.pairs():
         chunks = trace.get("chunks") or []
@@ -48,7 +51,10 @@ def deepeval(contents: Contents) -> dict[str, str]:
 
 
 def promptfoo(contents: Contents) -> dict[str, str]:
-    """``tests.json``: a test an item; its substrings become ``icontains-any``, an unanswerable item ``is-refusal``."""
+    """Return ``tests.json``: a test for each item.
+
+    Its substrings become ``icontains-any``, an unanswerable item ``is-refusal``.
+    """
     tests = []
     for gold in contents.gold:
         checks: list[Row] = []

@@ -1,4 +1,4 @@
-"""The scores of a report beside the traces that they are of, so that the verdict is seen where the traces are."""
+"""Scores of a report for the tracing tool that recorded the traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from rag_eval.exporters import Contents, Row
 
 
 def langfuse(contents: Contents) -> dict[str, str]:
-    """``scores.jsonl``: bodies of ``POST /api/public/scores``, a label and a score of each gated metric a trace."""
+    """Return ``scores.jsonl``: bodies of ``POST /api/public/scores`` for each trace.
+
+    There is one for the label and one for the score of each gated metric.
+    """
     lines = []
     for trace, case, names in _judged(contents):
         common = {"traceId": trace, "comment": f"rag-eval {contents.report['version']}: {case['qid']}"}
@@ -35,7 +38,7 @@ def langfuse(contents: Contents) -> dict[str, str]:
 
 
 def phoenix(contents: Contents) -> dict[str, str]:
-    """``annotations.json``: the body of ``POST /v1/trace_annotations``, with ``CODE`` as the kind of annotator."""
+    """Return ``annotations.json``: the body of ``POST /v1/trace_annotations``, with ``CODE`` as the annotator kind."""
     data = []
     for trace, case, names in _judged(contents):
         kind = {"trace_id": trace, "annotator_kind": "CODE"}
@@ -45,7 +48,7 @@ def phoenix(contents: Contents) -> dict[str, str]:
 
 
 def _judged(contents: Contents) -> Iterator[tuple[str, Row, list[str]]]:
-    """The source's id of each trace, its case in the report, and the gated metrics that have a score for it."""
+    """Yield the source's id of each trace, its case in the report, and the gated metrics that have a score for it."""
     sources = {}
     for gold, trace in contents.pairs():
         qid = gold.get("qid") or trace.get("qid")

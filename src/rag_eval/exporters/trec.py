@@ -1,4 +1,4 @@
-"""Gold and traces as TREC judgements and runs, which trec_eval and pytrec_eval score to the same figures."""
+"""Gold and traces as TREC judgements and runs, for which trec_eval and pytrec_eval give the same values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SPACE = re.compile(r"\s+")
 
 
 def write(contents: Contents) -> dict[str, str]:
-    """``qrels.txt`` of the answerable items, and ``run.txt`` with a tag for each run.
+    """Return ``qrels.txt`` of the answerable items, and ``run.txt`` with a tag for each run.
 
-    Relevance is the grade of ``relevance_grades``, else 1 for each gold citation. The score of a run is the number of
-    documents minus the place, so that trec_eval keeps the order of the trace.
+    Relevance is the grade of ``relevance_grades``, otherwise 1 for each gold citation. The score in a run is the number
+    of documents minus the rank, so that trec_eval keeps the order of the trace.
     """
     qrels, runs = [], []
     for gold in contents.gold:
@@ -32,5 +32,5 @@ def write(contents: Contents) -> dict[str, str]:
 
 
 def _word(text: str) -> str:
-    """A text as one column: TREC separates columns by white space."""
+    """Return a text as one column: TREC separates columns by white space."""
     return _SPACE.sub("_", text) or "_"

@@ -1,7 +1,6 @@
 """Cases that depend on one another and count together: those of a question in several runs, or of a cluster.
 
-What the cases of a question (or cluster) came to is a unit: what its tries came to, in order, each with how many of
-them did.
+A unit is the results of one question or cluster: the results of its repeats, in order, with their counts.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class GroupedCases:
 
     @cached_property
     def by_question(self) -> GroupedCases:
-        """The same cases without clusters."""
+        """Return the same cases without clusters."""
         return GroupedCases(self._cases) if self._cluster else self
 
     def scores(self, column: str) -> tuple[bool, Scored]:
@@ -73,7 +72,7 @@ class GroupedCases:
         return self._columns[column]
 
     def column(self, column: str) -> Counter[Unit]:
-        """The scores of each question in a column; of those to which it applies in no try there are none."""
+        """Return the scores of each question in a column; questions without a score are left out."""
         shared, scores = self.scores(column)
         return _units_of_scores(self._units_of(shared), scores)
 
@@ -89,7 +88,7 @@ class GroupedCases:
         return groups
 
     def runs(self, column: str) -> list[RunSums]:
-        """The number of scores of each run in a column, their sum and the sum of their squares; none of one run."""
+        """Return count, sum and sum of squares of each run's scores in a column; nothing for a single run."""
         shared, scores = self.scores(column)
         if shared not in self._by_run:
             names = map(list(map(_RUN, self._cases)).__getitem__, self._order.places)
@@ -144,7 +143,7 @@ class GroupedCases:
 
 
 class _Order(NamedTuple):
-    """The places of cases, those of a question together, and how many each question has."""
+    """The indexes of cases, grouped by question, and the number of cases of each question."""
 
     places: Sequence[int]
     sizes: Sequence[int]
@@ -154,12 +153,12 @@ class _Order(NamedTuple):
         """Return the order of cases by name."""
         positions = sorted(
             range(len(names_of_cases)), key=names_of_cases.__getitem__
-        )  # mostly they stand in order, which is quick to see
+        )  # usually they are in order, which is quick to check
         return cls(positions, [size for _, size in sorted(Counter(names_of_cases).items())])
 
 
 class _Distinct(NamedTuple):
-    """The scores of cases, each once, and at which place of them those of each case stand, question by question."""
+    """The distinct scores of cases, and the index among them for each case, question by question."""
 
     scores: Sequence[Mapping[str, Shown]]
     cases: Sequence[int]
@@ -168,8 +167,8 @@ class _Distinct(NamedTuple):
 class _Unit(NamedTuple):
     """The results of one question's repeats.
 
-    ``at`` takes what stands at the places of their scores out of a list, as a tuple, ``times`` says how many tries have
-    each, and ``questions`` how many questions are so.
+    ``at`` takes the items at the indexes of their scores out of a list, as a tuple. ``times`` has the number of repeats
+    with each, and ``questions`` the number of such questions.
     """
 
     at: Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -185,14 +184,14 @@ def _units(outcomes: Iterable[Any], sizes: Iterable[int], key: Callable[[Any], A
 
 
 def names(cases: Iterable[Question], cluster: str = "") -> list[str]:
-    """Return the group of each case: its cluster if there is one, else its question."""
+    """Return the group of each case: its cluster if there is one, otherwise its question."""
     return clusters(cases, cluster) if cluster else list(map(_QID, cases))
 
 
 def units(
     cases: Iterable[Question], pairs: Iterable[tuple[Shown | None, Shown | None]], cluster: str = ""
 ) -> Units | None:
-    """The pairs of cases as tests swap them; None where each is of a question or cluster of its own."""
+    """Return the pairs of cases as tests swap them; None if each is the only one of its question or cluster."""
     known = [(case, pair) for case, pair in zip(cases, pairs, strict=True) if pair != (None, None)]
     order = _Order.of(names([case for case, _ in known], cluster))
     grouped = _units([known[place][1] for place in order.places], order.sizes, repr)
@@ -206,7 +205,7 @@ def _split(unit: Unit, questions: int) -> _Unit:
 
 
 def _units_of_scores(grouped: Iterable[_Unit], scores: Scored) -> Counter[Unit]:
-    """Units of places as units of the scores that stand there."""
+    """Replace indexes by scores in units."""
     units: Counter[Unit] = Counter()
     for at, times, questions in grouped:
         counts: dict[Shown | None, int] = {}

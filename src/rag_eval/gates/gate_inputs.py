@@ -39,9 +39,9 @@ _GOLD = attrgetter("qid", "gold_sha256")
 
 
 class Baseline(NamedTuple):
-    """An earlier run: its cases, and by metric the contract that its values were measured under and the values.
+    """An earlier run: its cases, and the fingerprint and the values of each metric.
 
-    A run that was saved without its cases has values alone. ``rerun`` is the same system, run once more.
+    A run that was saved without its cases has only values. ``rerun`` is a second run of the same system.
     """
 
     questions: Sequence[Question]
@@ -51,10 +51,9 @@ class Baseline(NamedTuple):
 
 
 class Evidence:
-    """A run, and the baseline that it is compared with if there is one.
+    """A run, and its baseline if there is one.
 
-    ``known`` are the grouped cases, if they were computed before. ``cluster`` names the gold field whose values group
-    cases.
+    ``known`` are the grouped cases, if already computed. ``cluster`` names the gold field whose values group cases.
     """
 
     def __init__(
@@ -81,12 +80,12 @@ class Evidence:
         """The cases of baseline and run under the same gold item."""
 
     def counts(self) -> dict[str, Value]:
-        """The counts of completeness as values that gates compare."""
+        """Return the counts of completeness as values for gates."""
         return counted(self.completeness)
 
     @cached_property
     def rerun(self) -> Evidence | None:
-        """The baseline's system run once more, compared with the baseline: what differs there is noise."""
+        """Return the baseline's rerun, compared with the baseline: differences between them are noise."""
         before = self.baseline
         if before is None or before.rerun is None:
             return None
@@ -95,7 +94,7 @@ class Evidence:
 
     @cached_property
     def unpaired(self) -> int:
-        """The questions that are in both under the same gold, and in none of the pairs: their runs have other names."""
+        """Return the number of questions in both without a pair, because their runs have other names."""
         if self.baseline is None or _single(self.baseline.questions, self.questions):
             return 0
         both = set(map(_GOLD, self.baseline.questions)).intersection(map(_GOLD, self.questions))
@@ -103,9 +102,9 @@ class Evidence:
 
     @cached_property
     def new_runs(self) -> tuple[str, ...]:
-        """The runs that the baseline does not have, by name; none where either side is one run, or has no cases.
+        """Return the names of the runs that the baseline lacks; none if either side is a single run, or has no cases.
 
-        What is asked of them there is nothing to hold against: a run beside an old one could be as bad as it likes.
+        Their results cannot be compared, so they could be arbitrarily bad without failing a regression gate.
         """
         if self.baseline is None or not self.baseline.questions or _single(self.baseline.questions, self.questions):
             return ()
@@ -118,7 +117,7 @@ class Evidence:
         return [Layouts(map(_SCORES, side)) for side in sides]
 
     def present(self) -> set[str]:
-        """The slices that some case of this run or of the baseline is in."""
+        """Return the slices that some case of this run or of the baseline is in."""
         sides = self.questions, self.baseline.questions if self.baseline else ()
         return set().union(*[slices for side in sides for slices in set(map(_SLICES, side))])
 
@@ -133,7 +132,7 @@ class Evidence:
         return bool(self.cluster) or self.several
 
     def size(self, part: str) -> int:
-        """The number of questions in a slice."""
+        """Return the number of questions in a slice."""
         return self._sizes[part] if part else dependent_cases.count_questions(self.questions)
 
     @cached_property
@@ -146,26 +145,26 @@ class Evidence:
         return bool(part) and 0 < self.size(part) < least
 
     def value(self, name: str, part: str = "") -> Value:
-        """A metric's value; over a slice too, exact for 0/1 metrics."""
+        """Return a metric's value; over a slice too, exact for 0/1 metrics."""
         result = None if part else self._metrics.get(name)
         return result.as_value() if result else folded(name, self._column(name, part))
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
-        """The interval of a metric's value, None where it has no value."""
+        """Return the interval of a metric's value, None if it has no value."""
         one = measure(name)
         if self.grouped:
             return self._grouped_cases(part).interval(one, float(confidence))
         scores = self._column(name, part)
-        # Cutoffs and slices often have the same scores, and an interval takes its time.
+        # Cutoffs and slices often have the same scores, and computing an interval takes time.
         key = one.metric.name, one.fold, confidence, frozenset(scores.items())
         if key not in self._intervals:
             self._intervals[key] = aggregations.enclosed(one, scores, float(confidence))
         return self._intervals[key]
 
     def values(self, name: str) -> tuple[Value, Value] | None:
-        """The baseline's value and the run's, where nothing but these can be compared.
+        """Return the baseline's value and the run's if no cases can be compared.
 
-        That is so of what run.json says, and of a baseline that was saved without its cases.
+        That applies to values of run.json, and to a baseline that was saved without its cases.
         """
         earlier = self.baseline.metrics.get(name) if self.baseline else None
         if earlier is None or (measure(name).metric.level == "case" and self.baseline and self.baseline.questions):
@@ -188,9 +187,9 @@ class Evidence:
         return current is not None and current == earlier
 
     def pairs(self, name: str, part: str = "") -> Pairs:
-        """A metric's scores under baseline and run, with how many cases of both under the same gold have these.
+        """Return a metric's scores in baseline and run as pairs with their counts, over the cases with the same gold.
 
-        Of cases that the metric applies to in neither run there are none.
+        Cases to which the metric applies in neither run are left out.
         """
         column = measure(name).column
         if (column, part) not in self._pairs:
@@ -202,7 +201,7 @@ class Evidence:
         return self._pairs[column, part]
 
     def units(self, name: str, part: str = "") -> Units | None:
-        """The same pairs by question or cluster; None where none has several."""
+        """Return the same pairs by question or cluster; None if none has several."""
         column = measure(name).column
         if not self.grouped:
             return None
@@ -212,7 +211,7 @@ class Evidence:
         return self._units[column, part]
 
     def by_case(self, name: str, part: str = "") -> Iterator[tuple[tuple[str, str | None], Shown | None, Shown | None]]:
-        """A metric's scores under baseline and run, case by case."""
+        """Yield a metric's scores in baseline and run, case by case."""
         cases = map(itemgetter(1), self._pairs_in(part))
         for case, (before, after) in zip(cases, self._sides(measure(name).column, part), strict=True):
             if before is not None or after is not None:
@@ -253,12 +252,12 @@ class Evidence:
         return self._columns[column, part]
 
     def _alone(self, part: str, shared: bool) -> tuple[list[Scores], list[int]]:
-        """The scores in a slice, each once, with how many cases they are of: looked out once a slice.
+        """Return the distinct scores in a slice with their counts, computed once for each slice.
 
-        ``shared`` says that those which cases share are enough.
+        With ``shared``, only scores that cases share are counted.
         """
         if (part, shared) not in self._parts:
-            # First by the objects, of which there are few where there are millions of cases.
+            # First by identity: millions of cases share few objects.
             cases, weights = self._alone(part, False) if shared else (self._scores_in(part), None)
             keys = list(identities(cases, shared))
             known = dict(zip(keys, cases, strict=True))
@@ -286,7 +285,7 @@ class Evidence:
         return _by_slice(self.pairs_of_cases, lambda pair: pair[1].slices)
 
     def _both(self, part: str, shared: bool) -> _Both:
-        """The scores of a slice's cases under baseline and run: looked out once a slice."""
+        """Return the scores of a slice's cases in baseline and run, computed once for each slice."""
         if (part, shared) not in self._shared:
             pairs = self._pairs_in(part)
             sides = [list(map(_SCORES, map(itemgetter(side), pairs))) for side in (0, 1)]
@@ -295,7 +294,7 @@ class Evidence:
 
 
 def _by_slice(items: Iterable[T], slices: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
-    """Group items by slice, once: there may be as many slices as items."""
+    """Group items by slice in one pass: there may be as many slices as items."""
     groups: dict[str, list[T]] = {}
     for item in items:
         for part in dict.fromkeys(slices(item)):
@@ -304,7 +303,7 @@ def _by_slice(items: Iterable[T], slices: Callable[[T], Iterable[str]]) -> dict[
 
 
 class _Both(NamedTuple):
-    """Scores under baseline and under run, each once, and how many cases have which of either, by their places."""
+    """The distinct scores in baseline and run, and the counts of pairs of them, by index."""
 
     before: list[Scores]
     after: list[Scores]
@@ -312,7 +311,7 @@ class _Both(NamedTuple):
 
     @classmethod
     def of(cls, sides: Sequence[list[Scores]], shared: bool) -> _Both:
-        """Return the cases on either side; ``shared`` compares only the scores that cases share."""
+        """Return the scores of the cases of both sides; ``shared`` compares only the scores that cases share."""
         known = [dict(zip(identities(side, shared), side, strict=True)) for side in sides]
         at = [{key: place for place, key in enumerate(positions_by_key)} for positions_by_key in known]
         positions = [
@@ -324,9 +323,10 @@ class _Both(NamedTuple):
 
 
 def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
-    """The cases that two runs have under the same gold item, byte for byte.
+    """Return the cases that two runs have under the same gold item, byte for byte.
 
-    Where each side is one run, its name does not matter: a nightly run and a pull request's are one and another.
+    If each side is a single run, its name does not matter, because a nightly run and a pull request's run may have
+    different names.
     """
     key = _QID if _single(before, after) else _CASE
     earlier = dict(zip(map(key, before), before, strict=True))
@@ -345,17 +345,17 @@ def is_rate(name: str) -> bool:
 
 
 def folded(name: str, scores: Counter[Shown]) -> Value:
-    """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
+    """Aggregate the scores of a report: exact for 0/1 metrics, otherwise rounded to twelve decimals."""
     return aggregations.folded(measure(name), scores)
 
 
 def enclosed(name: str, scores: Counter[Shown], confidence: str = CONFIDENCE) -> Interval | None:
-    """The interval of a metric's value over its scores; None where there are none, or where it estimates nothing."""
+    """Return the interval of a metric's value over its scores; None without scores, or if it estimates nothing."""
     return aggregations.enclosed(measure(name), scores, float(confidence))
 
 
 def counted(completeness: Completeness) -> dict[str, Value]:
-    """The counts of completeness as values that gates compare."""
+    """Return the counts of completeness as values for gates."""
     counts = completeness._asdict()
     names = ("missing", "duplicate", "unknown")
     return {f"completeness.{name}": Value(Fraction(counts[name]), completeness.expected) for name in names}

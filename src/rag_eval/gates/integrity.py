@@ -1,4 +1,4 @@
-"""Runs that gates cannot judge: behaviour under which some metric cannot fall, whatever the answers are worth."""
+"""Integrity checks: behaviour under which some metric cannot fall, whatever the answers are worth."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ LEVELS: Mapping[str, str] = {
 }
 """What is looked for, and how grave it is; ``integrity`` in eval-gates.yml may say otherwise of each."""
 
-ALMOST_ALL = 0.9  # of the cases; one decoy is not to hide a behaviour
-FEWEST_CASES = 3  # cases; below that, one kind of answer throughout may be chance
+ALMOST_ALL = 0.9  # of the cases; one decoy must not hide a behaviour
+FEWEST_CASES = 3  # cases; with fewer, equal answers may be chance
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
 _DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
@@ -58,9 +58,9 @@ _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 class Run(NamedTuple):
     """The outcomes of a run with their counts, and the gates that can fail it.
 
-    ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases
-    retrieve, 0 without one. ``guards`` are the gates that every policy in force has: one that a change brings along
-    guards nothing yet, since the same change chose its threshold. None: there is one policy alone.
+    ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases retrieve, 0
+    without one. ``guards`` are the gates in every policy that applies. A gate that only the change has does not count,
+    because the same change chose its threshold. ``guards`` is None if there is only one policy.
     """
 
     outcomes: Sequence[tuple[Outcome, int]]
@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 
 def findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
-    """Return the degenerate behaviours of a run; ``levels`` are those of the policy, error by default."""
+    """Return the degenerate behaviours of a run; ``levels`` are the policy's severities, error by default."""
     wanted = {**LEVELS, **levels}
     findings = [finding for check in _CHECKS for finding in check(run)]
     return [levelled(finding, wanted) for finding in findings if wanted[finding.code] != "off"]
@@ -90,7 +90,7 @@ class Origin(NamedTuple):
 
 
 def provenance(origin: Origin, levels: Mapping[str, str]) -> list[Finding]:
-    """Traces that, as run.json says, are of another commit or answer another gold set."""
+    """Find traces that, according to run.json, are of another commit or answer another gold set."""
     findings = [*_other_gold(origin), *_stale(origin)]
     return [levelled(finding, levels) for finding in findings if levels[finding.code] != "off"]
 
@@ -117,7 +117,7 @@ def _other_gold(origin: Origin) -> Iterator[Finding]:
 def commit_of(about: Mapping[str, Any]) -> str:
     """Return the commit id that run.json names in lower case, empty for none.
 
-    Of what ``git describe`` prints, as in ``v1.2-5-g9f2c1ab-dirty``, it is the id alone.
+    From the output of ``git describe``, such as ``v1.2-5-g9f2c1ab-dirty``, only the id is returned.
     """
     text = str(about.get("system_commit") or "").strip().lower()
     described = _DESCRIBED.fullmatch(text)

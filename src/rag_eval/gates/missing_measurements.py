@@ -1,8 +1,8 @@
-"""Cases that a gate does not see, for their traces lack a field: a missing measurement is named.
+"""Cases that a gate ignores because their traces lack a field.
 
 A metric that needs a field of the trace does not apply to a case without it. A change that leaves the field out of the
-rows that fail would turn the gate green. So each case without a score is asked: would it have one if its trace had
-every optional field?
+failing rows would pass the gate. So for each case without a score, this module checks if it would have one with every
+optional field.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _UNJUDGED = frozenset([*ABSENT, *REFUSED, "ATTACK", "ATTACK_MISSED", "LEAK_MISSE
 
 
 class Partly(NamedTuple):
-    """A gated column that some cases have no score in for want of trace fields.
+    """A gated column in which some cases have no score because their traces lack fields.
 
-    ``lacking`` cases lack one of ``fields``, ``measured`` have a score; ``lost`` of those that lack it have a score in
+    ``lacking`` cases lack one of ``fields``, ``measured`` have a score; ``lost`` of the lacking ones have a score in
     the baseline.
     """
 
@@ -78,11 +78,11 @@ class Partly(NamedTuple):
 
 
 class _JudgedCase(Case):
-    """A case as it would be with a recorded verdict: verdicts that are missing are a finding of their own."""
+    """A case as it would be with a recorded verdict: missing verdicts are a separate finding."""
 
     @property
     def verdict(self) -> Verdict:
-        """The best verdict."""
+        """Return the best verdict."""
         return Verdict(MOST, MOST, MOST, ())
 
 
@@ -110,7 +110,7 @@ def filled(trace: Trace, but: str = "") -> Trace:
 
 
 def _with(record: R, values: Mapping[str, Any]) -> R:
-    """Return a record with values for those of its fields that it lacks."""
+    """Return a record with values for its missing fields."""
     return replace(record, **{name: value for name, value in values.items() if getattr(record, name) is None})
 
 
@@ -135,7 +135,7 @@ def _applies(one: Measure, case: Case, trace: Trace) -> bool:
 
 
 def counts_failures(policies: Iterable[Policy]) -> bool:
-    """Return whether a gate that every policy has, such as precision or error_rate, counts a failure of the system."""
+    """Return whether a gate in every policy, such as precision or error_rate, counts a failure of the system."""
     names = set.intersection(*({gate.name for gate in selected_gates(one) if _can_fail(gate)} for one in policies))
     cases = [Case(_ANSWERED_ITEM, trace, Settings()) for trace in (_ANSWER, _FAILED)]
     scores = [[one.score(case) for case in cases] for one in map(measure, names) if one.metric.level == "case"]
@@ -147,7 +147,7 @@ def _can_fail(gate: Gate) -> bool:
 
 
 def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tuple[Measure, str]]:
-    """Return the columns that gates look at and whose scores hang on fields, with the gravest severity of the gates."""
+    """Return the gated columns whose scores depend on fields, each with the most severe level of its gates."""
     columns_by_name: dict[str, tuple[Measure, str]] = {}
     known = set(columns)
     for gate in sorted(
@@ -164,7 +164,7 @@ def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tup
 
 
 def with_values(columns: Iterable[Measure], *runs: Sequence[Question]) -> list[Measure]:
-    """Return the columns in which some case of some run has a score: no part of a column without any is missing."""
+    """Return the columns in which some case of some run has a score: a column without any is not partly measured."""
     scores = [[question.scores for question in run] for run in runs]
     return [one for one in columns if any(score is not None for run in scores for score in looked_up(run, one.column))]
 
@@ -202,7 +202,7 @@ def partly_measured(
     *,
     is_failure_counted: bool,
 ) -> Iterator[Partly]:
-    """Yield the columns in which only a part of the cases has a score, for want of fields of the trace.
+    """Yield the columns in which only some cases have a score, because traces lack fields.
 
     Cases that failed without an answer are left out if another gate counts them (``is_failure_counted``).
     """
@@ -214,7 +214,7 @@ def partly_measured(
             fields = lacked(one, case)
             if is_failure_counted and "answer" in fields:
                 continue
-            # Without a field that can only harm there is a score all the same: each such field counts by itself.
+            # A field that can only harm may be absent without losing the score: each such field counts by itself.
             silent = one.metric.name in SILENT
             for names in [(name,) for name in fields] if silent else [tuple(fields)]:
                 if names:
@@ -233,7 +233,7 @@ def _key(case: Question, single: bool) -> tuple[str, str | None]:
 def findings(columns: Iterable[Partly], severities: Mapping[str, str], levels: Mapping[str, str]) -> list[Finding]:
     """Return one finding for all columns that the same cases are missing from.
 
-    It is an error where the baseline has the measurements that are missing here.
+    It is an error if the baseline has the missing measurements.
     """
     together: dict[tuple[object, ...], list[Partly]] = {}
     for one in columns:

@@ -1,6 +1,6 @@
-"""The weighted score: one number of several objectives, and which runs no other beats in all of them at once.
+"""The weighted score of several objectives, and the runs that no other run beats in all of them.
 
-It is there to choose among runs and decides no gate: a weighted mean hides what a gate would stop.
+It helps to choose among runs and decides no gate: a weighted mean hides failures that a gate stops.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _DECIMALS = 12
 class Scoring(NamedTuple):
     """The settings of the weighted score.
 
-    ``weights`` by objective, in any unit: an objective that has none does not count. ``budgets`` say what a question
-    may cost (``cost_usd``, US dollars) and take (``latency_total_ms``, milliseconds) in the mean.
+    ``weights`` by objective, in any unit: an objective without a weight does not count. ``budgets`` are the mean cost
+    (``cost_usd``, US dollars) and duration (``latency_total_ms``, milliseconds) of a question.
     """
 
     weights: Mapping[str, float] = WEIGHTS
@@ -37,7 +37,7 @@ class Scoring(NamedTuple):
 
 
 class Objective(NamedTuple):
-    """An objective that counts: its share of the score, what it is made of, and its value by run."""
+    """An objective that counts: its share of the score, its metrics, and its value by run."""
 
     name: str
     share: float
@@ -46,14 +46,14 @@ class Objective(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """An objective that has a weight and does not count, and why."""
+    """An objective that has a weight and does not count, with the reason."""
 
     name: str
     why: str
 
 
 class Weighted(NamedTuple):
-    """The weighted score by run, None where no objective has a value; shares of what counts add up to 1."""
+    """The weighted score by run, None if no objective has a value; shares of the counted objectives add up to 1."""
 
     scores: tuple[float, ...] | None
     objectives: tuple[Objective, ...]
@@ -63,8 +63,9 @@ class Weighted(NamedTuple):
 class Front(NamedTuple):
     """The Pareto front of runs in several dimensions.
 
-    ``dimensions`` are those in which every run has a value, ``points`` a run's values in their order, and
-    ``beaten_by`` the place of the first run that is at least as good in all and better in one; None on the front.
+    ``dimensions`` are those in which every run has a value, ``points`` are the runs' values in their order.
+    ``beaten_by`` has the index of the first run that is at least as good in all dimensions and better in one; None on
+    the front.
     """
 
     quality: str
@@ -75,11 +76,12 @@ class Front(NamedTuple):
 
 
 def weighted(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str, Column]) -> Weighted:
-    """The weighted score of runs.
+    """Return the weighted score of runs.
 
-    ``metrics`` and ``spending`` (a mean cost and latency a question, by objective) hold a value a run. An objective is
-    the mean of its metrics that have a value in every run, so that it means the same in all of them; cost and latency
-    are 1 / (1 + value / budget). Objectives without a value drop out, and the weights of the rest are rescaled.
+    ``metrics`` and ``spending`` (mean cost and latency of a question, by objective) have a value for each run. An
+    objective is the mean of its metrics that have a value in every run, so that it means the same in all of them; cost
+    and latency are 1 / (1 + value / budget). Objectives without a value drop out, and the weights of the rest are
+    rescaled.
     """
     objectives = [_objective(name, scoring, metrics, spending) for name in WEIGHTS if name in scoring.weights]
     counting = [one for one in objectives if isinstance(one, Objective)]
@@ -116,16 +118,16 @@ def _spending(name: str, weight: float, budget: float | None, column: Column) ->
 
 
 def _whole(column: Column) -> tuple[float, ...] | None:
-    """The values where every run has one."""
+    """Return the values if every run has one."""
     values = tuple(value for value in column if value is not None)
     return values if values and len(values) == len(column) else None
 
 
 def front(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str, Column]) -> Front | None:
-    """The Pareto front over quality, cost and latency; None where no run can be said to be of any quality.
+    """Return the Pareto front over quality, cost and latency; None if no run has a quality.
 
-    Quality is the weighted score without cost and latency, or precision where that has no value. ``spending`` holds
-    what runs are compared by. A dimension that some run has no value in is left out.
+    Quality is the weighted score without cost and latency, or precision if that has no value. ``spending`` has cost and
+    latency. A dimension in which some run has no value is left out.
     """
     named = {name: weight for name, weight in scoring.weights.items() if name in QUALITY}
     scores = weighted(scoring._replace(weights=named), metrics, {}).scores

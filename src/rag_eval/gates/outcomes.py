@@ -1,4 +1,4 @@
-"""The outcome of every gate of a policy: bounds on values, margins on regressions, completeness."""
+"""Outcomes of all gates of a policy: bounds on values, margins on regressions, completeness."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))
 
 
 def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
-    """The outcome of every gate of a policy in its order, completeness last.
+    """Return the outcome of every gate of a policy in its order, completeness last.
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
     """
@@ -54,7 +54,7 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
 
 
 def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
-    """The gates, those on each value of a field (``category=*``) once for each value that there is."""
+    """Return the gates, with those on each value of a field (``category=*``) repeated for each value."""
     present = evidence.present()
     return [
         gate._replace(slice=part) for gate in gates for part in (expanded(gate.slice, present) if gate.slice else [""])
@@ -71,10 +71,10 @@ def _unless_few(one: GateResult) -> GateResult:
 
 
 def rejudged(one: GateResult, now: Evidence) -> GateResult:
-    """A gate of a report, judged again by the report's values and not by what it says came of it.
+    """Judge a gate of a report again, by the report's values and not by its recorded outcome.
 
-    The base may define a metric otherwise than the report's table does: its gates carry their own values. A regression
-    carries what it was compared with, at which level; a gate on a slice, whether the slice was large enough.
+    The base branch may define a metric differently from the report's table, so its gates carry their own values. A
+    regression gate carries its comparison and its level, a gate on a slice whether the slice was large enough.
     """
     counts = counted(now.completeness)
     if one.direction in MARGINS:
@@ -95,7 +95,7 @@ def _with_outcome_of(one: GateResult, result: GateResult) -> GateResult:
 
 
 def judge_bound(gate: Gate, evidence: Evidence) -> GateResult:
-    """The outcome of a floor or a ceiling: on the value, or on all of the interval where a confidence is asked for."""
+    """Judge a minimum or maximum: by the value, or by the whole interval if the gate has a confidence."""
     one = judge(gate, evidence.value(gate.name, gate.slice))
     if one.value is None:
         return one._replace(why="the slice has no case" if gate.slice and not evidence.size(gate.slice) else "")
@@ -107,7 +107,7 @@ def judge_bound(gate: Gate, evidence: Evidence) -> GateResult:
 
 
 def judge(gate: Gate, value: Value) -> GateResult:
-    """The outcome of a gate on a value."""
+    """Judge a gate by a value."""
     exact = str(value.number) if isinstance(value.number, Fraction) else None
     number = None if value.number is None else float(value.number)
     outcome: Outcome = "no_data"
@@ -136,7 +136,7 @@ def _asks(gate: Gate, n: int) -> int | None:
 class CaseThreshold(NamedTuple):
     """A threshold in cases: at least (``min``) or at most (``max``) ``cases`` of ``n``.
 
-    ``exact`` says that the threshold is just that share; where it is not, n cases cannot express it.
+    ``exact`` is true if the threshold is exactly that share; otherwise n cases cannot express it.
     """
 
     cases: int
@@ -145,22 +145,22 @@ class CaseThreshold(NamedTuple):
 
 
 def expressible(threshold: Decimal | Fraction, n: int, direction: Literal["min", "max"]) -> CaseThreshold:
-    """The count of n cases that a threshold on a rate asks for."""
+    """Return the number of n cases that a threshold on a rate requires."""
     share = Fraction(threshold) * n
     return CaseThreshold(ceil(share) if direction == "min" else floor(share), n, share.denominator == 1)
 
 
 def judge_completeness(allowed: Mapping[str, int], completeness: Completeness) -> list[GateResult]:
-    """The outcomes of the completeness gates."""
+    """Return the outcomes of the completeness gates."""
     values = counted(completeness)
     gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
     return [judge(gate, values[gate.name]) for gate in gates]
 
 
 def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases | None) -> dict[str, MetricResult]:
-    """Every measure's value, perspective by perspective as METRICS has them; ``about`` is what run.json says.
+    """Return every measure's value, in the order of METRICS; ``about`` is the content of run.json.
 
-    ``tries`` are the cases of the scorecard by question, where there are several runs.
+    ``grouped`` are the cases of the scorecard by question, if there are several runs.
     """
     positions = {name: place for place, name in enumerate(METRICS)}
     valued = sorted([*_of_cases(card, grouped), *_of_run(card, about)], key=lambda row: positions[row[0].metric.name])
@@ -168,7 +168,7 @@ def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases 
 
 
 def as_result(measure: Measure, value: Value, interval: Interval | None) -> MetricResult:
-    """A value with its interval as a report has it."""
+    """Return a value with its interval for a report."""
     exact = str(value.number) if isinstance(value.number, Fraction) else None
     number = None if value.number is None else float(value.number)
     hits = value.hits if measure.is_rate else None
@@ -177,9 +177,10 @@ def as_result(measure: Measure, value: Value, interval: Interval | None) -> Metr
 
 
 def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> tuple[Question, ...]:
-    """The cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``.
+    """Return the cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``.
 
-    What cases share is one object, for they may be millions: scores of all that came to the same, slices of all runs.
+    Values that cases share are one object, because there may be millions of cases: equal scores, and slices of all
+    runs.
     """
     cases = card.cases
     golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
@@ -206,13 +207,13 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
 
 
 def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
-    """Each measure with its value and its interval; measures whose cases score alike share one."""
+    """Return each measure with its value and its interval; measures whose cases score alike share one."""
     known: dict[Any, Interval | None] = {}
     rows, tallies = [], card.tallies()
     for one in (one for one in card.measures if one.metric.level == "case"):
         counts = tallies[one.column]
         scores: Counter[Shown] = Counter()
-        for score, count in counts.items():  # 1/1 and 2/2 are shown as one
+        for score, count in counts.items():  # 1/1 and 2/2 are shown as 1
             scores[as_shown(score)] += count
         key_scores = grouped.scores(one.column) if grouped else frozenset(scores.items())
         key = one.is_rate, one.metric.top, one.fold, key_scores
@@ -223,6 +224,6 @@ def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
 
 
 def _of_run(card: Scorecard, about: Mapping[str, Any]) -> list[Valued]:
-    """The metrics of what run.json says. It counts all that there is: there is nothing to enclose."""
+    """Return the metrics of run.json; they count everything, so they have no interval."""
     measures = [one for one in card.measures if one.metric.level == "run"]
     return [(one, FOLDS[one.fold].value(tally([one.score(about)])), None) for one in measures]

@@ -1,4 +1,4 @@
-"""Gates: a threshold on a metric, on its regression or on completeness, and what came of it."""
+"""Gates and policies: thresholds on metrics, regressions and completeness, and their results."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ FULL = "full"
 class Gate(NamedTuple):
     """A threshold as it was written: ``direction`` is one of :data:`BOUNDS` or :data:`MARGINS`.
 
-    ``slice`` is the part of the cases that it is about, empty for all. ``confidence`` is that of the interval that a
-    bound is judged by, empty for the value itself. ``test`` says what a margin asks: ``regression``,
-    ``non_inferiority`` or ``none`` (see :mod:`rag_eval.gates.regression`), empty for what :class:`Statistics` says.
-    ``line`` is its place in eval-gates.yml.
+    ``slice`` is the part of the cases that is judged, empty for all. ``confidence`` is that of the interval for a
+    bound, empty to judge the value itself. ``test`` is the kind of a margin: ``regression``, ``non_inferiority`` or
+    ``none`` (see :mod:`rag_eval.gates.regression`), empty for the default of :class:`Statistics`. ``line`` is its line
+    in eval-gates.yml.
     """
 
     name: str
@@ -57,23 +57,23 @@ class Gate(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The gate as people name it."""
+        """Return the gate's name as shown to people."""
         return f"{self.name} where {self.slice}" if self.slice else self.name
 
     @property
     def written(self) -> str:
-        """The gate as people write it: ``precision ≥ 0.80``, ``mrr max_drop 0.02``."""
+        """Return the gate in words: ``precision ≥ 0.80``, ``mrr max_drop 0.02``."""
         return f"{self.label} {_SIGNS.get(self.direction, self.direction)} {self.threshold}"
 
 
 class Comparison(NamedTuple):
-    """A regression against the baseline: the two values over the cases that both runs have, and what it is worth.
+    """A comparison with the baseline: the two values over the cases that both runs have, and its significance.
 
-    ``regression`` is positive for the worse; ``low`` and ``high`` are its interval at the confidence 1 - alpha.
-    ``p`` is that of the paired test, ``adjusted`` the same corrected for all tests of the run, ``alpha`` its level;
-    None if no test was made. ``mde`` is the minimum detectable effect of this many cases, ``needed`` the number of
-    cases that would show twice the margin; None if there is none. ``n`` counts questions or clusters if these are the
-    units. ``test`` is the question that the gate asks.
+    ``regression`` is positive for the worse; ``low`` and ``high`` are its interval at the confidence 1 - alpha. ``p``
+    is from the paired test, ``adjusted`` the same corrected for all tests of the run, ``alpha`` its level; None if no
+    test was made. ``mde`` is the minimum detectable effect of this many cases, ``needed`` the number of cases that
+    would show twice the margin; None if there is none. ``n`` counts questions or clusters if these are the units.
+    ``test`` is the kind of the gate.
     """
 
     baseline: float | None
@@ -100,12 +100,12 @@ class Comparison(NamedTuple):
 
 
 class GateResult(NamedTuple):
-    """A gate with its outcome. ``exact`` is the value as a ratio where it is one.
+    """A gate with its outcome. ``exact`` is the value as a ratio if it is one.
 
-    ``origin`` says whose gate it is: the base's, the head's or one that both have. ``low`` and ``high`` enclose the
-    value with the gate's confidence, 0.95 where it asks for none. ``asks`` is the number of cases that a threshold on a
-    rate asks for, where it is no share of n cases: 27 for 0.867 of 30. ``few`` says that the slice has fewer cases than
-    ``slices.min_n``: it is inconclusive then.
+    ``origin`` tells whose gate it is: the base branch's, the head's or both. ``low`` and ``high`` enclose the value
+    with the gate's confidence, 0.95 by default. ``asks`` is the number of cases that a threshold on a rate requires if
+    it is no share of n cases: 27 for 0.867 of 30. ``few`` is true if the slice has fewer cases than ``slices.min_n``:
+    it is inconclusive then.
     """
 
     name: str
@@ -129,21 +129,21 @@ class GateResult(NamedTuple):
     asks: int | None = None
     few: bool = False
     comparison: Comparison | None = None
-    why: str = ""  # there are no data
+    why: str = ""  # there is no data
 
     @property
     def gate(self) -> Gate:
-        """The gate that was judged."""
+        """Return the gate that was judged."""
         terms = self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line
         return Gate(*terms, self.slice, self.confidence, self.test)
 
     @property
     def label(self) -> str:
-        """The gate as people name it."""
+        """Return the gate's name as shown to people."""
         return self.gate.label
 
     def as_value(self) -> Value:
-        """The value that was judged."""
+        """Return the value that was judged."""
         return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n)
 
     @property
@@ -166,8 +166,8 @@ class GateResult(NamedTuple):
 class Statistics(NamedTuple):
     """Statistical settings: the level of paired tests, their correction, and the meaning of inconclusive.
 
-    ``test`` is what gates ask that do not say it themselves. ``cluster`` names the gold field whose values group
-    questions that depend on one another, empty where each question stands for itself.
+    ``test`` is the default kind of margins. ``cluster`` names the gold field whose values group questions that depend
+    on one another, empty if all questions are independent.
     """
 
     alpha: str = "0.05"
@@ -178,7 +178,7 @@ class Statistics(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The verdicts of the judge by the hash of what it was shown, and the questions that it has any verdict on."""
+    """The verdicts of the judge by the hash of its input, and the questions with any verdict."""
 
     verdicts: Mapping[str, Verdict] = {}
     qids: frozenset[str] = frozenset()
@@ -187,8 +187,8 @@ class Replay(NamedTuple):
 class Calibration(NamedTuple):
     """Requirements of a gate on the judge: the minimum agreement with people, and the agreement measured.
 
-    ``floor`` and the values of ``measured`` are by statistic (``kappa``, ``auroc``); those are the lower ends of their
-    intervals, by score, and count only for the judge whose hash is ``judge``.
+    ``floor`` and the values of ``measured`` are by statistic (``kappa``, ``auroc``). The measured ones are the lower
+    ends of their intervals, by score, and count only for the judge with the hash ``judge``.
     """
 
     floor: Mapping[str, float] = {}
@@ -233,13 +233,13 @@ class Policy(NamedTuple):
     baseline_rerun: str = ""
     verdicts: str = ""
     judge: Judge = Judge()
-    replay: Replay = Replay()  # what the verdict file says, once it is read
+    replay: Replay = Replay()  # the content of the verdict file, once it is read
     uncalibrated: tuple[str, ...] = ()  # metrics of the judge whose gates only warn
     statistics: Statistics = Statistics()
     score: Scoring = Scoring()
-    stated: Mapping[str, Any] = {}  # the file's own keys and values, to compare two of them
-    perspectives: tuple[str, ...] = ()  # asked for on the command line: of these alone; none: of all
-    suite: str = FULL  # and of a part of the questions
+    stated: Mapping[str, Any] = {}  # the file's keys and values, to compare two files
+    perspectives: tuple[str, ...] = ()  # from the command line: only these metric groups; empty for all
+    suite: str = FULL  # and the part of the questions
 
     @property
     def settings(self) -> Settings:
@@ -249,7 +249,7 @@ class Policy(NamedTuple):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that slices, gates on slices and must_pass go by."""
+        """Return the fields used by slices, gates on slices and must_pass."""
         named = [self.statistics.cluster, *self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
         named += [name for name in self.must_pass if "=" in name]
         return tuple(dict.fromkeys(name.partition("=")[0] for name in named if name))
@@ -263,7 +263,7 @@ REFERENCE_GATES = (
 
 
 def merged(base: Sequence[GateResult], head: Sequence[GateResult]) -> list[GateResult]:
-    """The gates of both, those that are the same once: the head's in their order, then what only the base has."""
+    """Merge the gates of both: the head's in their order, then those that only the base branch has."""
     same = {_terms(one) for one in base} & {_terms(one) for one in head}
     results = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
     return results + [one._replace(origin="base") for one in base if _terms(one) not in same]
@@ -274,6 +274,6 @@ def _terms(one: GateResult) -> GateResult:
 
 
 def verdict(judged: Sequence[GateResult], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:
-    """``failed`` where a gate of severity error did not hold, or something was found that is an error."""
+    """Return ``failed`` if a gate of severity error failed, or if a finding is an error."""
     wrong = any(one.blocks for one in judged) or any(one.level == "error" for one in findings)
     return "failed" if wrong else "passed"

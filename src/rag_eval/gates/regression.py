@@ -1,9 +1,9 @@
 """Regression gates: how a run compares with the baseline on the same cases.
 
-A gate says which question it asks. ``regression``: it fails if a drop beyond its margin is shown, by a one-sided paired
-test that is corrected over all regression gates of the run, slices included; a drop beyond the margin that is not
+A gate's test is one of three. ``regression``: it fails if a drop beyond its margin is shown, by a one-sided paired test
+that is corrected over all regression gates of the run, slices included; a drop beyond the margin that is not
 significant is inconclusive. ``non_inferiority``: it passes only if the interval of the drop lies within the margin.
-``none``: the margin alone decides.
+``none``: only the margin decides.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
 
 
 class Tested(NamedTuple):
-    """A metric over a part of the cases, in baseline and run, and what the comparison gives.
+    """A metric over a part of the cases, in baseline and run, and the result of the comparison.
 
-    ``pairs`` are the scores with the worse direction first: a greater first score is a drop. ``units`` are the same by
-    question or cluster, None where each case is one. ``why`` says why nothing can be compared.
+    ``pairs`` are the scores with the worse direction first: a larger first score is a drop. ``units`` are the same by
+    question or cluster, None if each case is one. ``why`` is the reason why nothing can be compared.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Tested(NamedTuple):
 
     @property
     def runs(self) -> BetweenRuns | None:
-        """The variance of the difference between several runs, of means."""
+        """Return the variance of the difference between several runs, of means."""
         return self.evidence.between_runs(self.name, self.part) if measure(self.name).fold == "mean" else None
 
     @property
     def swapped(self) -> Units | Pairs:
-        """The units that the test swaps, or the pairs."""
+        """Return the units that the test swaps, or the pairs."""
         return self.pairs if self.units is None else self.units
 
     def update(self, **figures: Any) -> Tested:
@@ -106,7 +106,7 @@ def contrasts(comparisons: Sequence[tuple[str, Evidence]], alpha: float) -> list
     """
     rows = [_compare(name, "", evidence) for name, evidence in comparisons]
     ready = [row for row in rows if row.comparison and row.pairs]
-    # The smaller of both one-sided ps is that of the direction in which the runs differ.
+    # The smaller one-sided p is that of the direction in which the runs differ.
     turned = [row if ((row.comparison and row.comparison.regression) or 0) >= 0 else row.reversed() for row in ready]
     tests = iter(one.comparison for one in family(turned, alpha, sides=2) if one.comparison)
     enclosed = iter(
@@ -125,9 +125,9 @@ def family(
     quick: bool = False,
     others: int = 0,
 ) -> list[Tested]:
-    """Test comparisons as one family: columns that move alike are one test, and count once.
+    """Test comparisons as one family: equal columns are one test, and count once.
 
-    With ``quick`` every column counts, and the normal approximation decides where it can. ``others`` are tests of the
+    With ``quick`` every column counts, and the normal approximation decides when it can. ``others`` are tests of the
     family that show nothing.
     """
     groups: dict[Hashable, list[int]] = {}
@@ -164,7 +164,7 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
 
 
 def _quick_p(row: Tested, level: float) -> float:
-    """Return p, of a mean by the normal approximation where it decides: for noise, and for many units that move."""
+    """Return p; for a mean by the normal approximation if it decides: for noise, and for many units that move."""
     if measure(row.name).fold != "mean":
         return _p(row, level)
     counts = effects(row.swapped).counts  # type: ignore[arg-type]
@@ -181,7 +181,10 @@ def distinct(rows: Sequence[Tested], key: Key) -> int:
 
 
 def _keys(rows: Sequence[Tested], key: Key) -> list[Hashable]:
-    """Return a key a row: equal where the columns are, case by case. Cases are looked at only if their counts agree."""
+    """Return a key for each row, equal if its columns are equal case by case.
+
+    Cases are compared only if their counts agree.
+    """
     quick = [key(row) for row in rows]
     times = Counter(counts for counts, _ in quick)
     return [(counts, by_case() if times[counts] > 1 else None) for counts, by_case in quick]
@@ -239,7 +242,7 @@ def _compare(name: str, part: str, evidence: Evidence) -> Tested:
 
 
 def comparison(name: str, pairs: Pairs) -> Comparison | None:
-    """Both values, each over its own cases of those that both runs have, and how much worse the second is."""
+    """Return each value over its own cases among those of both runs, and how much worse the second is."""
     sides = [weighed(side, pairs.values()) for side in zip(*pairs, strict=True)]
     for side in sides:
         del side[None]
@@ -286,7 +289,7 @@ def _seed(pairs: Pairs) -> bytes:
 
 
 def _smallest(row: Tested) -> float:
-    """Return the smallest p that the test could have, whichever way its units are swapped: 1/2 for each that counts."""
+    """Return the smallest p that the test could have over all ways to swap its units: 1/2 for each that counts."""
     pairs: Pairs | Units = row.swapped
     if measure(row.name).fold in aggregations.RANKED:
         pairs = above_percentile(pairs, aggregations.RANKED[measure(row.name).fold])  # type: ignore[arg-type]
@@ -305,7 +308,7 @@ class _Noise(NamedTuple):
 
 
 def _noise(row: Tested) -> _Noise | None:
-    """Return the noise of a mean, from a rerun of the baseline if there is one; None for what has no formula."""
+    """Return the noise of a mean, from a rerun of the baseline if there is one; None for a figure without a formula."""
     measured, pairs = measure(row.name), testable(row.swapped)
     if measured.fold != "mean" or not pairs or row.comparison is None:
         return None
@@ -324,7 +327,7 @@ def _noise(row: Tested) -> _Noise | None:
 def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     """Return the comparison with its minimum detectable effect, and the cases that show a drop of a size that matters.
 
-    Figures other than means have none: how far they move by chance has no formula.
+    Only means have them: there is no formula for the random variation of other figures.
     """
     current, noise = row.comparison, _noise(row)
     if current is None or noise is None or not within_reach(level):
@@ -332,7 +335,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=measure(row.name).metric.bounded)
     runs = row.runs
     if runs is not None and runs.runs == 2:
-        return row  # two runs cannot say how far runs lie apart
+        return row  # two runs do not show how much runs vary
     least = minimum_effect(noise.n, noise.share, scaled, level)
     mde = None if least is None else round(float(least * noise.unit), DECIMALS)
     needed = None
@@ -349,7 +352,7 @@ def error_rates(
 ) -> tuple[int, float, float, float, float, float] | None:
     """Return the units, their noise, and how often a gate fails without a change and at 3/4 of its margin.
 
-    Then the drop to be seen, and how often the gate does not fail at it. None for what has no formula.
+    The last two values are the drop to detect, and how often the gate misses it. None for a figure without a formula.
     """
     noise, margin = _noise(_compare(gate.name, gate.slice, evidence)), Decimal(gate.threshold)
     if noise is None:
@@ -361,12 +364,12 @@ def error_rates(
 
 
 def testable(pairs: Units | Pairs) -> Units | Pairs:
-    """The pairs that a test of means uses: if few have both scores, only those."""
+    """Return the pairs that a test of means uses: if few have both scores, only those."""
     return complete(pairs) if has_gaps(pairs) and not enough_in_both(pairs) else pairs
 
 
 def aim(margin: Decimal, *, bounded: bool = True) -> float:
-    """The drop that a team that set this margin wants to see: twice the margin, of shares 0.05 at least."""
+    """Return the drop that a team with this margin wants to detect: twice the margin, at least 0.05 for shares."""
     return max(2 * float(margin), 0.05 if bounded else 0.0)
 
 
@@ -379,7 +382,7 @@ def _judged(gate: Gate, row: Tested) -> GateResult:
 
 
 def by_comparison(gate: Gate, comparison: Comparison | None) -> Outcome:
-    """Return the outcome of a comparison: of non-inferiority by the interval, else by the margin and then the test."""
+    """Return the outcome of a comparison: of non-inferiority by the interval, otherwise by margin and test."""
     if comparison is None or comparison.regression is None:
         return "no_data"
     if comparison.test == "non_inferiority":

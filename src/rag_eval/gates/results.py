@@ -1,4 +1,4 @@
-"""Results of a run as a report keeps them: the value of each metric, and the scores of each case."""
+"""Results of a run in a report: the value of each metric, and the scores of each case."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SHOWN = {float, type(None)}
 
 
 class MetricResult(NamedTuple):
-    """A metric's value over ``n`` cases; ``value`` is None where it applies to none.
+    """A metric's value over ``n`` cases; ``value`` is None if it applies to none.
 
-    ``exact`` is the value as a ratio of whole numbers where it is one; ``hits`` counts the ones of a 0/1 metric.
-    ``low`` and ``high`` enclose the system's true value with 95 % confidence, as far as they are known; ``small`` says
-    that there are too few cases for that.
+    ``exact`` is the value as a ratio of whole numbers if it is one; ``hits`` counts the ones of a 0/1 metric. ``low``
+    and ``high`` enclose the system's true value with 95 % confidence, as far as they are known; ``small`` is true if
+    there are too few cases for that.
     """
 
     value: float | None
@@ -44,7 +44,7 @@ class MetricResult(NamedTuple):
     small: bool = False
 
     def as_value(self) -> Value:
-        """The value as gates compare it."""
+        """Return the value for gates."""
         return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
 
 
@@ -127,7 +127,7 @@ class Layouts:
     def __init__(self, cases: Iterable[Mapping[str, Shown]]) -> None:
         scores = _distinct(cases)
         self._plain = not set(map(type, scores)) <= {Scores}
-        # Cases of one layout share their positions: one of them says how many scores are shared.
+        # Cases of one layout share their positions: one of them gives the number of shared scores.
         self._known = [] if self._plain else list({id(_POSITIONS(one)): one for one in scores}.values())
 
     def shares(self, column: str) -> bool:
@@ -188,8 +188,8 @@ def _in_column(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown 
 class Question(NamedTuple):
     """One case: its labels, and its score under each metric that applies.
 
-    ``scores`` go by the name that all folds of a metric share. ``gold_sha256`` is the hash of the gold item's exact
-    bytes, as sign-off has it; empty where it is not known. ``slices`` are those of the fields that the policy goes by.
+    ``scores`` use the name that all folds of a metric share. ``gold_sha256`` is the hash of the gold item's exact
+    bytes, as in sign-off; empty if unknown. ``slices`` are those of the policy's fields.
     """
 
     qid: str
@@ -212,7 +212,7 @@ class QuestionList(tuple[Question, ...]):
 
     @property
     def failing(self) -> QuestionList:
-        """The cases whose answer is wrong, by their labels."""
+        """Return the cases whose answer is wrong, by their labels."""
         return QuestionList(question for question in self if question.label not in GOOD)
 
 
@@ -220,7 +220,7 @@ _Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]
 
 
 class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
-    """A question as report.json has it."""
+    """A question as in report.json."""
 
     qid: str
     run: str | None

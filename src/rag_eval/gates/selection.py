@@ -1,4 +1,4 @@
-"""The part of a run that is judged: metric groups, suites of questions and slices, and the baseline cut to it."""
+"""The judged part of a run: metric groups, suites of questions and slices, and the baseline restricted to it."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 class Scope(NamedTuple):
     """The metric groups and questions of a partial run.
 
-    ``perspectives`` are those that were measured, none for all. ``questions`` of the ``of`` questions of the gold set
-    are in the ``suite``. ``left_out_gates`` were not judged, for they are of other perspectives.
+    ``perspectives`` are the measured metric groups, empty for all. ``questions`` of the ``of`` questions of the gold
+    set are in the ``suite``. ``left_out_gates`` were not judged, because they are of other metric groups.
     """
 
     perspectives: tuple[str, ...]
@@ -72,7 +72,7 @@ def scope_of(policies: Sequence[Policy], questions: int, of: int) -> Scope | Non
 
 
 def selected_gates(policy: Policy) -> tuple[Gate, ...]:
-    """The gates of a policy that are to be judged."""
+    """Return the gates of a policy that are to be judged."""
     return tuple(gate for gate in policy.gates if is_selected(gate, policy)) if policy.perspectives else policy.gates
 
 
@@ -82,16 +82,16 @@ def is_selected(gate: Gate, policy: Policy) -> bool:
 
 
 def suite_named(text: str) -> str:
-    """``full``, ``smoke`` or ``smoke:30`` as it is; UsageError for anything else."""
+    """Return ``full``, ``smoke`` or ``smoke:30`` unchanged; raise UsageError for anything else."""
     if text == FULL or _SUITE.fullmatch(text):
         return text
     raise UsageError(f"unknown suite {quoted(text, 40)}. There are: full, smoke, and smoke:N for a sample of N")
 
 
 def in_suite(golds: Mapping[str, Gold], suite: str) -> Mapping[str, Gold]:
-    """The items of a suite, in the order of the gold set; all of them for ``full``.
+    """Return the items of a suite, in the order of the gold set; all of them for ``full``.
 
-    ``smoke`` are the items tagged so. Where none is, and for ``smoke:N``, it is a sample.
+    ``smoke`` are the items with this tag. Without such items, and for ``smoke:N``, it is a sample.
     """
     named = _SUITE.fullmatch(suite)
     if named is None:
@@ -102,10 +102,10 @@ def in_suite(golds: Mapping[str, Gold], suite: str) -> Mapping[str, Gold]:
 
 
 def sample(golds: Iterable[Gold], size: int) -> list[str]:
-    """The qids of ``size`` items, or of all where there are no more.
+    """Return the qids of ``size`` items, or of all if there are no more.
 
-    Answerable, unanswerable and attack items are in it by their shares, each kind at least once; of each kind those
-    whose qid has the smallest hash. So a question more in the gold set changes few members, the order of lines none.
+    Answerable, unanswerable and attack items are in it by their shares, each kind at least once, by the smallest hash
+    of their qid. So an additional question in the gold set changes few members, and the order of lines changes none.
     """
     kinds: dict[str, list[str]] = {}
     for gold in golds:
@@ -119,7 +119,7 @@ def _rank(qid: str) -> tuple[str, str]:
 
 
 def _shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
-    """``size`` over kinds by their counts: whole shares first, at least one each, then by the largest remainder."""
+    """Split ``size`` among kinds by their counts: whole shares, at least one each, then by the largest remainder."""
     total = sum(counts.values())
     size = min(size, total)
     parts = {kind: max(1, size * count // total) for kind, count in counts.items()}
@@ -133,9 +133,9 @@ def _shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
 
 
 def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
-    """The policy for a part of the run; as it is where none is named. UsageError where there is no such part.
+    """Return the policy for a part of the run, unchanged if no part is named; raise UsageError for an invalid part.
 
-    A part of the questions may refuse everything by chance: habits of the whole are warned of then.
+    A part of the questions may refuse everything by chance, so integrity checks of the whole run only warn.
     """
     if perspectives:
         policy = policy._replace(perspectives=perspectives_of(perspectives))
@@ -146,7 +146,7 @@ def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
 
 
 def within(measures: tuple[Measure, ...], policy: Policy) -> tuple[Measure, ...]:
-    """The measures of the perspectives that a policy asks for."""
+    """Return the measures of the metric groups in a policy."""
     wanted = policy.perspectives
     return tuple(one for one in measures if one.metric.perspective in wanted) if wanted else measures
 
@@ -163,14 +163,14 @@ def is_slice(name: str) -> bool:
 
 
 def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
-    """The slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
+    """Return the slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
     return tuple(dict.fromkeys(f"{field}={text}" for field in fields for text in _values(gold, field)))
 
 
 def expanded(pattern: str, present: Iterable[str]) -> list[str]:
-    """The slices that a gate on ``category=*`` is about, sorted; a slice without ``*`` is its own.
+    """Return the slices of a gate on ``category=*``, sorted; a slice without ``*`` is its only one.
 
-    Where there is none the pattern stands for itself: no case is in it, so that its gates have no data and do not go.
+    Without any the pattern itself is returned. No case is in it, so its gates have no data, but they do not disappear.
     """
     field, _, value = pattern.partition("=")
     if value != ANY:
@@ -198,7 +198,7 @@ def _raw_value(gold: Gold, field: str) -> Any:
 
 
 def doc_types(gold: Gold) -> tuple[str, ...]:
-    """The endings, in lower case and sorted, of the documents that the gold names, by path or by id."""
+    """Return the file extensions, lower-case and sorted, of the documents that the gold names, by path or by id."""
     paths = [support.rel_path for support in gold.supports or ()]
     docs = [
         *(section.doc_id for section in gold.sections or ()),
@@ -211,7 +211,7 @@ def doc_types(gold: Gold) -> tuple[str, ...]:
 
 
 def document(gold: Gold) -> str | None:
-    """The document of the first gold citation, its id up to ``#``; without citations the first one that gold names."""
+    """Return the document of the first gold citation, its id up to ``#``; otherwise the gold's first document."""
     if gold.citations:
         return gold.citations[0].partition("#")[0] or gold.citations[0]
     named = [
@@ -225,7 +225,7 @@ def document(gold: Gold) -> str | None:
 
 
 def clusters(cases: Iterable[Question], field: str) -> list[str]:
-    """The cluster of each case: its value of the field, else its own qid."""
+    """Return the cluster of each case: its value of the field, otherwise its own qid."""
     start = f"{field}="
     return [next((part for part in case.slices if part.startswith(start)), case.qid) for case in cases]
 

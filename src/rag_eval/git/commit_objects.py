@@ -1,7 +1,7 @@
-"""A commit of a repository that others can write to, by nothing but its id.
+"""Commits of a repository that others can write to, trusted only by their ids.
 
-A step that ran before may have changed refs and objects of a checkout. What is read here is held to the commit's id by
-git's own chain of hashes, so that it is what that commit holds or nothing.
+An earlier step may have changed refs and objects of a checkout. Every object is checked against the commit's id by
+git's chain of hashes, so that it is exactly the object in that commit, or an error.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from rag_eval.git.plumbing import Git
 
     class Objects(Protocol):
-        """Whatever gives the bytes of git's objects by their ids."""
+        """A source of the bytes of git's objects by their ids."""
 
         def raw(self, kind: str, object_id: str, /) -> bytes:
-            """The bytes of a commit, a tree or a blob, which are those that its id was made of."""
+            """Return the bytes of a commit, a tree or a blob, checked against its id."""
 
 
 def parents(objects: Objects, commit: str) -> list[str]:
-    """The ids of a commit's parents, also of those that a shallow clone does not have."""
+    """Return the ids of a commit's parents, including those that a shallow clone lacks."""
     return _parents(objects.raw("commit", commit))
 
 
 def root(objects: Objects, commit: str) -> str:
-    """The id of a commit's topmost folder."""
+    """Return the id of a commit's root folder."""
     return next(line[5:] for line in _head(objects.raw("commit", commit)) if line.startswith("tree "))
 
 
@@ -40,12 +40,12 @@ def _parents(data: bytes) -> list[str]:
 
 
 def merge_base(git: Git, one: str, other: str) -> str:
-    """The best common ancestor of two commits, found by the parents that their own bytes name.
+    """Return the best common ancestor of two commits, by the parents in their own bytes.
 
-    What git itself says of a history can be forged by grafts, by other bytes in a commit's place or by a commit-graph
-    file; GitError where the clone does not hold all of the history of ``one``.
+    Grafts, replaced objects and commit-graph files can forge the history that git reports. GitError is raised if the
+    clone lacks a part of the history of ``one``.
     """
-    known = git.history(one, other)  # read at once, for a process a commit would take its time
+    known = git.history(one, other)  # read together, because a process for each commit is slow
     shared = _ancestors(git, known, [one])
     best = {commit for commit in _ancestors(git, known, [other], shared) if commit in shared}
     best -= _ancestors(git, known, [parent for commit in best for parent in shared[commit]]).keys()
@@ -57,7 +57,7 @@ def merge_base(git: Git, one: str, other: str) -> str:
 def _ancestors(
     git: Git, known: Mapping[str, bytes], commits: Iterable[str], stop: Container[str] = ()
 ) -> dict[str, list[str]]:
-    """Commits and all that came before them, with their parents; those in ``stop`` are given and not gone beyond."""
+    """Return commits and their ancestors, with their parents; ancestors of ``stop`` are left out."""
     ancestors: dict[str, list[str]] = {}
     rest = list(commits)
     while rest:
@@ -69,7 +69,7 @@ def _ancestors(
 
 
 def snapshot(objects: Objects, commit: str) -> CommitTree:
-    """The tree of a commit; RagEvalError if its objects are not there."""
+    """Return the tree of a commit; raise RagEvalError if its objects are missing."""
     top = root(objects, commit)
     size = len(top) // 2
     return CommitTree(top, lambda name: _rows(objects.raw("tree", name), size), lambda name: objects.raw("blob", name))
@@ -80,7 +80,7 @@ def _head(data: bytes) -> list[str]:
 
 
 def _rows(data: bytes, size: int) -> dict[str, Entry]:
-    """A tree as git keeps it: mode, space, name, NUL, then the id in ``size`` bytes."""
+    """Yield the entries of a git tree: mode, space, name, NUL, then the id in ``size`` bytes."""
     entries, at = {}, 0
     while at < len(data):
         space, end = data.index(b" ", at), data.index(b"\0", at)
@@ -98,7 +98,7 @@ _LONG, _TOO_LONG = 1 << 13, 1 << 20
 
 
 def commit_bytes(answer: Mapping[str, Any], sha: str) -> bytes | None:
-    """Return the bytes of the commit ``sha``; None if nothing that ``answer`` can mean has that id."""
+    """Return the bytes of the commit ``sha``; None if no reading of ``answer`` has that id."""
     try:
         candidates = _signed(answer, sha) if answer["verification"]["signature"] else _unsigned(answer)
         for text in candidates:
@@ -121,7 +121,7 @@ def tree_bytes(entries: Iterable[tuple[str, str, str]], sha: str) -> bytes | Non
 
 
 def _signed(answer: Mapping[str, Any], sha: str) -> Iterator[str]:
-    """A commit with its signature in the header, behind the committer or at the end."""
+    """Yield a commit with its signature in the header, behind the committer or at the end."""
     head, _, message = answer["verification"]["payload"].partition("\n\n")
     lines = answer["verification"]["signature"].rstrip("\n").split("\n")
     name = "gpgsig" if len(sha) == len("0" * 40) else "gpgsig-sha256"
@@ -133,7 +133,7 @@ def _signed(answer: Mapping[str, Any], sha: str) -> Iterator[str]:
 
 
 def _unsigned(answer: Mapping[str, Any]) -> Iterator[str]:
-    """A commit in every time zone that its author and its committer may have been in."""
+    """Yield a commit in every time zone that its author and its committer may have been in."""
     message = answer["message"]
     head = "".join(
         [f"tree {answer['tree']['sha']}\n", *(f"parent {parent['sha']}\n" for parent in answer["parents"]), "author "]

@@ -1,4 +1,4 @@
-"""Git objects, read by plumbing: what the index holds, what a commit holds, who is at work.
+"""Git objects, read by plumbing commands: the index, commits, and the configured user.
 
 Reading runs nothing that a repository configures: no hooks, no file-system monitor, no filters, no diff drivers (there
 is no diff: blobs are read whole and compared here). The environment is inherited, so that a hook sees the index of the
@@ -20,18 +20,18 @@ from rag_eval.git.snapshots import is_object_id
 INDEX = "the index"
 """Names the index where a commit could be named."""
 
-# A partial clone would fetch what it lacks, with programs that its configuration names.
+# A partial clone would fetch missing objects, with programs that its configuration names.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
-    **dict.fromkeys(("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"), "0"),  # no other way at once
+    **dict.fromkeys(("GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"), "0"),  # other modes off
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "LC_ALL": "C",
 }
-# Where git is installed: first the systems' own places.
+# Where git is installed: first the systems' standard folders.
 _SYSTEM_GITS = ("/usr/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git")
 MOST_SECONDS = 30.0
 """What git may take in a folder that others may have prepared."""
@@ -51,32 +51,33 @@ _FIXES = {
 
 
 class GitError(RagEvalError):
-    """Git is missing, or the repository cannot say what it was asked; the message ends in what to do."""
+    """Git is missing, or it failed for this repository; the message ends with the fix."""
 
 
 class GitTimeout(GitError):
-    """Git did not end in time: something in the repository is waited for."""
+    """Git did not end in time: it waits for something in the repository."""
 
 
 class Git:
-    """The repository whose work tree holds ``folder``.
+    """The repository whose work tree contains ``folder``.
 
-    Paths go in and come out relative to ``top``, the root of the work tree, with forward slashes. ``prefix`` is where
-    ``folder`` stands below it, empty or ending in a slash. Every method raises :class:`GitError` when git fails.
+    Paths are relative to ``top``, the root of the work tree, with forward slashes. ``prefix`` is the path of ``folder``
+    below it, empty or ending in a slash. Every method raises :class:`GitError` if git fails.
     """
 
     def __init__(self, folder: str = ".", *, foreign: bool = False, top: str = "") -> None:
-        # In a container the folder is another user's. Nothing that it configures is run, so git need not mind. Steps
-        # that ran before may have set variables, and put things into its folders that are waited for without end.
+        # In a container another user owns the folder. Git need not check this, because nothing that the folder
+        # configures is run. Earlier steps may have set variables, and put things into its folders that would block
+        # reading forever.
         self._flags = (*_QUIET, "-c", "safe.directory=*") if foreign else _QUIET
         self._program = next((path for path in _SYSTEM_GITS if os.access(path, os.X_OK)), "git") if foreign else "git"
         self._environment = {**_bare(), **_ENVIRONMENT} if foreign else None
         self._seconds = MOST_SECONDS if foreign else None
         self.top, self.prefix = top or folder, ""
-        if top:  # the caller knows the root, and need not wait for git to say so
+        if top:  # the caller knows the root, which saves asking git
             return
         answer = os.fsdecode(self._run("rev-parse", "--show-toplevel", "--show-prefix"))
-        # The last line break parts the two: a folder above the repository may have one in its name.
+        # Split at the last line break: a folder above the repository may have one in its name.
         self.top, _, self.prefix = answer.removesuffix("\n").rpartition("\n")
 
     def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
@@ -99,7 +100,7 @@ class Git:
         return ids
 
     def _refuse_submodules(self, missing: list[str], at: str) -> None:
-        """Refuse paths in submodules: git lists nothing of them, although files are there."""
+        """Refuse paths in submodules: git lists none of their files."""
         above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
         if above:
             listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
@@ -108,12 +109,12 @@ class Git:
                     _refuse_irregular(words[0], path)
 
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
-        """The bytes of one file of the index or of a commit, None when it is not there."""
+        """Return the bytes of one file of the index or of a commit, None if it is missing."""
         ids = self.files(path, at=at)
         return self.contents(ids.values())[ids[path]] if path in ids else None
 
     def at(self, commit: str) -> GitTree:
-        """The files of a commit, given by its id, or of the index."""
+        """Return the files of a commit, given by its id, or of the index."""
         return GitTree(self, commit)
 
     def entries(self, commit: str, folder: str) -> dict[str, str]:
@@ -123,11 +124,11 @@ class Git:
         return {path.rpartition("/")[2]: words[2] for words, path in rows}
 
     def names(self) -> list[str]:
-        """The paths of all files of the index."""
+        """Return the paths of all files of the index."""
         return os.fsdecode(self._run("ls-files", "-z")).split("\0")[:-1]
 
     def raw(self, kind: str, object_id: str) -> bytes:
-        """The bytes of a commit, a tree or a blob, held to its id: nobody can have put others in their place."""
+        """Return the bytes of a commit, a tree or a blob, checked against its id, so that they cannot be replaced."""
         try:
             data = self._run("cat-file", kind, _checked(object_id))
         except GitError as error:
@@ -138,16 +139,16 @@ class Git:
         return checked_bytes(kind, object_id, data)
 
     def history(self, *tips: str) -> dict[str, bytes]:
-        """The commits that git takes for the history of ``tips``, given by their ids, each held to its own id.
+        """Return the commits in the history of ``tips``, each checked against its id.
 
-        Which they are is git's word, so some may lack, or be of no such history.
+        Git chooses the commits, so some may be missing, or belong to no such history.
         """
         ids = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
         answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in ids).encode())
         return {name: checked_bytes("commit", name, data) for name, data in _batch(answer, ids, b"commit")}
 
     def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
-        """The bytes of many blobs, or objects of another kind, by object id, read by one process."""
+        """Return the bytes of many blobs, or objects of another kind, by object id, read by one process."""
         wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
         if not wanted:
             return {}
@@ -155,20 +156,20 @@ class Git:
         return dict(_batch(answer, wanted, kind.encode()))
 
     def resolve(self, ref: str) -> str | None:
-        """The id of the commit that ``ref`` names, None when it names none here."""
+        """Return the id of the commit that ``ref`` names, None if it names none."""
         answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
         text = answer.decode("ascii", "replace").strip()
         return text if is_object_id(text) else None
 
     def last(self) -> str | None:
-        """The id of the last commit, None before the first; one that cannot be read is no reason to begin anew."""
+        """Return the id of the last commit, None before the first; raise an error if it is unreadable."""
         commit = self.resolve("HEAD")
         if commit is None and self._run("rev-parse", "--verify", "--quiet", "HEAD", also=(1,)):
             raise GitError("The last commit cannot be read. Check the repository with: git fsck")
         return commit
 
     def merge_base(self, one: str, other: str) -> str:
-        """The id of the best common ancestor of two commits, given by their ids."""
+        """Return the id of the best common ancestor of two commits, given by their ids."""
         answer = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()
         if not answer:
             hint = "If this is a shallow clone, fetch its history: git fetch --unshallow"
@@ -176,11 +177,11 @@ class Git:
         return _checked(answer.split()[0])
 
     def staged(self) -> list[bytes]:
-        """The paths that the index and HEAD have otherwise."""
+        """Return the paths that differ between the index and HEAD."""
         return self._run("diff-index", *_STAGED, "HEAD", "--").split(b"\0")[:-1]
 
     def staged_texts(self, *paths: str) -> list[bytes]:
-        """The bytes of the files of the index at ``paths``; those that are not there are left out."""
+        """Return the bytes of the files of the index at ``paths``; missing ones are left out."""
         answer = self._run("cat-file", "--batch", data="".join(f":{path}\n" for path in paths).encode())
         texts, at = [], 0
         while at < len(answer):
@@ -192,7 +193,7 @@ class Git:
         return texts
 
     def last_change(self, path: str, commit: str) -> str | None:
-        """The id of the last commit up to ``commit`` that touched ``path``, None where none did."""
+        """Return the id of the last commit up to ``commit`` that touched ``path``, None if none did."""
         answer = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
         return answer or None
 
@@ -207,9 +208,9 @@ class Git:
         return int(made.rsplit(b" ", 2)[1])
 
     def changes_of(self, tip: str, path: str) -> list[tuple[str, str | None]]:
-        """The commits that touch ``path`` on the way of first parents to ``tip``, newest last.
+        """Return the commits that touch ``path`` along first parents to ``tip``, newest last.
 
-        Each with the id of the blob that it has there, None where it has none: it took the file away.
+        Each has the id of its blob, None if it deleted the file.
         """
         if "\n" in path:
             raise GitError("A path with a line break cannot be followed through history. Rename the file.")
@@ -233,7 +234,7 @@ class Git:
     def stage(self, path: str, data: bytes) -> None:
         """Put ``data`` into the index as the file ``path``, byte for byte: no filter, no line-ending conversion."""
         written = self._run("hash-object", "-w", "--stdin", "--no-filters", data=data).decode("ascii").strip()
-        # To write the index, git compares files that changed just now, through the filters that are configured.
+        # To write the index, git compares recently changed files through the configured filters.
         configured = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", also=(1,))
         filters = dict.fromkeys(os.fsdecode(configured).split("\0")[:-1], "")
         filters |= {name: "false" for name in filters if name.endswith(".required")}
@@ -265,7 +266,7 @@ class Git:
         if any("\0" in word for word in command):
             raise GitError("A path or ref contains a NUL character. Remove it.")
         if (misread := misread_names()) and not all(word.isascii() for word in command):
-            raise GitError(misread)  # git would not find it, and what is not there is never wrong
+            raise GitError(misread)  # git would not find it, and a missing file is never wrong
         trust_no_program_here()
         environ = self._environment or os.environ | _ENVIRONMENT
         try:
@@ -311,11 +312,11 @@ class GitTree(NamedTuple):
     commit: str
 
     def files(self, *paths: str) -> dict[str, str]:
-        """The regular files at ``paths``, as :meth:`Git.files` gives them."""
+        """Return the regular files at ``paths``, like :meth:`Git.files`."""
         return self.git.files(*paths, at=self.commit)
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of files by object id."""
+        """Return the bytes of files by object id."""
         return self.git.contents(object_ids)
 
     def entries(self, folder: str) -> dict[str, str]:
@@ -324,13 +325,13 @@ class GitTree(NamedTuple):
 
 
 def _refuse_irregular(mode: str, path: str) -> None:
-    from rag_eval.git.snapshots import refuse_irregular  # start-up time: most commits touch no file that is asked for
+    from rag_eval.git.snapshots import refuse_irregular  # start-up time: most commits touch no relevant file
 
     refuse_irregular(mode, path)
 
 
 def _bare() -> dict[str, str]:
-    """Return the environment of git in an untrusted folder: nothing that a step of a job can set."""
+    """Return the environment of git in an untrusted folder, without anything that a step of a job can set."""
     of_windows = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if os.name == "nt" and name in os.environ}
     nowhere = dict.fromkeys(("HOME", "GIT_CONFIG_GLOBAL"), os.devnull)
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1", **nowhere, **of_windows}
@@ -343,8 +344,8 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
 
 
 def checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
-    """The bytes of an object, which are those that its id was made of, or none at all."""
-    from rag_eval.git import snapshots  # start-up time: hooks look at nothing that was changed, mostly
+    """Return the bytes of an object if they match its id; raise an error otherwise."""
+    from rag_eval.git import snapshots  # start-up time: most hooks check no changes
 
     if snapshots.object_id(data, kind, like=object_id) != object_id:
         raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")

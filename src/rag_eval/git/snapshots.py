@@ -1,4 +1,4 @@
-"""One state of the repository's files, whoever holds it: git's objects, the index, the work tree or GitHub's API."""
+"""States of the repository's files: from git's objects, the index, the work tree or GitHub's API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tree(Protocol):
         """
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of files by object id."""
+        """Return the bytes of files by object id."""
 
 
 class Snapshot(Tree, Protocol):
@@ -64,9 +64,10 @@ class Entry(NamedTuple):
 
 
 class CommitTree:
-    """The tree of a commit, folder by folder as they are asked for.
+    """The tree of a commit, loaded folder by folder.
 
-    ``root`` is the id of the topmost folder, ``folder`` gives what a folder holds by its id, ``blob`` a file's bytes.
+    ``root`` is the id of the root folder, ``folder`` returns the entries of a folder by its id, ``blob`` a file's
+    bytes.
     """
 
     def __init__(self, root: str, folder: Callable[[str], dict[str, Entry]], blob: Callable[[str], bytes]) -> None:
@@ -75,7 +76,7 @@ class CommitTree:
         self._data: dict[str, bytes] = {}
 
     def files(self, *paths: str) -> dict[str, str]:
-        """The regular files at ``paths``; a path that ends in / means what is directly in it."""
+        """Return the regular files at ``paths``; a path ending in / means the files directly in it."""
         ids = {}
         for path in paths:
             folder, _, name = path.rpartition("/")
@@ -88,7 +89,7 @@ class CommitTree:
         return ids
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of files by object id."""
+        """Return the bytes of files by object id."""
         wanted = list(object_ids)
         for name in wanted:
             if name not in self._data:
@@ -134,24 +135,24 @@ def refuse_irregular(mode: str, path: str) -> None:
 
 
 def blob_id(data: bytes) -> str:
-    """The id that git gives to a file of these bytes, in a repository whose objects are named by SHA-1."""
+    """Return git's id for a file of these bytes, in a repository with SHA-1 ids."""
     return object_id(data)
 
 
 def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
-    """The id that git gives to an object of these bytes, by SHA-1 or, where ``like`` is as long as one, by SHA-256."""
+    """Return git's id for an object of these bytes, by SHA-1 or, if ``like`` has its length, by SHA-256."""
     algorithm = "sha256" if len(like) == _SHA256 else "sha1"
     return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
 
 
 def read(tree: Tree, path: str) -> bytes | None:
-    """The bytes of one file, None when it is not there."""
+    """Return the bytes of one file, None if it is missing."""
     ids = tree.files(path)
     return tree.contents(ids.values())[ids[path]] if path in ids else None
 
 
 def read_regular(tree: Tree, path: str) -> bytes | None:
-    """The same; None too where something else than a file stands there, of a state that decides nothing."""
+    """Return the bytes of one file; None if it is missing or not a regular file, in a state that decides nothing."""
     try:
         return read(tree, path)
     except Irregular:
@@ -159,20 +160,20 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
 
 
 def lost(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
-    """The paths of files with some ``endings`` that a tree has and another has not; what is the same is not walked."""
+    """Return the paths of files with some ``endings`` that only the first tree has; equal folders are skipped."""
     return sorted(path for path, there in _near_changes(one, other, endings) if not there)
 
 
 def files_near_changes(one: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
-    """The paths of files of some ``names`` that both trees have, in folders in or below which something differs."""
+    """Return the paths of files of some ``names`` in both trees, in folders with a difference in or below them."""
     changed = _near_changes(one, other, names)
     return sorted(path for path, there in changed if there and path.rpartition("/")[2] in names)
 
 
 def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
-    """The paths of files of some ``names`` in at most ``most`` folders of a tree, the topmost first.
+    """Return the paths of files of some ``names`` in at most ``most`` folders of a tree, the topmost first.
 
-    A name with a dot in it is taken for a file's: nothing tells them apart without another look at each.
+    A name with a dot counts as a file, because checking each name would take another request.
     """
     paths, folders = [], [""]
     for folder in folders:
@@ -183,7 +184,7 @@ def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
 
 
 def _near_changes(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """The files with some ``endings`` in differing folders of a tree, and whether the other tree has them too."""
+    """Return the files with some ``endings`` in differing folders of a tree, and whether the other tree has them."""
     changed, rest = [], [""]
     while rest:
         folder = rest.pop()
@@ -201,7 +202,7 @@ def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
 
 
 def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
-    """The first ``most`` paths that two trees do not have alike, but for those in ``skip`` (folders end in a slash)."""
+    """Return the first ``most`` paths that differ between two trees, except in ``skip`` (folders end in a slash)."""
     before, after = one.entries(folder), other.entries(folder)
     paths: list[str] = []
     for name in sorted(before.keys() | after.keys()):

@@ -1,6 +1,6 @@
-"""GitHub's REST API, as much of it as the action uses: comments, files, git objects, pull requests and their reviews.
+"""GitHub's REST API, as far as the action uses it: comments, files, git objects, pull requests and their reviews.
 
-What an answer says is checked before it is passed on: anything else than what was asked for is a ``GitHubError``.
+Every answer is checked: unexpected content is a ``GitHubError``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SURPRISE = "Check if a proxy changed it."
 
 
 class Comment(NamedTuple):
-    """A comment of an issue or pull request. ``author`` is a login, empty where the account is gone."""
+    """A comment of an issue or pull request. ``author`` is a login, empty if the account was deleted."""
 
     id: int
     author: str
@@ -45,7 +45,7 @@ class Comment(NamedTuple):
 
 
 class TreeEntry(NamedTuple):
-    """One name in a folder of git: ``mode`` as git writes it (100644), ``type`` blob, tree or commit."""
+    """One entry of a folder of git: ``mode`` as git writes it (100644), ``type`` blob, tree or commit."""
 
     path: str
     mode: str
@@ -61,7 +61,7 @@ class OpenPull(NamedTuple):
 
 
 class CheckRun(NamedTuple):
-    """A check run; ``external_id`` is the name that its writer gave it."""
+    """A check run; its writer chose ``external_id``."""
 
     id: int
     url: str
@@ -71,7 +71,7 @@ class CheckRun(NamedTuple):
 class GitHub:
     """One repository behind one API address, with one token (empty: none).
 
-    Raises UsageError for an address, a repository or a token that cannot be one, MissingExtra without urllib3.
+    Raises UsageError for an invalid address, repository or token, MissingExtra without urllib3.
     """
 
     def __init__(self, api_url: str, token: str, repository: str, network: Network | None = None) -> None:
@@ -85,14 +85,14 @@ class GitHub:
         return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
 
     def limit_outage(self, seconds: float) -> None:
-        """Stop waiting for a GitHub that is down when failures in a row took so many seconds."""
+        """Stop waiting for GitHub when it has been failing for so many seconds."""
         self._http.outage_limit = seconds
 
     def login(self) -> str:
-        """The login under which this client writes comments.
+        """Return the login under which this client writes comments.
 
-        The token of a workflow or of a GitHub App may not ask the REST API, but GraphQL; where that does not say
-        either, it is taken for a workflow's own, which writes as ``github-actions[bot]``.
+        Tokens of workflows and GitHub Apps cannot ask the REST API for it, but GraphQL. If that does not answer either,
+        the token counts as a workflow's own, which writes as ``github-actions[bot]``.
         """
         try:
             return text_of(self._http.send(Request("GET", "/user", _NAME)).json(), "login") or BOT
@@ -111,7 +111,7 @@ class GitHub:
         return text_of(data.get("viewer") if isinstance(data, dict) else None, "login")
 
     def comments(self, number: int) -> Iterator[Comment]:
-        """All comments of the issue or pull request ``number``, oldest first, page by page."""
+        """Yield all comments of the issue or pull request ``number``, oldest first, page by page."""
         path = self._path(f"issues/{number:d}/comments")
         for row in self._all_pages(path, "read the comments", "pull-requests: read"):
             yield _comment(row)
@@ -119,8 +119,8 @@ class GitHub:
     def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
         """Write a new comment.
 
-        ``already`` is asked before each further try and ends them with what it finds: that an answer got lost does not
-        mean that nothing was written.
+        ``already`` is called before each retry, which is skipped if it returns a comment: after a lost answer the
+        comment may exist.
         """
         path = self._path(f"issues/{number:d}/comments")
         attempts = self._http.attempts(Request("POST", path, "comment", "pull-requests: write", content={"body": body}))
@@ -144,7 +144,7 @@ class GitHub:
         return [_check_run(row) for row in _list(answer.get("check_runs"))]
 
     def create_check_run(self, content: Mapping[str, Any], already: Callable[[], CheckRun | None]) -> CheckRun:
-        """Write a new check run; ``already`` is what it is for :meth:`create_comment`."""
+        """Write a new check run; ``already`` is called as in :meth:`create_comment`."""
         path = self._path("check-runs")
         attempts = self._http.attempts(Request("POST", path, "write the check run", "checks: write", content=content))
         while (answer := next(attempts)) is None:
@@ -153,26 +153,26 @@ class GitHub:
         return _check_run(answer.json())
 
     def add_to_check_run(self, check_id: int, output: Mapping[str, Any]) -> bool:
-        """Add annotations to a check run. False if GitHub failed: another try might add them twice."""
+        """Add annotations to a check run; return False if GitHub failed, because a retry might add them twice."""
         path = self._path(f"check-runs/{check_id:d}")
         request = Request("PATCH", path, "add annotations", "checks: write", content={"output": output})
         return next(self._http.attempts(request)) is not None
 
     def commit(self, ref: str) -> str:
-        """The full hash of the commit that a branch, tag or hash stands for now. Status 404 or 422: there is none."""
+        """Return the full hash of the commit that a branch, tag or hash points to; status 404 or 422 without one."""
         where = self._path(f"commits/{quote(_checked_ref(ref), safe='')}")
         answer = self._http.send(Request("GET", where, f"find {quoted(ref)}", "contents: read", _SHA))
         return _sha(answer.data.decode("ascii", "replace").strip())
 
     def default_branch(self) -> str:
-        """The name of the branch that the repository shows first."""
+        """Return the name of the default branch."""
         branch = text_of(self._object("", "read the repository", "contents: read"), "default_branch")
         if not branch:
             raise _unexpected("not a repository")
         return branch
 
     def parents(self, sha: str) -> list[str]:
-        """The hashes of a commit's parents, in git's order."""
+        """Return the hashes of a commit's parents, in git's order."""
         return commit_objects.parents(self, sha)
 
     def tree(self, sha: str) -> list[TreeEntry]:
@@ -183,7 +183,7 @@ class GitHub:
         return entries
 
     def raw(self, kind: str, sha: str) -> bytes:
-        """The bytes of a commit, a tree or a blob as git keeps them under ``sha``: no others are ever given."""
+        """Return the bytes of a commit, a tree or a blob, checked against ``sha``."""
         if sha not in self._raw:
             self._raw[sha] = {"commit": self._commit, "tree": self._tree, "blob": self.blob}[kind](sha)
         return self._raw[sha]
@@ -211,7 +211,7 @@ class GitHub:
         return [_entry(row) for row in _list(answer.get("tree"))]
 
     def blob(self, sha: str) -> bytes:
-        """The bytes of the file that git keeps under ``sha``, which they are held to: no others are ever given."""
+        """Return the bytes of a file, checked against ``sha``."""
         where = self._path(f"git/blobs/{_checked_hash(sha)}")
         data = self._http.send(Request("GET", where, f"read blob {sha[:12]}", "contents: read", _RAW)).data
         if object_id(data, like=sha) != sha:
@@ -219,35 +219,35 @@ class GitHub:
         return data
 
     def merge_base(self, base: str, head: str) -> str:
-        """The hash of the best common ancestor of two branches, tags or hashes."""
+        """Return the hash of the best common ancestor of two branches, tags or hashes."""
         ends = "...".join(quote(_checked_ref(ref), safe="") for ref in (base, head))
         aim = f"compare {quoted(base)} with {quoted(head)}"
         answer = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
         return _sha(text_of(answer.get("merge_base_commit"), "sha"))
 
     def opened_by(self, number: int) -> str:
-        """The login of who opened the pull request ``number``, empty where the account is gone."""
+        """Return the login of the author of pull request ``number``, empty if the account was deleted."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        _number(answer)  # else it is no pull request, and that nobody opened it says nothing
+        _number(answer)  # otherwise it is no pull request, and a missing author means nothing
         return text_of(answer.get("user"), "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
-        """The open pull requests of a branch of ``owner``'s; where one of both is empty, all that are open."""
+        """Yield the open pull requests of a branch of ``owner``'s; all open ones if either is empty."""
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
         for row in self._all_pages(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
             yield OpenPull(_number(row), _sha(text_of(row.get("head"), "sha")))
 
     def reviews(self, number: int) -> list[Review]:
-        """All reviews of the pull request ``number``, oldest first."""
+        """Return all reviews of the pull request ``number``, oldest first."""
         path = self._path(f"pulls/{number:d}/reviews")
         return [_review(row) for row in self._all_pages(path, "read the reviews", "pull-requests: read")]
 
     def commits_touching(self, paths: tuple[str, ...], head: str, within: int) -> list[Authorship]:
-        """Return the authors that the commits of pull request ``within`` name, of those that touch one of ``paths``.
+        """Return the authors of those commits of pull request ``within`` that touch one of ``paths``.
 
-        ``head`` is the last commit of the pull request. Raises GitHubError where the pull request has moved on, and
-        where it has as many commits as GitHub lists: there may be more.
+        ``head`` is the last commit of the pull request. GitHubError is raised if the pull request has a newer one, or
+        as many commits as GitHub lists at most: there may be more.
         """
         commits = self._pull_commits(within)
         if head not in commits:
@@ -256,7 +256,7 @@ class GitHub:
         return [one for sha, row in commits.items() if sha in touching for one in _authors(sha, row)]
 
     def pull_head(self, number: int) -> str:
-        """The hash of the last commit of a pull request."""
+        """Return the hash of the last commit of a pull request."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
         return _sha(text_of(answer.get("head"), "sha"))
 
@@ -269,7 +269,7 @@ class GitHub:
         return {_sha(text_of(row, "sha")): row for row in rows}
 
     def last_change(self, path: str, head: str) -> str | None:
-        """The hash of the last commit up to ``head`` that touched ``path``, None where none did."""
+        """Return the hash of the last commit up to ``head`` that touched ``path``, None if none did."""
         asked = urlencode({"sha": _checked_hash(head), "path": _checked_path(path), "per_page": 1})
         aim = f"read the history of {quoted(path)}"
         answer = self._http.send(Request("GET", f"{self._path('commits')}?{asked}", aim, "contents: read"))
@@ -299,13 +299,13 @@ class GitHub:
         return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
 
     def _all_pages(self, path: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
-        """The rows of all pages."""
+        """Yield the rows of all pages."""
         joint = "&" if "?" in path else "?"
         for page in range(1, _MOST_PAGES + 1):
             answer = self._http.send(Request("GET", f"{path}{joint}per_page={_PER_PAGE}&page={page}", aim, needs))
             rows = _list(answer.json())
             yield from (_object(row, "list of objects") for row in rows)
-            # Only whether there is a next page is taken from the header: the address in it may name another host.
+            # From the header only the existence of a next page is used: its address may name another host.
             if len(rows) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
                 return
         raise GitHubError(0, f"Could not {aim}: there are over {_PER_PAGE * _MOST_PAGES}, too many to read.")
@@ -327,7 +327,7 @@ def _checked_hash(sha: str) -> str:
 
 
 def _checked_path(path: str) -> str:
-    # urllib3 resolves dot segments, so that a path could leave the folder of the API that is meant.
+    # urllib3 resolves dot segments, so a path could leave the folder of the API.
     if not path or any(part in ("", ".", "..") for part in path.split("/")):
         raise UsageError(
             f"{quoted(path)} is not the path of a file. Write it from the repository's root, without dots."

@@ -1,4 +1,4 @@
-"""A check run on the last commit of a pull request: a conclusion, the report, and more annotations than a log keeps."""
+"""Check runs on the last commit of a pull request: a conclusion, the report, and more annotations than a log shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEVELS = {"error": "failure", "warning": "warning", "notice": "notice"}
 
 
 class Check(NamedTuple):
-    """A check run to write. ``attempt`` names the attempt at a run that writes it, ``details`` is its page."""
+    """A check run to write. ``attempt`` names the run's attempt that writes it, ``details`` is its page."""
 
     name: str
     head: str
@@ -36,9 +36,9 @@ class Check(NamedTuple):
 
 
 def publish(api: GitHub, check: Check, notes: Sequence[Note]) -> tuple[CheckRun, int]:
-    """Write a check run, and return it and the number of its annotations. Raises GitHubError.
+    """Write a check run, and return it and the number of its annotations; raise GitHubError.
 
-    The first request has the conclusion, so a run whose annotations fail to arrive has its verdict.
+    The first request has the conclusion, so the verdict arrives even if annotations fail.
     """
     batches = _batches(notes)
     output: dict[str, Any] = {"title": one_line(check.title, _LONGEST_TITLE), "summary": check.summary}

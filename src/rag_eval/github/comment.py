@@ -1,7 +1,7 @@
-"""The one comment that a pull request keeps: found again by author and first line, and replaced, never repeated.
+"""The sticky comment of a pull request: found by author and first line, and replaced, never repeated.
 
 The first line is a Markdown comment, invisible on the page. Anyone can write such a line, so it counts only in a
-comment of our own account.
+comment of the action's account.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WORKFLOW, _USE = "another workflow", "another use in this run"
 _FAILED = f"{_USE}, which failed,"
 LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
-_ROOM = MOST_CHARACTERS - 2_500  # an id of 100 letters, each up to twelve characters in the first line, and a heading
+_ROOM = MOST_CHARACTERS - 2_500  # an id of 100 letters, up to twelve characters each in the first line, and a heading
 _ANEW = "Write it again with rag-eval score."
 NO_REPORT = "The run of the pull request uploaded no report. Its log and its summary show why"
 _ONLY = "The figures come from the run of the pull request. The gates were judged again from them."
@@ -63,8 +63,8 @@ _ONLY = "The figures come from the run of the pull request. The gates were judge
 class Marker(NamedTuple):
     """The first line of a comment: its author, commit, run and workflow.
 
-    Of the workflow it is a digest, empty where it is not known: runs of two of them are counted apart. ``by`` is the
-    attempt at a run that wrote it, so that two uses in one run can be told from a run that is repeated.
+    The workflow is a digest, empty if unknown: runs of two workflows are numbered separately. ``by`` is the attempt at
+    a run that wrote it. It distinguishes two uses in one run from a repeated run.
     """
 
     id: str
@@ -99,16 +99,16 @@ class Api(Protocol):
     """The requests to GitHub; ``rag_eval.github.api.GitHub`` implements them."""
 
     def login(self) -> str:
-        """The login that our comments carry."""
+        """Return the login of the action's comments."""
 
     def comments(self, number: int) -> Iterable[Comment]:
-        """All comments of pull request ``number``."""
+        """Yield all comments of pull request ``number``."""
 
     def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
-        """Write a new one, or give what ``already`` finds before another try."""
+        """Write a new comment, or return the result of ``already`` before a retry."""
 
     def update_comment(self, comment_id: int, body: str) -> Comment:
-        """Replace the text of one."""
+        """Replace the text of a comment."""
 
 
 def fits(comment_id: str) -> bool:
@@ -117,26 +117,26 @@ def fits(comment_id: str) -> bool:
 
 
 def of_folder(folder: str) -> str:
-    """The comment-id of a use in a folder of the workspace where none is set: each folder has a comment of its own."""
+    """Return the default comment-id of a use in a folder of the workspace: each folder has its own comment."""
     shortened = f"{DEFAULT_COMMENT_ID}:{folder[len(DEFAULT_COMMENT_ID) + 1 - _LONGEST_ID :]}"
     return shortened if folder and fits(shortened) else DEFAULT_COMMENT_ID
 
 
 def name_of(comment_id: str) -> str:
-    """Return the name that tells one of several comments apart; empty for a single one."""
+    """Return the name that distinguishes one of several comments; empty for a single one."""
     return "" if comment_id == DEFAULT_COMMENT_ID else comment_id.removeprefix(f"{DEFAULT_COMMENT_ID}:")
 
 
 def attempt(run_id: str, number: str) -> str:
-    """An attempt at a run, as a marker names it; empty where it is not known."""
+    """Return the name of an attempt at a run for a marker; empty if unknown."""
     return f"{run_id}.{number}" if re.fullmatch("[0-9]{1,18}", run_id) and re.fullmatch("[0-9]{1,9}", number) else ""
 
 
 def marker(comment_id: str, head: str, run: int, workflow: str = "", by: str = "", *, failed: bool = False) -> str:
-    """The first line of a body. Different ids stay different; nothing in them can end the line or the comment.
+    """Return the first line of a body. Different ids stay different; nothing in them can end the line or the comment.
 
     ``workflow`` is the path of its file, with the repository's name before it and perhaps a ref behind an ``@``, ``by``
-    what :func:`attempt` gives.
+    the result of :func:`attempt`.
     """
     if not fits(comment_id):
         raise UsageError(f"comment-id {quoted(comment_id)} {UNFIT}")
@@ -171,19 +171,19 @@ def parse_marker(body: str) -> Marker | None:
 
 
 def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment | None:
-    """Our comment among ``comments``; of several, as two runs at once may leave, the one of the newest run."""
+    """Return the action's comment among ``comments``; the newest run's if simultaneous runs left several."""
     ours = [c for c in comments if c.author == author and (marker := parse_marker(c.body)) and marker.id == comment_id]
     return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
 
 
 def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
-    """Bring the comment of pull request ``number`` to ``body``, which starts with its marker.
+    """Update the comment of pull request ``number`` to ``body``, which starts with its marker.
 
-    ``always`` writes each time; ``on-change`` only where the text between the marker and the line on the run differs;
-    ``on-failure`` makes a comment only where a gate ``failed``, but keeps one that stands up to date, so that a red one
-    turns green. The comment of a run of this workflow with a higher number than ``run`` stays; another workflow's is
-    replaced, for whose is newer cannot be told. So is that of another use in this very run, unless it alone failed: who
-    looks at the comment must not take one for all. Raises GitHubError, and ValueError for a wrong body.
+    ``always`` writes each time; ``on-change`` only if the text between the marker and the line on the run differs;
+    ``on-failure`` creates a comment only if a gate ``failed``, but updates an existing one, so that it also shows when
+    the gates pass again. The comment of a later run of this workflow stays. The comment of another workflow is
+    replaced, because their order is unknown. The comment of another use in the same run is replaced too, unless only
+    that use failed: its failure must stay visible. Raises GitHubError, and ValueError for a wrong body.
     """
     marker = parse_marker(body)
     if marker is None or (marker.id, marker.run) != (comment_id, max(run, 0)):
@@ -198,12 +198,12 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
         try:
             return _replace(api, standing, body, mode, run)
         except GitHubError as error:
-            if error.status not in (404, 410):  # else it was deleted after it was listed
+            if error.status not in (404, 410):  # otherwise it was deleted after it was listed
                 raise
     if mode == "on-failure" and not failed:
         return Posted("", "skipped", "no gate failed, and there is no comment to update")
     made = api.create_comment(number, body, lambda: find(api.comments(number), author, comment_id))
-    # What was found before a second try may be another run's.
+    # A comment that appeared before a retry may be another run's.
     if not _same(made.body, body):
         return _replace(api, made, body, mode, run)
     if made.author == author:
@@ -248,14 +248,14 @@ def _text(body: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    # GitHub may hand back a body with other line ends and without the blanks at its ends.
+    # GitHub may return a body with other line endings and without the blanks at its ends.
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
 class Origin(NamedTuple):
-    """The run that a report comes from: the pull request's last commit, where it lies, the run's number and workflow.
+    """The run that a report comes from: the pull request's last commit and its branch, the run's number and workflow.
 
-    ``owner`` and ``branch`` are empty where the repository of the head is gone.
+    ``owner`` and ``branch`` are empty if the repository of the head was deleted.
     """
 
     head: str
@@ -307,14 +307,14 @@ def of_problems(error: InputError) -> CommentBody:
 
 
 def of_nothing() -> CommentBody:
-    """Return the comment for a run that handed over nothing and has stated the reason."""
+    """Return the comment for a run that handed over no report and has printed the reason."""
     return CommentBody(markdown.unjudged(f"{NO_REPORT}."), "invalid")
 
 
 def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
-    """The open pull request whose last commit is the one that was run; None where there is none any more.
+    """Return the open pull request whose last commit is the one that was run; None if there is none.
 
-    Raises UsageError where there are several: one run cannot speak for two bases.
+    Raises UsageError if there are several, because one run cannot judge against two bases.
     """
     pulls = [pull for pull in api.open_pulls(origin.owner, origin.branch) if pull.head == origin.head]
     if len(pulls) > 1:
@@ -326,9 +326,9 @@ def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
 def publish(
     api: GitHub, origin: Origin, content: CommentBody, comment_id: str, mode: Mode, server: str = "", by: str = ""
 ) -> Posted:
-    """Bring the comment of the pull request that a report comes from up to date.
+    """Update the comment of the pull request that a report comes from.
 
-    ``server`` is where GitHub's pages are, for a link to the run; ``by`` the attempt that posts.
+    ``server`` is the address of GitHub's pages, for a link to the run; ``by`` the attempt that posts.
     """
     pull = pull_of(api, origin)
     if pull is None:

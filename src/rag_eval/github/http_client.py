@@ -1,8 +1,8 @@
-"""HTTP towards GitHub's REST API, spoken so that a hostile or a failing network does no harm.
+"""HTTP for GitHub's REST API, safe against hostile and failing networks.
 
-The token travels in one header, to the host of the API and to no other: redirects elsewhere are refused, and neither
-``repr`` nor an error message nor a URL holds it. Faults that pass are waited out within ``Network.patience``; all
-others are a ``GitHubError`` whose message says what to do.
+The token is sent in one header, only to the host of the API: redirects elsewhere are refused, and no ``repr``, error
+message or URL contains it. Temporary failures are retried within ``Network.patience``; all others are a ``GitHubError``
+whose message has the fix.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ GRAPHQL = "/graphql"
 _MAX_ATTEMPTS, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16
-_SLOW = 1 << 16  # bytes a second
+_SLOW = 1 << 16  # bytes per second
 _OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
 
 
 class GitHubError(RagEvalError):
-    """GitHub refused, failed or could not be reached. ``status`` is HTTP's, 0 where no usable answer came."""
+    """GitHub refused, failed or could not be reached. ``status`` is HTTP's, 0 without a usable answer."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -54,8 +54,8 @@ class GitHubError(RagEvalError):
 class Network(NamedTuple):
     """The connection to the API: proxy address, trusted certificates, time limits, and a clock in seconds.
 
-    ``ca_bundle`` is the path of a file, ``ca_certificates`` the text of one. GitHub ends a request that it works on for
-    10 seconds, so a status line that takes longer than ``headers_seconds`` comes from nobody; a body may be 100 MB.
+    ``ca_bundle`` is the path of a file, ``ca_certificates`` the text of one. GitHub ends a request after 10 seconds, so
+    no status line can take longer than ``headers_seconds``; a body may be 100 MB.
     """
 
     proxy: str | None = None
@@ -75,7 +75,7 @@ class Network(NamedTuple):
         try:
             scheme, host, port = _origin(urlsplit(api_url))
         except ValueError:
-            return cls()  # the client refuses such an address, and says so
+            return cls()  # the client refuses such an address with a message
         proxy = None if _is_direct(host or "", port, settings.get("no_proxy", "")) else settings.get(f"{scheme}_proxy")
         return cls(proxy=proxy or None, ca_bundle=environ.get("REQUESTS_CA_BUNDLE") or None)
 
@@ -92,7 +92,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One answer; status 0 and the reason as ``data`` where none came. The names of ``headers`` are in lower case."""
+    """One answer; status 0 and the reason as ``data`` if there was none. The names of ``headers`` are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -134,7 +134,7 @@ class Answer(NamedTuple):
 
 
 class Http:
-    """Sends requests, repeats those whose failure passes, and turns the other failures into sentences."""
+    """A sender of requests, which retries temporary failures and describes the others."""
 
     def __init__(self, api_url: str, token: str, network: Network) -> None:
         self.address = _checked_address(api_url)
@@ -146,11 +146,11 @@ class Http:
         self._pool = _pool(network)
 
     def send(self, request: Request) -> Answer:
-        """The good answer to ``request``. Raises GitHubError when there is none."""
+        """Return the successful answer to ``request``; raise GitHubError if there is none."""
         return next(answer for answer in self.attempts(request) if answer)
 
     def attempts(self, request: Request) -> Iterator[Answer | None]:
-        """The good answer, and before it a None for each try whose failure passes, after waiting for that."""
+        """Yield the successful answer, and before it None for each temporary failure, after waiting."""
         for attempt in count():
             if self._patience <= 0:
                 raise GitHubError(0, f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
@@ -166,7 +166,7 @@ class Http:
         yield answer
 
     def _wait(self, request: Request, answer: Answer, attempt: int) -> None:
-        """Sleep until another try makes sense. Raises GitHubError where none does, or patience ends before."""
+        """Sleep until a retry makes sense; raise GitHubError if none does, or if patience ends before."""
         seconds = _delay(answer, attempt, self._network.now())
         enough = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
         if enough:
@@ -222,10 +222,10 @@ _TRUST = "Name the authority's certificate in the input ca-certificates, or on t
 
 
 def _within(seconds: float, work: Callable[[], T]) -> T:
-    """Return what ``work`` returns; TimeoutError if it takes longer than ``seconds``.
+    """Return the result of ``work``; raise TimeoutError if it takes longer than ``seconds``.
 
-    Timeouts of sockets begin anew with every byte, and those of name servers cannot be set. So the work is done in a
-    thread that is left behind when its time is up.
+    Timeouts of sockets start again with every byte, and those of name servers cannot be set. So the work runs in a
+    thread, which is abandoned when its time is up.
     """
     answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -248,7 +248,7 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
 def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Callable[[], float]) -> bytes:
     """Return the body of an answer.
 
-    TimeoutError if it takes longer than ``seconds``, or than ``left`` with next to nothing coming; GitHubError if it is
+    TimeoutError if it takes longer than ``seconds``, or than ``remaining`` with almost no data; GitHubError if it is
     too long.
     """
     began, size, pieces = now(), 0, []
@@ -286,12 +286,12 @@ def _pool(network: Network) -> PoolManager:
         login = urllib3.util.parse_url(proxy).auth
         headers = urllib3.make_headers(proxy_basic_auth=unquote(login)) if login else None
         return urllib3.ProxyManager(proxy, proxy_headers=headers, **options)
-    except urllib3.exceptions.HTTPError:  # without its message: that may hold the login
+    except urllib3.exceptions.HTTPError:  # without its message, which may contain the login
         raise UsageError(f"{network.proxy_from} is not the address of a proxy. Write it as http://host:port") from None
 
 
 def _delay(answer: Answer, attempt: int, now: float) -> float | None:
-    """Seconds until another try makes sense, None where none does. ``attempt`` counts from 0."""
+    """Return the seconds until a retry makes sense, None if none does. ``attempt`` counts from 0."""
     seconds = _digits(answer.headers.get("retry-after"))
     if answer.rate_limited():
         reset = _digits(answer.headers.get("x-ratelimit-reset"))
@@ -331,7 +331,7 @@ def _forbidden(aim: str, needs: str, reply: str) -> str:
 
 
 def text_of(value: object, key: str) -> str:
-    """The string under ``key`` of a JSON object, empty where there is none."""
+    """Return the string under ``key`` of a JSON object, empty if there is none."""
     text = value.get(key) if isinstance(value, dict) else None
     return text if isinstance(text, str) else ""
 
@@ -386,7 +386,7 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
         return bool(entry)
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
-    except ValueError:  # one of the two is a name, or a port follows
+    except ValueError:  # either is a name, or a port follows
         pass
     name, _, its_port = entry.rpartition(":") if re.search(r"[^:]:[0-9]+\Z|\]:[0-9]+\Z", entry) else (entry, "", "")
     name = name.strip("[]").removeprefix("*").lstrip(".")

@@ -1,6 +1,6 @@
 """Workflow commands for GitHub's runner: annotations, outputs, job summary. Pure text; ``action.run`` writes it.
 
-Whatever comes from data is made safe before it gets here or in here: a log line can be a command to the runner.
+Untrusted input is escaped before or in this module: a log line can be a command to the runner.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Note(NamedTuple):
 
 
 def annotation(level: str, message: str, file: str = "", line: int = 0, title: str = "") -> str:
-    """A log line that the runner shows on ``line`` of ``file``; ``level`` is error, warning or notice."""
+    """Return a log line that the runner shows on ``line`` of ``file``; ``level`` is error, warning or notice."""
     properties = {"file": file, "line": str(line) if line and file else "", "title": title}
     shown = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
     return f"::{level}{' ' if shown else ''}{shown}::{_data(log_line(message)[:_LONGEST_MESSAGE])}"
 
 
 def limit_per_level(lines: Iterable[str], most: int = MOST_ANNOTATIONS) -> Iterator[str]:
-    """The first annotations of each level: what comes after those, the runner drops without a word."""
+    """Yield the first annotations of each level: the runner silently drops the others."""
     seen: dict[str, int] = {}
     for line in lines:
         level = line.removeprefix("::").partition(" ")[0].partition("::")[0]
@@ -45,7 +45,7 @@ def limit_per_level(lines: Iterable[str], most: int = MOST_ANNOTATIONS) -> Itera
 
 
 def output(name: str, value: str, delimiter: str) -> str:
-    """A step output as GITHUB_OUTPUT takes it; ``delimiter`` is a random word that the value cannot hold by chance."""
+    """Return a step output for GITHUB_OUTPUT; ``delimiter`` is a random word that does not occur in the value."""
     if delimiter in value:
         raise ValueError("the delimiter stands in the value")
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"

@@ -1,4 +1,4 @@
-"""The gold of a change under test: who signed for what changed, and what that does to the cases of this run."""
+"""Review of the gold of a change under test: who signed the changes, and their effects on the cases of this run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RULES = (
 )
 """The rules of `gold lint` that say that an item judges too little."""
 _SHOWN = 5
-_ANSWERS = 20_000  # of the run that a substring is looked for in
+_ANSWERS = 20_000  # of the run, in which a substring is searched
 
 
 class GoldReview(NamedTuple):
@@ -114,7 +114,7 @@ def _signed_at(context: ReviewContext, policy: Policy) -> SignedAt:
 
 
 def violations_of_base_policy(context: ReviewContext) -> list[str]:
-    """The codes that keep this change from being signed off now, and would not if its own policy held alone."""
+    """Return the codes that block sign-off of this change now, but not under its own policy."""
     if not _enforced(context):
         return []
     now = {violation.code for policy in _policies(context) for violation in _check(context, policy)}
@@ -122,7 +122,7 @@ def violations_of_base_policy(context: ReviewContext) -> list[str]:
 
 
 def _codes_of_own_policy(context: ReviewContext) -> set[str]:
-    """The codes that the head's policy alone gives: none where it asks for no sign-off."""
+    """Return the codes that the head's policy gives; none if it requires no sign-off."""
     if context.authority.signoff != "require" and "signoff" not in context.head.stated:
         return set()
     policy = _signoff_policy(context, context.authority.head, context.head.file) or _at_place(
@@ -132,7 +132,7 @@ def _codes_of_own_policy(context: ReviewContext) -> set[str]:
 
 
 def key_changes(context: ReviewContext) -> list[PolicyChange]:
-    """The keys that the change adds to the allowed-signers file of the base, and those that it takes away."""
+    """Return the keys that the change adds to the base's allowed-signers file, and those that it removes."""
     authority, policy = (
         context.authority,
         context.base and _signoff_policy(context, context.authority.gates, context.base.file),
@@ -142,7 +142,7 @@ def key_changes(context: ReviewContext) -> list[PolicyChange]:
     old, new = (
         _lines_of(read(tree, policy.allowed_signers) if tree else None) for tree in (authority.gates, authority.head)
     )
-    # What the base did since the change left it is none of the change's doing.
+    # Later changes of the base are not part of the change.
     then = _lines_of(read_regular(authority.fork_of_gates, policy.allowed_signers)) if authority.fork_of_gates else old
     key = f"signoff.allowed_signers: {policy.allowed_signers}"
     added = [PolicyChange(key, "looser", None, json.dumps(line)) for line in sorted(new - old - then)]
@@ -179,7 +179,7 @@ def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]
 
 
 def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
-    """The number of cases under each gate on the gold of the base: of this run, or of the baseline if it had more."""
+    """Return the number of cases under each gate on the base's gold: of this run, or of the baseline if it has more."""
     recorded = earlier.recorded.metrics if earlier and earlier.recorded.scope is None and old.scope is None else {}
     counts: dict[str, int] = {}
     for gate in old.gates:
@@ -189,7 +189,7 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
 
 
 def _recorded(context: ReviewContext, moved: Sequence[Change]) -> dict[str, str]:
-    """The labels in the baseline of questions that nobody is asked any more: all that is known of them."""
+    """Return the labels in the baseline of questions that were removed: nothing else is known about them."""
     gone = {change.qid for change in moved if change.verb == "removed"}
     return (
         gold_impact.labels(case for case in context.earlier.recorded.questions if case.qid in gone)
@@ -199,7 +199,7 @@ def _recorded(context: ReviewContext, moved: Sequence[Change]) -> dict[str, str]
 
 
 def _other_changed_files(context: ReviewContext) -> list[str]:
-    """Return the other files that the change touches, besides gold, records, gates and traces."""
+    """Return the other files that the change touches, except gold, records, gates and traces."""
     authority = context.authority
     named = [context.head.gold, context.head.file, context.head.trace, sidecar_of(context.head.trace)]
     named_files = {inside for name in named if name and (inside := authority.inside(name))}
@@ -211,7 +211,7 @@ def _other_changed_files(context: ReviewContext) -> list[str]:
 
 
 def _policies(context: ReviewContext) -> list[Policy]:
-    """The sign-off policies in force: the base's, and the head's where it looks elsewhere."""
+    """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
     authority = context.authority
     head = _signoff_policy(context, authority.head, context.head.file)
     base = _signoff_policy(context, authority.gates, context.base.file) if authority.gates and context.base else None
@@ -226,13 +226,13 @@ def _signoff_policy(context: ReviewContext, tree: Tree | None, file: str) -> Pol
 
 
 def _at_place(context: ReviewContext, policy: Policy) -> Policy:
-    """The policy for the gold that the caller named in place of the policy's own."""
+    """Return the policy for the gold that the caller named in place of the policy's own."""
     gold = context.authority.inside(context.options.gold) if context.options.gold else None
     return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=default_records(gold or ""))
 
 
 def _enforced(context: ReviewContext) -> bool:
-    """Return whether an unsigned change fails the run, by option or by a policy in force."""
+    """Return whether an unsigned change fails the run, by option or by a policy that applies."""
     asked = context.authority.signoff
     return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in context.policies))
 
@@ -243,7 +243,7 @@ def _unsigned(context: ReviewContext, policies: list[Policy]) -> Iterator[Findin
         return
     try:
         violations = [finding for policy in policies for finding in _check(context, policy)]
-    except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off goes by lines
+    except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off reads lines
         if _enforced(context):
             raise
         yield from _without_items(context, error.first)
@@ -258,7 +258,7 @@ def _unsigned(context: ReviewContext, policies: list[Policy]) -> Iterator[Findin
 
 
 def _unsigned_items(context: ReviewContext, path: str | None) -> Iterator[Finding]:
-    """Yield the items that differ from what a record signed last, for a run without a base if sign-off is required."""
+    """Yield the items that differ from their last record, for a run without a base if sign-off is required."""
     in_force = next((policy for policy in _policies(context) if policy.gold == path), None)
     if context.authority.signoff == "off" or _enforced(context):
         yield from _unsigned(context, [in_force]) if in_force else _ungoverned(context)
@@ -267,14 +267,14 @@ def _unsigned_items(context: ReviewContext, path: str | None) -> Iterator[Findin
 def _check(context: ReviewContext, policy: Policy) -> list[checking.Violation]:
     import shlex
 
-    # A branch's name may hold what a shell would run.
+    # A branch's name may contain shell commands.
     since = "--baseline" if context.authority.gates is None else f"--base {shlex.quote(context.authority.ref)}"
     command = f"rag-eval gold signoff {since} --reason '…'"
     return repository.findings(context.authority.frame, policy, command, context.authority.people)
 
 
 def _unchecked(context: ReviewContext, policy: Policy, diff: GoldDiff) -> Iterator[Finding]:
-    """Reviews and four eyes are known of pull requests only: what other events do not enforce is named."""
+    """Yield the requirements that are not checked: reviews and four eyes are known only for pull requests."""
     authority = context.authority
     if not (authority.ci and diff.changes and _enforced(context)) or authority.people:
         return
@@ -310,7 +310,7 @@ def _level(context: ReviewContext) -> Level:
 
 
 def _item_findings(diff: GoldDiff, context: ReviewContext) -> Iterator[Finding]:
-    """Yield a warning for each thing that `gold lint` finds in the changed items and not in what they were."""
+    """Yield a warning for each new finding of `gold lint` in the changed items."""
     qids = [change.qid for change in diff.changes if change.verb != "removed"]
     if not qids or diff.old is None or diff.new is None:
         return
@@ -326,7 +326,7 @@ def _item_findings(diff: GoldDiff, context: ReviewContext) -> Iterator[Finding]:
 
 
 def _answers(run: ScoredRun) -> Seen:
-    """Return what the first traces answered."""
+    """Return the answers of the first traces."""
     inputs = run.inputs
     silent = inputs.reader._replace(ledger=ProblemCollector())
     traces = paired_traces(silent, inputs.golds, inputs.policy.trace, Digests())

@@ -1,6 +1,6 @@
 """Effects of a change on its own evaluation, and who decides. Read :mod:`rag_eval.run.authority` first.
 
-Both sides' gates apply: a change may tighten at once, and what it loosens takes effect when it is merged.
+The gates of both sides apply: a change may tighten at once; loosened gates take effect when it is merged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ONLY = "Name the file only in the gates file."
 
 
 def review(run: ScoredRun, authority: Authority) -> Report:
-    """Return the report with what the base says of this run, and what the change does to gates, policies and gold."""
+    """Return the report with the base branch's judgement of this run, and the effects on gates, policies and gold."""
     context = ReviewContext(authority, run)
     report = run.report
     gold = gold_review.review_gold(context)
@@ -67,7 +67,7 @@ def review(run: ScoredRun, authority: Authority) -> Report:
 
 
 def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
-    """The base's gates are judged by the values as the base defines them, and so is what gates cannot see."""
+    """Judge the base's gates by the values as the base defines them, and the integrity checks likewise."""
     redefined = rejudge(report, base, context.earlier)
     other = None if _same_meaning(base, context.head) else rescore(context.run, base)
     scored = _on_the_scored_files(context, base, redefined)
@@ -96,9 +96,9 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
 
 
 def _on_the_scored_files(context: ReviewContext, base: Policy, redefined: Report) -> Report | None:
-    """The run under the base's settings, on the gold and traces that were scored, whichever files the base names.
+    """Return the run under the base's settings, on the scored gold and traces, not the files that the base names.
 
-    Files that the change leaves where the base names them may be older or easier than those that it scores.
+    The files that the base names may be older or easier than the scored ones.
     """
     policy = base._replace(gold=context.head.gold, trace=context.head.trace)
     if policy == base:
@@ -134,7 +134,7 @@ def _without_base_changes(
 
 
 def _changed_keys(context: ReviewContext, base: Policy) -> set[str] | None:
-    """The keys of the gates file that the change touched; None where it began at the base, or nobody can say."""
+    """Return the gates file's keys that the change touched; None if it began at the base, or if unknown."""
     began, path = context.authority.fork_of_gates, context.authority.inside(base.file)
     data = read_regular(began, path) if began and path else None
     policy = None if data is None else policy_of(data, base.file, ProblemCollector())
@@ -147,7 +147,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _codes_lowered_by_head(report: Report, head: Policy) -> list[str]:
-    """The codes that fail this run and would not if the head's levels held alone."""
+    """Return the codes that fail this run and would not if only the head's levels applied."""
     head_levels = levels(head)
     return sorted({error.code for error in report.errors if head_levels.get(error.code, "error") != "error"})
 
@@ -156,7 +156,7 @@ def _findings_under_base(report: Report, other: Report) -> list[Finding]:
     """Return the findings with values, traces and gold of the base's gates file instead of the change's."""
     known = {_without_level(finding) for finding in report.findings}
     habitual = {(finding.code, finding.level) for finding in report.findings if finding.code in HABITS}
-    habitual |= {(code, "warning") for code, _ in habitual}  # the same habit in other numbers
+    habitual |= {(code, "warning") for code, _ in habitual}  # the same integrity check with other numbers
     new = [finding for finding in other.findings if (finding.code, finding.level) not in habitual]
     return [
         finding if _without_level(finding) in known else finding._replace(message=f"{finding.message}; {_BY_BASE}")
@@ -165,7 +165,7 @@ def _findings_under_base(report: Report, other: Report) -> list[Finding]:
 
 
 def _new_errors(report: Report, findings: Sequence[Finding]) -> list[str]:
-    """The codes that fail the run by these findings alone."""
+    """Return the codes of those findings that newly fail the run."""
     return sorted(
         {finding.code for finding in findings if finding.level == "error"} - {finding.code for finding in report.errors}
     )
@@ -180,7 +180,7 @@ def _same_meaning(base: Policy, head: Policy) -> bool:
 
 
 def _gates_file_change(context: ReviewContext, base: Policy, effects: Effects) -> list[PolicyChange]:
-    """The gates file itself: gone, or another one than the base has."""
+    """Return the change of the gates file itself: removed, or another one than the base's."""
     old, new = context.authority.inside(base.file), context.head.file and context.authority.inside(context.head.file)
     if old == new:
         return []
@@ -243,7 +243,7 @@ def _base_of(context: ReviewContext) -> Base:
 
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:
-    """Errors first; of what was found twice, the graver one, whatever either advises."""
+    """Sort errors first; of duplicates keep the more severe one, whatever either advises."""
     ordered = sorted(
         set(findings), key=lambda entry: (entry.level, entry.code, entry.file, entry.line, entry.message, entry.fix)
     )
@@ -267,9 +267,9 @@ def _override_findings(context: ReviewContext) -> Iterator[Finding]:
 
 
 def _overridden_path(context: ReviewContext, key: str, named: str) -> str | None:
-    """Return the path that the base's gates file states, when the caller names another one.
+    """Return the path that the base's gates file states if the caller names another one.
 
-    A file that states no gold means the usual one, when the base has it.
+    A file without a gold path means the usual one, if the base has it.
     """
     if context.base is None or not named:
         return None
@@ -281,7 +281,7 @@ def _overridden_path(context: ReviewContext, key: str, named: str) -> str | None
 
 
 def _gates_override(context: ReviewContext) -> Iterator[Finding]:
-    """A gates file of an unusual name or place, though the base has one of the usual name for this gold."""
+    """Yield a finding for an unusual gates file although the base has one of the usual name for this gold."""
     tree, options = context.authority.gates, context.options
     named = context.authority.inside(options.gates) if options.gates and not options.is_discovered else None
     if context.base is None or tree is None or named is None:

@@ -1,4 +1,4 @@
-"""The scored run, and what it is held against."""
+"""The scored run, and the authority that it is compared with."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ _LFS = re.compile(
 
 
 class ReviewContext(NamedTuple):
-    """A scored run and the authority that it is held against."""
+    """A scored run and the authority that it is compared with."""
 
     authority: Authority
     run: ScoredRun
 
     @property
     def options(self) -> Options:
-        """The files and cutoffs that the caller named."""
+        """Return the files and cutoffs that the caller named."""
         return self.run.inputs.options
 
     @property
     def head(self) -> Policy:
-        """The policy of the pull request."""
+        """Return the policy of the pull request."""
         return self.run.inputs.policy
 
     @property
     def base(self) -> Policy | None:
-        """The policy of the base branch, if it has one."""
+        """Return the policy of the base branch, if it has one."""
         return self.run.inputs.base
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """The policies in force, the head's first."""
+        """Return the policies that apply, the head's first."""
         return self.run.inputs.policies
 
     @property
     def report(self) -> Report:
-        """The report under the policy of the pull request."""
+        """Return the report under the policy of the pull request."""
         return self.run.report
 
     @property
     def earlier(self) -> Earlier | None:
-        """The baseline."""
+        """Return the baseline."""
         return self.run.earlier
 
 
 class Change(NamedTuple):
-    """A gold item that was added, changed or removed; a mutation asks for something else under the same qid."""
+    """A gold item that was added, changed or removed; a mutation changes the question of a qid."""
 
     qid: str
     verb: Verb
@@ -77,9 +77,9 @@ class Change(NamedTuple):
 
 
 class GoldDiff(NamedTuple):
-    """The gold that was scored against the gold of the base.
+    """The differences between the scored gold and the gold of the base.
 
-    ``old`` is None when the base has no gold. ``not_comparable`` says why the two could not be compared.
+    ``old`` is None if the base has no gold. ``not_comparable`` is the reason why the two could not be compared.
     """
 
     changes: tuple[Change, ...] = ()
@@ -89,7 +89,7 @@ class GoldDiff(NamedTuple):
 
 
 def compare(context: ReviewContext) -> GoldDiff:
-    """Compare the scored gold with the gold that the base's policy names; InputError when that cannot be read."""
+    """Compare the scored gold with the gold that the base's policy names; raise InputError if that is unreadable."""
     authority, base = context.authority, context.base
     limits = Limits(**(base or context.head).limits)
     path = gold_path(context, authority.fork)
@@ -114,9 +114,9 @@ def compare(context: ReviewContext) -> GoldDiff:
 
 
 def gold_path(context: ReviewContext, tree: Tree) -> str | None:
-    """Return the path of the gold of ``tree``: the caller's when it is there, else the one that the base's gates name.
+    """Return the path of the gold of ``tree``: the caller's if it exists there, otherwise the base gates' path.
 
-    Without gates on the base it is the path of the scored gold, else the usual one.
+    Without gates on the base it is the path of the scored gold, otherwise the usual one.
     """
     authority = context.authority
     named = authority.inside(context.options.gold) if context.options.gold else None
@@ -130,7 +130,7 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
 
 
 def _scored_bytes(context: ReviewContext) -> bytes | None:
-    """Return the scored file as git has it; None when it is a folder or not in git."""
+    """Return the scored file as git has it; None if it is a folder or not in git."""
     path = context.authority.inside(context.head.gold)
     try:
         if path is None or not context.authority.after.files(path):
@@ -141,7 +141,7 @@ def _scored_bytes(context: ReviewContext) -> bytes | None:
 
 
 def _scored(context: ReviewContext, committed: bytes | None) -> GoldSet:
-    """Return the scored gold set, from its committed bytes when a check-out changed them."""
+    """Return the scored gold set, from its committed bytes if a checkout changed them."""
     run = context.run
     if committed is None or hashlib.sha256(committed).hexdigest() == run.gold_sha256:
         return run.gold
@@ -150,9 +150,9 @@ def _scored(context: ReviewContext, committed: bytes | None) -> GoldSet:
 
 
 def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
-    """Return the qids whose items the base has as this change has them, though it had others when the change began.
+    """Return the qids whose items the base has in this change's form, but did not have when the change began.
 
-    They came from an earlier part of the change that was merged already, as stacked pull requests are.
+    They come from an earlier part of the change that was merged already, as with stacked pull requests.
     """
     tip = context.authority.used_records
     path = gold_path(context, tip) if changed and tip is not NOTHING else None

@@ -1,4 +1,4 @@
-"""Recorded verdicts of a judge: those of the base that a change rewrites, and those that it brings along."""
+"""Recorded verdicts of a judge: those of the base that a change rewrites, and new ones of the change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMED = 3
 
 
 def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:
-    """Return the findings about verdicts of the base that say something else now, and a note on new ones."""
+    """Return the findings about changed verdicts of the base, and a note on new ones."""
     now = {name: one for policy in context.policies for name, one in policy.replay.verdicts.items()}
     if not now:
         return [], []
@@ -37,7 +37,7 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNo
 
 
 def _recorded(context: ReviewContext, tree: Tree) -> dict[str, tuple[str, Verdict]]:
-    """Return question and verdict by hash, of the verdict files of a state that the gates of base and change name."""
+    """Return question and verdict by hash, from the verdict files that the gates of base and change name."""
     stated = [in_folder_of(one.file, one.stated["verdicts"]) for one in context.policies if "verdicts" in one.stated]
     verdicts: dict[str, tuple[str, Verdict]] = {}
     for path in dict.fromkeys([*stated, *(one.verdicts for one in context.policies if one.verdicts)]):
@@ -64,7 +64,7 @@ def _changed(context: ReviewContext, qids: list[str], total: int) -> list[Findin
 
 
 def _new(context: ReviewContext, new: int, total: int) -> list[InputNote]:
-    """Return a note on verdicts that nobody but the author of the change has seen."""
+    """Return a note on verdicts that only the author of the change has seen."""
     if not new or context.authority.gates is None:
         return []
     message = f"{new} of {total} verdicts were committed with this change: no job asked the judge for them"

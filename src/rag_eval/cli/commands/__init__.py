@@ -1,1 +1,1 @@
-"""The commands, one module each: docstring, ``EXAMPLES``, ``add_arguments(parser)``, ``run(arguments) -> exit code``."""
+"""The commands: each module has a docstring, ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments) -> int``."""

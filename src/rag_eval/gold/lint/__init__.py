@@ -43,7 +43,7 @@ CHECKS: dict[str, Callable[[Sample], Iterable[LintNote]]] = {
 
 
 class GoldFinding(NamedTuple):
-    """A weakness of a gold set; ``line`` 0 and an empty ``qid`` mean the set as a whole."""
+    """A weakness of a gold set; ``line`` 0 and an empty ``qid`` mean the whole set."""
 
     line: int
     code: str
@@ -53,7 +53,7 @@ class GoldFinding(NamedTuple):
 
 
 def lint(sample: Sample) -> list[GoldFinding]:
-    """Everything that the checks find, sorted by line."""
+    """Return the findings of all checks, sorted by line."""
     return sorted(_finding(code, remark) for code, check in CHECKS.items() for remark in check(sample))
 
 

@@ -1,4 +1,4 @@
-"""Input of the checks: the items of a gold set, its policy, and what traces retrieved and answered."""
+"""Input of the checks: the items of a gold set, its policy, and retrieved ids and answers of traces."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 class Sample:
-    """A gold set as the checks see it: no safety cases, sorted by qid, so that the order of lines does not show."""
+    """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter."""
 
     def __init__(self, entries: Iterable[tuple[Gold, Row]], policy: Policy, seen: Seen | None = None) -> None:
         both = sorted(((gold, row) for gold, row in entries if gold.attack is None), key=_qid)
@@ -54,12 +54,12 @@ class Sample:
 
     @cached_property
     def answerable(self) -> list[Gold]:
-        """The items that have an answer."""
+        """Return the items that have an answer."""
         return [gold for gold in self.items if gold.answerable]
 
     @cached_property
     def labels(self) -> list[tuple[Gold, str]]:
-        """Each item with each of its gold substrings, as the scorer looks for them: lower-cased."""
+        """Return each item with each of its gold substrings, lower-cased as the scorer searches for them."""
         return [(gold, text) for gold in self.answerable for text in dict.fromkeys(gold.substrings)]
 
 
@@ -76,7 +76,7 @@ def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings
 
 
 def tidy(text: str) -> str:
-    """Return a text as a keyboard writes it: NFC, plain quotes and dashes, single spaces, no invisible characters."""
+    """Return a text as typed on a keyboard: NFC, plain quotes and dashes, single spaces, no invisible characters."""
     plain = TYPOGRAPHIC.sub(lambda sign: _TYPED.get(sign[0]) or unicodedata.normalize("NFKC", sign[0]), text)
     return " ".join(INVISIBLE.sub("", unicodedata.normalize("NFC", plain)).split())
 
@@ -88,7 +88,7 @@ def fold(text: str) -> str:
 
 
 def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], note: LintNote, most: LintNote) -> list[LintNote]:
-    """``each`` of every item that lacks something, or ``most`` once where that is more than half of them."""
+    """Return ``each`` for every item that lacks something, or ``most`` once if that is more than half of them."""
     if len(lacking) > 1 and 2 * len(lacking) > len(of):
         return [most]
     return [note._replace(gold=gold) for gold in lacking]

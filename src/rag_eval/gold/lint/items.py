@@ -1,4 +1,4 @@
-"""Checks of one item or two: citations, expected answers, questions that are asked twice or not at all."""
+"""Checks of single items and pairs: citations, expected answers, repeated and empty questions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _FILLERS = frozenset(
 
 
 def blank(sample: Sample) -> Iterator[LintNote]:
-    """Questions without a word."""
+    """Find questions without a word."""
     for gold in sample.items:
         if not tokens(gold.question):
             yield LintNote("the question has no words", "Write a question, or remove the item.", gold)
 
 
 def contradiction(sample: Sample) -> Iterator[LintNote]:
-    """The same question with other labels."""
+    """Find equal questions with different labels."""
     for first, gold in _repeated(sample.items):
         differs = _differences(first, gold)
         if differs:
@@ -48,7 +48,7 @@ def contradiction(sample: Sample) -> Iterator[LintNote]:
 
 
 def duplicate(sample: Sample) -> Iterator[LintNote]:
-    """The same question with the same labels."""
+    """Find equal questions with the same labels."""
     for first, gold in _repeated(sample.items):
         if not _differences(first, gold):
             message = f"it asks the same question as {quoted(first.qid)}, so the question counts twice"
@@ -56,10 +56,10 @@ def duplicate(sample: Sample) -> Iterator[LintNote]:
 
 
 def near_duplicate(sample: Sample) -> Iterator[LintNote]:
-    """Questions that say hardly more than another one.
+    """Find questions that add almost nothing to another one.
 
     All telling words of one are in the other, and :data:`SHARED` of all their words are shared. Words are compared by
-    their first five letters, those with digits as a whole; all but fillers (a, of, is, …) are telling.
+    their first five letters, those with digits as a whole; all except fillers (a, of, is, …) are telling.
     """
     firsts = {_same(gold): gold for gold in reversed(sample.items)}
     for gold, other in near_duplicates(firsts.values()):
@@ -69,7 +69,7 @@ def near_duplicate(sample: Sample) -> Iterator[LintNote]:
 
 
 def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:
-    """Each near-duplicate with the most alike of the items whose qid comes before its own.
+    """Return each near-duplicate with the most similar of the items whose qid comes before its own.
 
     Exact: the items that have all the telling words of another are the intersection of those that have each of them.
     """
@@ -86,7 +86,7 @@ def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:
 
 
 def _contained_questions(stems_by_qid: Mapping[str, Stems]) -> Iterator[tuple[str, str, float]]:
-    """Pairs of which one has all telling words of the other, with the share of words that is in both, if enough."""
+    """Yield pairs in which one has all telling words of the other, with their share of common words if high enough."""
     having: dict[str, set[str]] = {}
     for qid, stems in stems_by_qid.items():
         for stem in _telling(stems):
@@ -110,7 +110,7 @@ def _telling(stems: Stems) -> Stems:
 
 
 def _repeated(items: Iterable[Gold]) -> Iterator[tuple[Gold, Gold]]:
-    """The first item that asks a question, with each further one."""
+    """Yield the first item that asks a question, with each further one."""
     firsts: dict[str, Gold] = {}
     for gold in items:
         first = firsts.setdefault(_same(gold), gold)
@@ -138,7 +138,7 @@ def _differences(one: Gold, other: Gold) -> list[str]:
 
 
 def no_citation(sample: Sample) -> list[LintNote]:
-    """Answerable items without any evidence: the scorer then wants an answer that cites nothing."""
+    """Find answerable items without any evidence: the scorer requires their answers to cite nothing."""
     lacking = [gold for gold in sample.answerable if not evidence_level(gold)]
     wanted = "precision and chr require an answer without citations"
     note = LintNote(
@@ -151,7 +151,7 @@ def no_citation(sample: Sample) -> list[LintNote]:
 
 
 def citation_variant(sample: Sample) -> Iterator[LintNote]:
-    """Ids that differ from another one in case, white space or the kind of slash alone."""
+    """Find ids that differ from another one only in case, white space or the kind of slash."""
     users = _users(sample)
     for name, main, where in _spellings(sample, users):
         message = f"the id {quoted(name)} is {'' if where else 'also '}written {quoted(main)}{where}"
@@ -159,7 +159,7 @@ def citation_variant(sample: Sample) -> Iterator[LintNote]:
 
 
 def citation_ungraded(sample: Sample) -> Iterator[LintNote]:
-    """Gold citations that the item's own grades leave out, or grade 0."""
+    """Find gold citations without a positive grade in the item's own grades."""
     for gold in sample.answerable:
         grades = gold.relevance_grades or {}
         for name in gold.citations if grades else ():
@@ -172,7 +172,7 @@ def citation_ungraded(sample: Sample) -> Iterator[LintNote]:
 
 
 def citation_unseen(sample: Sample) -> list[LintNote]:
-    """Gold citations that no trace has retrieved."""
+    """Find gold citations that no trace has retrieved."""
     users = _users(sample)
     if sample.seen is None or not users:
         return []
@@ -197,7 +197,7 @@ def _lost(gold: Gold, lost: list[str]) -> LintNote:
 
 
 def _users(sample: Sample) -> dict[str, list[Gold]]:
-    """The items by the ids that they cite."""
+    """Return the items by the ids that they cite."""
     users: dict[str, list[Gold]] = {}
     for gold in sample.answerable:
         for name in gold.citations:
@@ -206,9 +206,10 @@ def _users(sample: Sample) -> dict[str, list[Gold]]:
 
 
 def _spellings(sample: Sample, users: Mapping[str, list[Gold]]) -> list[tuple[str, str, str]]:
-    """Ids that look misspelled, each with the right spelling, and where that was seen.
+    """Return ids that look misspelled, each with the right spelling and the source of that spelling.
 
-    Two spellings that were both retrieved are two ids. Else the retrieved one is right, or the one that most items use.
+    Two spellings that were both retrieved are two ids. Otherwise the retrieved one is right, or the one that most items
+    use.
     """
     ids = sample.seen.ids if sample.seen else frozenset()
     by_key: dict[str, set[str]] = {}

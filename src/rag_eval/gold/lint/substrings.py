@@ -1,7 +1,7 @@
-"""Gold substrings that cannot decide: never found, found too easily, or never asked.
+"""Checks of gold substrings: those that match no answer, too many answers, or are never searched.
 
-The scorer looks for a substring, lower-cased, in the claim, stripped and lower-cased, and does nothing more clever:
-white space, quotes, dashes and Unicode forms have to be the same to the letter, and one substring of an item is enough.
+The scorer searches for a substring, lower-cased, in the claim, stripped and lower-cased. White space, quotes, dashes
+and Unicode forms must be exactly the same, and one substring of an item is enough.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.gold.lint._sample import Sample
 
-LONG = 100  # characters; more than that is hardly ever answered to the letter
-MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tried on, and how many make a judgement
+LONG = 100  # characters; an answer hardly ever repeats more of them exactly
+MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tested on, and how many are enough to judge
 _GRAM = 3
 
 
 def white_space(sample: Sample) -> Iterator[LintNote]:
-    """White space that an answer hardly has: at an end, doubled, line breaks, no-break spaces."""
+    """Find white space that an answer hardly has: at an end, doubled, line breaks, no-break spaces."""
     for gold, text in sample.labels:
         plain = " ".join(text.split())
         if not plain:
@@ -41,7 +41,7 @@ def white_space(sample: Sample) -> Iterator[LintNote]:
 
 
 def character(sample: Sample) -> Iterator[LintNote]:
-    """Signs that an answer hardly has: unseen ones, decomposed letters, ligatures, typographic quotes and dashes."""
+    """Find characters that an answer hardly has: invisible ones, decomposed letters, ligatures, typographic quotes."""
     for gold, text in sample.labels:
         sign = _odd_sign(text)
         if sign and not _covered(text, gold):
@@ -61,7 +61,7 @@ def long(sample: Sample) -> Iterator[LintNote]:
 
 
 def refusal(sample: Sample) -> Iterator[LintNote]:
-    """Substrings of a refusal, or ones that make an answer a refusal."""
+    """Find substrings of a refusal, or ones that make an answer a refusal."""
     token = sample.settings.token.lower()
     for gold, text in sample.labels:
         phrase = next((phrase for phrase in sample.settings.phrases if phrase in text), None)
@@ -85,7 +85,7 @@ def refusal(sample: Sample) -> Iterator[LintNote]:
 
 
 def in_question(sample: Sample) -> Iterator[LintNote]:
-    """Substrings that stand in their own question."""
+    """Find substrings that occur in their own question."""
     for gold, text in sample.labels:
         if text.strip() and text in gold.question.lower():
             message = (
@@ -95,7 +95,7 @@ def in_question(sample: Sample) -> Iterator[LintNote]:
 
 
 def stop_words(sample: Sample) -> Iterator[LintNote]:
-    """Substrings of nothing but function words and punctuation."""
+    """Find substrings that consist only of function words and punctuation."""
     for gold, text in sample.labels:
         if text.strip() and not content_words(text):
             message = f"the substring {_shown(text)} has no content words: almost any answer contains it"
@@ -103,7 +103,7 @@ def stop_words(sample: Sample) -> Iterator[LintNote]:
 
 
 def in_citation(sample: Sample) -> Iterator[LintNote]:
-    """Substrings that stand in an id: an answer that cites in its text holds them."""
+    """Find substrings that occur in an id: an answer that cites in its text contains them."""
     for gold, text in sample.labels:
         name = next((name for name in sorted(gold.citations) if text.strip() and text in name.lower()), None)
         if name:
@@ -112,7 +112,7 @@ def in_citation(sample: Sample) -> Iterator[LintNote]:
 
 
 def redundant(sample: Sample) -> Iterator[LintNote]:
-    """Substrings that hold another one of their item."""
+    """Find substrings that contain another one of their item."""
     for gold, text in sample.labels:
         inner = min((one for one in gold.substrings if one != text and one in text), key=_length, default=None)
         if inner is not None:
@@ -121,7 +121,7 @@ def redundant(sample: Sample) -> Iterator[LintNote]:
 
 
 def common(sample: Sample) -> Iterator[LintNote]:
-    """Substrings that at least half of the answers to other questions hold."""
+    """Find substrings that at least half of the answers to other questions contain."""
     answers = _answers(sample)
     owners: dict[str, dict[str, Gold]] = {}
     for gold, text in sample.labels if answers else ():
@@ -129,7 +129,7 @@ def common(sample: Sample) -> Iterator[LintNote]:
     claims, grams = Counter(qid for qid, _ in answers), Counter(gram for _, claim in answers for gram in _grams(claim))
     for text, golds in owners.items():
         others = len(answers) - sum(claims[qid] for qid in golds)
-        # What stands in half of the answers has all its parts there: counted once, they spare nearly all the search.
+        # A text in half of the answers has all its parts there: counting the parts once saves most of the search.
         if others < LEAST_ANSWERS or 2 * min(grams[gram] for gram in _grams(text)) < others:
             continue
         matches = sum(text in claim for qid, claim in answers if qid not in golds)
@@ -141,7 +141,7 @@ def common(sample: Sample) -> Iterator[LintNote]:
 
 
 def near_miss(sample: Sample) -> Iterator[LintNote]:
-    """Answers that hold a substring of their item but for white space, quotes, dashes or marks, and so do not count."""
+    """Find answers that miss a substring of their item only by white space, quotes, dashes or marks."""
     for gold in sample.answerable if sample.seen else ():
         claims = sample.seen.answers.get(gold.qid, ()) if sample.seen else ()
         missed = [fold(claim) for claim in claims if not any(text in claim for text in gold.substrings)]
@@ -154,7 +154,7 @@ def near_miss(sample: Sample) -> Iterator[LintNote]:
 
 
 def none(sample: Sample) -> list[LintNote]:
-    """Answerable items for which any claim will do."""
+    """Find answerable items that accept any claim."""
     lacking = [gold for gold in sample.answerable if not gold.substrings]
     hint = "Add a text of a right answer to gold_claim_substr."
     note = LintNote("it has no substring: any claim with the right citations counts as right", hint)
@@ -185,12 +185,12 @@ def _odd_sign(text: str) -> str:
         return "letters with separate accents"
     if typed:
         return f"the typographic character {typed[0]}"
-    # What Turkish İ is lower-cased to; an answer that writes I or i has no such dot.
+    # The lower-cased form of Turkish İ; an answer with I or i has no such dot.
     return "İ, which has two characters in lower case" if "i\u0307" in text else ""
 
 
 def _answers(sample: Sample) -> list[tuple[str, str]]:
-    """Qid and claim of the answers, sorted; of very many, as many as are enough, evenly taken."""
+    """Return qid and claim of the answers, sorted; a regular sample of very many."""
     seen = sample.seen.answers if sample.seen else {}
     answers = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
     return answers[:: -(-len(answers) // MOST_ANSWERS)] if answers else []

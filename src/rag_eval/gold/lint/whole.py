@@ -1,4 +1,4 @@
-"""Limits of a gold set as a whole: rare classes, and gates that its size cannot express."""
+"""Checks of a whole gold set: rare classes, and gates that its size cannot express."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BALANCE = {
 
 
 class GateResult(NamedTuple):
-    """A gate, what it measures, and the value of an ideal run on this gold set."""
+    """A gate, its measure, and the value of an ideal run on this gold set."""
 
     gate: Gate
     measure: Measure
@@ -50,7 +50,7 @@ class GateResult(NamedTuple):
 
 
 def balance(sample: Sample) -> Iterator[LintNote]:
-    """A class of items with less than a tenth of the set."""
+    """Find a class of items with less than a tenth of the set."""
     n, answerable = len(sample.items), len(sample.answerable)
     counts = {"answerable": answerable, "unanswerable": n - answerable}
     for name, count in counts.items() if n >= LEAST_ITEMS else ():
@@ -92,7 +92,7 @@ def coarse(sample: Sample) -> Iterator[LintNote]:
 
 
 def clustered(sample: Sample) -> Iterator[LintNote]:
-    """Many questions of the same documents, which intervals take for independent ones.
+    """Find many questions of the same documents, although intervals assume independent ones.
 
     The design effect is that at an intra-class correlation of 0.2, which is usual for questions of one page.
     """
@@ -117,9 +117,9 @@ def without_items(sample: Sample) -> Iterator[LintNote]:
 
 
 def out_of_reach(sample: Sample) -> Iterator[LintNote]:
-    """Gates on retrieval that a run would not pass that finds all that is relevant, best first, and nothing else."""
+    """Find gates on retrieval that even an ideal run fails, which finds exactly the relevant chunks, best first."""
     if any(gold.supports for gold in sample.items):
-        return  # one chunk may match several supports: what is ideal then, the gold alone does not say
+        return  # one chunk may match several supports, so the gold does not determine the ideal
     for gate, measured, ideal in _judged(sample):
         if measured.metric.depends_on == "ranking" and ideal.number is not None and not gate.keeps(ideal.number):
             message = f"the gate {gate.written} cannot pass: even an ideal run, with all relevant chunks ranked first, "
@@ -129,7 +129,7 @@ def out_of_reach(sample: Sample) -> Iterator[LintNote]:
 
 
 def _judged(sample: Sample) -> list[GateResult]:
-    # Metrics of rank want what is cited first, those of gain what is graded highest: the better of the two is ideal.
+    # Metrics of rank prefer citations first, metrics of gain the highest grades: the better of the two is ideal.
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
     cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
     results = []
@@ -137,16 +137,16 @@ def _judged(sample: Sample) -> list[GateResult]:
         measured = measure(gate.name)
         needs = measured.metric.needs
         if "gold.attack" in needs or not all(name in _GIVEN or name.startswith("gold.") for name in needs):
-            continue  # attacks are no items of a sample; of trace fields the gold says nothing
+            continue  # a sample contains no attacks, and the gold has no trace fields
         if measured.metric.perspective == "judge":
-            continue  # verdicts are recorded beside the gold
+            continue  # verdicts are recorded separately from the gold
         values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
         results.append(GateResult(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return results
 
 
 def _bounds(sample: Sample) -> list[Gate]:
-    """The gates on values, those on each value of a field once for each; attacks are no items of a sample."""
+    """Return the gates on values, those on each value of a field once for each; a sample contains no attacks."""
     fields = sample.policy.fields
     present = {name for gold in sample.items for name in slices_of(gold, fields)}
     bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
@@ -162,7 +162,7 @@ def _mean(measured: Measure, cases: list[Case]) -> Value:
 
 
 def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
-    """The trace of a run that does all that the item asks for, so that every metric that can apply to it does."""
+    """Return the trace of a run that fulfils all requirements of the item, so that every possible metric applies."""
     chunks = (*_chunks(gold, by_grade=by_grade), *_OTHERS)
     ids = tuple([chunk.id for chunk in chunks])
     facts = " ".join([fact.fact for fact in gold.facts or ()])
@@ -182,7 +182,7 @@ def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
 
 
 def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
-    """The relevant, best first: what is cited or graded, else the supports, the sections, the documents."""
+    """Return the relevant chunks, best first: citations or graded ones, otherwise supports, sections, documents."""
     grades = {**dict.fromkeys(gold.citations, 1), **(gold.relevance_grades or {})}
     cited = set(gold.citations)
     wanted = (name for name, grade in grades.items() if grade or name in cited)

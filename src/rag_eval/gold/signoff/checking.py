@@ -5,8 +5,7 @@ unrelated items. An item's hash is the sha256 of its exact line in the git blob,
 and without the byte order mark of the file. The JSON-array form has no lines: there it is the sha256 of the exact
 source text of the element, from its first to its last byte, with LF for CRLF between them.
 
-Who stands behind a record is another question. :mod:`rag_eval.gold.signoff.identity` says which may count, by the
-level that the policy asks for.
+:mod:`rag_eval.gold.signoff.identity` decides which records count, by the signer and the level that the policy requires.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _SHOWN = 10
 
 
 class Item(NamedTuple):
-    """A gold item as sign-off sees it: the hash of its bytes, what makes it the same question, its line and its row."""
+    """A gold item for sign-off: the hash of its bytes, the fields that identify its question, its line and its row."""
 
     hash: str
     question: str
@@ -49,7 +48,7 @@ Records = dict[str, Record | str]
 class Side(NamedTuple):
     """One state of the gold: its items by qid, and the files of its records folder.
 
-    ``moved`` are the items of the base's gold where the change moves it to another path.
+    ``moved`` are the items of the base's gold if the change moves it to another path.
     """
 
     items: Mapping[str, Item] = {}
@@ -57,16 +56,16 @@ class Side(NamedTuple):
     moved: Mapping[str, Item] = {}
 
     def named(self, qid: str) -> Item | None:
-        """Return what a qid names, also in gold that moved."""
+        """Return the item of a qid, also in gold that moved."""
         return self.items.get(qid) or self.moved.get(qid)
 
 
 def items(
     rows: Iterable[tuple[int, bytes, Any]], file: str, array: bool = False
 ) -> tuple[dict[str, Item], list[Problem]]:
-    """The items of parsed rows (line, exact bytes, value) by qid, and what is wrong with the others.
+    """Return the items of parsed rows (line, exact bytes, value) by qid, and the problems of the others.
 
-    Only what sign-off rests on is looked at: the qid, the question, whether it is answerable.
+    Only the fields that sign-off needs are checked: qid, question, and whether it is answerable.
     """
     by_qid: dict[str, Item] = {}
     problems = []
@@ -101,16 +100,16 @@ def check(
     used_records: Records | None = None,
     proof: Proof = NO_PROOF,
 ) -> list[Violation]:
-    """Return the violations of sign-off in ``head``: the hook and CI use the same rules and differ only in ``base``.
+    """Return the violations of sign-off in ``head``: hook and CI differ only in ``base``.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
-    from the base's hash to the head's. Records on the base never count again and are neither edited nor removed;
-    neither do ``used_records``, which are not on this base. New records count if ``proof`` confirms their signers as
-    ``policy``, the base's, requires. Without a base every live item has to be where the records lead.
+    from the base's hash to the head's. Records on the base never count again and must not be edited or removed.
+    ``used_records``, which are not on this base, do not count either. New records count if ``proof`` confirms their
+    signers as ``policy``, the base's, requires. Without a base every live item must be the result of its records.
     """
     if base is None:
         formed = _malformed(head.records, {}, policy, advice)
-        # Records of an earlier data set id stay where they are, for they are never removed: they only do not count.
+        # Records of an earlier data set id are never removed, but they do not count.
         return [
             *(violation for violation in formed if violation.code != "wrong-dataset"),
             *_unsigned(head, policy, advice),
@@ -131,13 +130,13 @@ def check(
 
 
 def new_records(base: Side, head: Side, policy: Policy, used_records: Records | None = None) -> dict[str, Record]:
-    """The records of the head that may count, by path: well-formed, for this gold, and never used before."""
+    """Return the records of the head that may count, by path: well-formed, for this gold, and never used before."""
     used = {record.text for record in _sound({**(used_records or {}), **base.records}).values()}
     return {path: record for path, record in _counting(head.records, policy).items() if record.text not in used}
 
 
 def breaches(base: Side, head: Side, policy: Policy, used_records: Records | None = None) -> list[tuple[Change, str]]:
-    """The changes that new records do not cover, each with the code of the rule that it breaks."""
+    """Return the changes that new records do not cover, each with the code of the rule that it breaks."""
     new_edges = _edges(new_records(base, head, policy, used_records).values())
     old_edges = _edges(_sound({**(used_records or {}), **base.records}).values())
     results = []
@@ -149,10 +148,11 @@ def breaches(base: Side, head: Side, policy: Policy, used_records: Records | Non
 
 
 def unsigned(head: Side, policy: Policy) -> list[Change]:
-    """The live items that are not where the records lead, each with the change that would sign it.
+    """Return the live items that differ from the result of their records, each with the change that would sign it.
 
-    That is from nothing where no record leads to the item. Where a record leads away from it and none leads back, it
-    was put back untold, and the change is from where the records end. Dates tell nothing: who signs can write any.
+    An item without a record is signed as added. If a record changes the item and none changes it back, it was reverted
+    without a record, and the change starts at the result of the records. Dates prove nothing, because signers can write
+    any.
     """
     edges = _edges(_counting(head.records, policy).values())
     items = ((qid, item.hash, edges.get(qid, [])) for qid, item in head.items.items())
@@ -162,7 +162,7 @@ def unsigned(head: Side, policy: Policy) -> list[Change]:
 
 
 def _is_signed(here: str, edges: list[Edge]) -> bool:
-    """Return whether a record leads to a hash, and none away from it without others that lead back."""
+    """Return whether a record leads to a hash, and every record away from it has others that lead back."""
     ahead = [after for before, after, _ in edges if before == here]
     back = any(here in _reach(after, edges) for after in ahead)
     return any(after == here for _, after, _ in edges) and (back or not ahead)
@@ -214,7 +214,7 @@ def _unapproved(policy: Policy, proof: Proof) -> Violation:
 def _one_pair_of_eyes(
     base: Side, head: Side, policy: Policy, advice: Advice, used_records: Records | None, proof: Proof
 ) -> Iterator[Violation]:
-    """The changes that are covered, but not by records of signers who wrote no part of them."""
+    """Yield the changes that are covered, but not by records of signers who wrote no part of them."""
     covered = {change.qid for change, _ in breaches(base, head, policy, used_records)}
     by_authors = identity.of_authors(new_records(base, head, policy, used_records), policy, proof)
     for change, _ in breaches(base, _without(head, by_authors), policy, used_records):
@@ -256,7 +256,7 @@ def _edges(records: Iterable[Record]) -> dict[str, list[Edge]]:
 
 
 def _sound(records: Mapping[str, Record | str]) -> dict[str, Record]:
-    """The well-formed records under the name that their content gives them; no other file ever counts."""
+    """Return the well-formed records under the name that their content gives them; no other file ever counts."""
     return {
         path: record
         for path, record in records.items()
@@ -272,7 +272,7 @@ def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, 
 def _removed_or_edited(
     base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice
 ) -> Iterator[Violation]:
-    # A file that is no sound record never counted for anything: it may be fixed or removed.
+    # An invalid record file never counted for anything: it may be fixed or removed.
     for path, record in _sound(base).items():
         if head.get(path) == record:
             continue

@@ -1,7 +1,7 @@
-"""Release manifests of a gold set: what it was when it got a tag, and whether it still is that.
+"""Release manifests of a gold set: its state under a tag, and whether it changed since.
 
-Items are hashed as sign-off hashes them. A manifest has no date and no name of who made it: the same gold and the same
-records give the same bytes.
+Items are hashed as sign-off hashes them. A manifest has no date and no author: the same gold and the same records give
+the same bytes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
 
 
 class Frozen(NamedTuple):
-    """A manifest, and the items that no record signs as they stand."""
+    """A manifest, and the items that no record signs in their current form."""
 
     manifest: dict[str, Any]
     unsigned: list[str]
 
 
 def freeze(tag: str, sha256: str, head: Side, policy: Policy) -> Frozen:
-    """The manifest of a gold set; ``sha256`` is the hex digest of its file as it is stored."""
+    """Return the manifest of a gold set; ``sha256`` is the hex digest of its file as it is stored."""
     missing = [change.qid for change in unsigned(head, policy)]
     answerable = sum(item.answerable for item in head.items.values())
     hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
@@ -51,18 +51,18 @@ def freeze(tag: str, sha256: str, head: Side, policy: Policy) -> Frozen:
 
 
 def digest(hashes: Iterable[str]) -> str:
-    """One hash of all items, whatever their order: the sha256 of their sorted hashes, each with a line feed."""
+    """Return one hash of all items in any order: the sha256 of their sorted hashes, each with a line feed."""
     lines = "".join(f"{one}\n" for one in sorted(hashes))
     return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
 
 
 def text(manifest: Mapping[str, Any]) -> str:
-    """The content of a manifest's file."""
+    """Return the content of a manifest's file."""
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
 def fault(manifest: Mapping[str, Any], tag: str) -> str:
-    """Describe the fault of a manifest that keeps its schema, empty if it has none."""
+    """Describe the fault of a manifest that is valid under its schema, empty if it has none."""
     if manifest["tag"] != tag:
         return f"is the manifest of another tag, {quoted(manifest['tag'])}"
     if manifest["digest"] != digest(manifest["items"].values()):
@@ -71,14 +71,14 @@ def fault(manifest: Mapping[str, Any], tag: str) -> str:
 
 
 def differences(manifest: Mapping[str, Any], hashes: Mapping[str, str]) -> list[Change]:
-    """The items that are not as they were frozen, sorted by qid."""
+    """Return the items that differ from the frozen ones, sorted by qid."""
     frozen = manifest["items"]
     pairs = ((qid, frozen.get(qid), hashes.get(qid)) for qid in sorted(frozen.keys() | hashes.keys()))
     return [Change(qid, before, after) for qid, before, after in pairs if before != after]
 
 
 def _records(records: Mapping[str, Record | str], policy: Policy) -> list[dict[str, str]]:
-    """Name and hash of the signed text of each record that is one of this gold set."""
+    """Return name and hash of the signed text of each record of this gold set."""
     ours = (policy.dataset, policy.gold)
     named = ((path.rpartition("/")[2], record) for path, record in sorted(records.items()))
     return [

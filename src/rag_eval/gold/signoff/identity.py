@@ -1,7 +1,7 @@
-"""Identities behind a change of the gold: which records count, who approved, and who may not sign what.
+"""Identities behind a change of the gold: which records count, who approved, and who may not sign which items.
 
-Everything is decided from values: what ssh-keygen and GitHub say is handed in as a :class:`Proof`. Accounts are
-compared without regard to case, as GitHub does.
+All functions are pure: the results of ssh-keygen and GitHub are passed in as a :class:`Proof`. Accounts are compared
+without regard to case, as GitHub does.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Author(NamedTuple):
 class Proof(NamedTuple):
     """Evidence of the identities behind a change.
 
-    ``principals`` are the signers whose keys the base allows and ``signatures`` says of each new record's file why its
-    signature does not hold, None where it does; what is not said does not hold. ``latest`` is the newest date that a
-    record may bear, in the form of its date; empty: any. ``approvals`` are the accounts that approve the head commit,
-    ``authors`` those who wrote it: None where that is not at hand, as in a local hook; then it is not checked.
+    ``principals`` are the signers with allowed keys on the base. ``signatures`` gives for each new record's file the
+    fault of its signature, None if it is valid; records without an entry are invalid. ``latest`` is the newest allowed
+    date of a record, in the form of its date; empty: any. ``approvals`` are the accounts that approve the head commit,
+    ``authors`` those who wrote it. Both are None if unknown, as in a local hook, and are not checked then.
     """
 
     principals: Collection[str] = ()
@@ -48,7 +48,7 @@ NO_PROOF = Proof()
 
 
 class Review(NamedTuple):
-    """One review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING, and the commit that was looked at."""
+    """One review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING, and the reviewed commit."""
 
     id: int
     user: str
@@ -57,9 +57,9 @@ class Review(NamedTuple):
 
 
 class Authorship(NamedTuple):
-    """Somebody whom a commit names as its author or co-author.
+    """An author or co-author of a commit.
 
-    ``login`` is the account that GitHub knows by the e-mail address; it looks up no co-authors: there it is None.
+    ``login`` is GitHub's account of the e-mail address. GitHub looks up no co-authors: for those it is None.
     """
 
     sha: str
@@ -70,9 +70,9 @@ class Authorship(NamedTuple):
 
 
 def approvals(reviews: Iterable[Review], head: str) -> list[str]:
-    """The accounts whose last word on the commit ``head`` is an approval, of ``reviews``, the oldest first.
+    """Return the accounts whose last decision on the commit ``head`` is an approval, from ``reviews``, oldest first.
 
-    A comment takes nothing back; a request for changes and a dismissal do, whichever commit they are of.
+    A comment withdraws nothing; a request for changes and a dismissal do, on any commit.
     """
     by_person: dict[str, str] = {}
     for review in reviews:
@@ -86,8 +86,8 @@ def approvals(reviews: Iterable[Review], head: str) -> list[str]:
 def authors(opened_by: str, authorships: Iterable[Authorship], signers: Mapping[str, str]) -> list[Author]:
     """Return the authors of a pull request that ``opened_by`` opened and whose commits name ``authorships``.
 
-    An account is told by GitHub, or by ``signers`` from the e-mail address. A co-author, for whom GitHub tells none,
-    may also give the address that GitHub hides people's own behind.
+    GitHub knows an account, or ``signers`` gives it for the e-mail address. Co-authors, which GitHub does not look up,
+    may also use GitHub's noreply address.
     """
     people = [Author(opened_by or None, opened_by or "who opened the pull request")]
     for one in authorships:
@@ -104,7 +104,7 @@ def refused(new_records: Mapping[str, Record], policy: Policy, proof: Proof) -> 
 
 
 def of_authors(new_records: Mapping[str, Record], policy: Policy, proof: Proof) -> set[str]:
-    """The paths of the new records that people signed who wrote a part of the change, or whose account is unknown."""
+    """Return the paths of new records signed by people who wrote a part of the change, or whose account is unknown."""
     wrote = _accounts(proof)
     return {
         path for path, record in new_records.items() if _account(policy.signers.get(record.signer, "")) in {*wrote, ""}
@@ -112,7 +112,7 @@ def of_authors(new_records: Mapping[str, Record], policy: Policy, proof: Proof) 
 
 
 def unresolved(proof: Proof) -> list[str]:
-    """The names of the authors whose accounts cannot be told."""
+    """Return the names of the authors without a known account."""
     return sorted({author.name for author in proof.authors or () if not author.login})
 
 
@@ -124,7 +124,7 @@ def approved(policy: Policy, proof: Proof) -> bool:
 
 
 def reviewers(policy: Policy, proof: Proof) -> list[str]:
-    """The accounts whose approval counts."""
+    """Return the accounts whose approval counts."""
     wrote = _accounts(proof) if policy.four_eyes else set()
     return sorted({login for login in policy.signers.values() if _account(login) not in wrote})
 

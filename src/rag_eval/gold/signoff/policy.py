@@ -1,4 +1,4 @@
-"""Requirements of sign-off, what they prove, and the messages for what is missing."""
+"""Requirements of sign-off, what they prove, and the messages for violations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LEVELS = ("record", "review", "signature")
 class Policy(NamedTuple):
     """The sign-off policy: files, signers and records; paths are relative to the repository's root.
 
-    ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; where it
-    names anybody, nobody else signs. ``allowed_signers`` is the path of the file with the signers' keys, if any.
-    ``stated`` says whether a gates file asks for all this, ``was`` is the path of the gold on the base where the change
-    moves it; they are no settings.
+    ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; if it is
+    not empty, nobody else may sign. ``allowed_signers`` is the path of the file with the signers' keys, if any. The
+    others are no settings: ``stated`` is true if a gates file has a sign-off policy, ``was`` is the path of the gold on
+    the base if the change moves it.
     """
 
     dataset: str = "default"
@@ -28,7 +28,7 @@ class Policy(NamedTuple):
     was: str = ""
 
     def at_least_as_strict_as(self, base: Policy) -> Policy:
-        """The same gold and records under the rules of ``base`` for who signs: a new place brings no new rules."""
+        """Return the same gold and records under the signing rules of ``base``: moving the gold brings no new rules."""
         rules = {name: getattr(base, name) for name in ("require", "four_eyes", "allowed_signers", "signers")}
         return self._replace(**rules)
 
@@ -39,7 +39,7 @@ SETTINGS = frozenset(Policy._fields) - {"stated", "was"}
 class Violation(NamedTuple):
     """A breach of the sign-off rules: a stable code, where, what, and the command that fixes it.
 
-    Where no command does, ``fix`` is a comment of the shell that says what to do.
+    If no command does, ``fix`` is a shell comment with advice.
     """
 
     code: str

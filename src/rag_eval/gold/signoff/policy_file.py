@@ -1,4 +1,4 @@
-"""The sign-off policy as eval-gates.yml states it."""
+"""Reader of the sign-off policy in eval-gates.yml."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _NEEDS: tuple[tuple[str, str | bool, str, str], ...] = (
 
 
 def signoff_policy(data: bytes, file: str) -> Policy:
-    """The policy of the gates file ``file``, given by its bytes; without a ``signoff`` section, the defaults.
+    """Read the policy from the bytes of the gates file ``file``; without a ``signoff`` section, return the defaults.
 
-    The gold file is ``signoff.gold``, else the file's own ``gold``, else eval/gold.jsonl; the records stand beside it
-    in a folder of its name with ``.signoff`` for its extension. Paths are relative to the folder of the gates file.
-    :class:`InputError` says what cannot be read, and refuses what this version cannot check.
+    The gold file is ``signoff.gold``, otherwise the file's own ``gold``, otherwise eval/gold.jsonl. The records are in
+    a folder next to it with its name and the extension ``.signoff``. Paths are relative to the folder of the gates
+    file. :class:`InputError` lists unreadable keys, and those that this version cannot check.
     """
     document = _document(data, file)
     top = document.value
@@ -68,13 +68,13 @@ def _shown(value: str | bool) -> str:
 
 
 def default_records(gold: str) -> str:
-    """The records folder of a gold file that names none: beside it, with its name."""
+    """Return the default records folder of a gold file: next to it, with its name."""
     return f"{posixpath.splitext(gold)[0]}.signoff"
 
 
 def _refuse(name: str, value: object, file: str, line: int) -> None:
     if name not in SETTINGS:
-        # It may be a rule of a later version: what is not understood is not passed over.
+        # It may be a rule of a later version: unknown rules are refused.
         raise _problem(file, f"{quoted(name)} is not a setting of 'signoff' in this version", "Remove it.", line)
     kind, what, hint = _KINDS.get(name, (str, "a text", "Put it in quotes."))
     if not isinstance(value, kind):

@@ -1,6 +1,6 @@
-"""Sign-off of the repository's files: the states of the gold that are compared, and the policy that they are held to.
+"""Sign-off of the repository's files: the compared states of the gold, and the policy that applies.
 
-What the command, the hook and CI share; they differ in the :class:`GoldStates` alone.
+The command, the hook and CI share it; they differ only in the :class:`GoldStates`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class GoldStates(NamedTuple):
 
     base: Tree
     head: Tree
-    name: str = "HEAD"  # the base as it was asked for
+    name: str = "HEAD"  # the base as requested
     used_records: Tree = NOTHING  # a state beyond the base whose records do not count either
-    has_no_base: bool = False  # there is no base: every live item has to be signed
-    restore: str = "HEAD"  # the commit that holds the records of the base
-    rules: Tree | None = None  # where the policy that decides stands, if not on the base
-    staged: bool = False  # the head is what stands in the index since the last commit
+    has_no_base: bool = False  # without a base every live item must be signed
+    restore: str = "HEAD"  # the commit with the records of the base
+    rules: Tree | None = None  # where the deciding policy is, if not on the base
+    staged: bool = False  # the head is the index since the last commit
 
 
 class Place(NamedTuple):
@@ -56,11 +56,10 @@ class Place(NamedTuple):
 
 
 def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStates:
-    """Return the states from the fork of ``tip`` and ``base`` to ``tip``, or to ``head``, which grew out of it.
+    """Return the states from the fork of ``tip`` and ``base`` to ``tip``, or to ``head``, which is based on it.
 
-    What happened on ``base`` since then is not this branch's change, but its rules hold and its records are used up: a
-    branch that left early keeps no key that was taken off the list since, and cannot bring a change back under the
-    record that it had the first time.
+    Later changes on ``base`` are not this branch's change, but its rules apply and its records are used up. So an old
+    branch cannot use a key that was removed from the list since, or repeat a change under its first record.
     """
     ids = [commit_id(git, base), commit_id(git, tip)]
     fork = git.merge_base(*ids)
@@ -70,9 +69,9 @@ def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStat
 
 
 def commit_id(git: Git, ref: str) -> str:
-    """The id of the commit that ``ref`` names; UsageError where it names none.
+    """Return the id of the commit that ``ref`` names; raise UsageError if it names none.
 
-    No name at all is a mistake and not the wish for no base: what nobody holds a change against always passes.
+    An empty name is a mistake and does not mean the absence of a base: without a base nothing is compared.
     """
     if not ref.strip():
         raise UsageError("--base is empty. Check if a shell variable is not set.")
@@ -83,11 +82,11 @@ def commit_id(git: Git, ref: str) -> str:
 
 
 def policies(frame: GoldStates, place: Place) -> list[Policy]:
-    """The policies to hold the gold to, one mostly.
+    """Return the policies for the gold, usually one.
 
-    The base's decides; the head's is asked too where it looks at another place. Where the base has no policy yet, the
-    data set is the head's; one that states a policy without naming it has the default: a change that could name another
-    might bring what was signed for that.
+    The base's policy decides. The head's applies too if it has another path for the gold. If the base has no policy
+    yet, the head's data set applies. A base policy without a data set has the default one: otherwise a change could
+    name another data set and reuse its signatures.
     """
     head, base = _policy(frame.head, place, one=True), _policy(frame.rules or frame.base, place)
     if place.gates and not (head or base):
@@ -99,7 +98,7 @@ def policies(frame: GoldStates, place: Place) -> list[Policy]:
 def in_force(
     base: Policy | None, head: Policy | None, adapt: Callable[[Policy], Policy] = lambda policy: policy, *, first: bool
 ) -> list[Policy]:
-    """The policies that hold, of those that base and head state; ``adapt`` fits the default to the place.
+    """Return the policies that apply, of base and head; ``adapt`` fits the default to the place.
 
     ``first``: there is nothing to change yet, and the head's is the only one.
     """
@@ -115,15 +114,15 @@ def in_force(
 
 
 def policy_at(tree: Tree, path: str) -> Policy | None:
-    """The policy of one gates file, None where it is not there."""
+    """Return the policy of one gates file, None if it is missing."""
     data = read(tree, path)
     return None if data is None else signoff_policy(data, path)
 
 
 def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
-    """The policy of the gates file that is nearest to the place, None where there is no gates file.
+    """Return the policy of the gates file that is nearest to the place, None if there is no gates file.
 
-    Of two in a folder the first decides, so that a change can fix it; where there must be ``one``, they are refused.
+    Of two in a folder the first decides, so that a change can fix it; if there must be ``one``, they are refused.
     """
     names = [_path(place, place.gates)] if place.gates else _nearest(tree, place.prefix)
     ids = tree.files(*names)
@@ -149,7 +148,7 @@ def _overridden(policy: Policy, place: Place) -> Policy:
 
 
 def _nearest(tree: Tree, prefix: str) -> list[str]:
-    """Return where a gates file may be, in the current folder or above, nearest first: as pyproject.toml names it."""
+    """Return the possible paths of the gates file, nearest first: in the current folder or above it."""
     folders, folder = [""], ""
     for part in prefix.split("/")[:-1]:
         folder += f"{part}/"
@@ -166,7 +165,7 @@ def _nearest(tree: Tree, prefix: str) -> list[str]:
 
 
 def _path(place: Place, path: str) -> str:
-    """A path of the caller, relative to the root of the repository as git has it."""
+    """Return a path of the caller, relative to the root of the repository as git has it."""
     joined = posixpath.normpath(posixpath.join(place.prefix, path.replace(os.sep, "/")))
     if joined.startswith(("/", "../")) or joined in (".", ".."):
         raise UsageError(
@@ -178,7 +177,7 @@ def _path(place: Place, path: str) -> str:
 def findings(frame: GoldStates, policy: Policy, command: str, people: People | None = None) -> list[checking.Violation]:
     """Return the violations of sign-off in ``frame``'s head; ``command`` is the sign-off that fixes them.
 
-    ``people`` says who approved and who wrote the change; it is asked only where the policy asks for that and the gold
+    ``people`` returns who approved and who wrote the change. It is called only if the policy requires it and the gold
     changed. Without it, that is not checked.
     """
     base, head = sides(frame, policy)
@@ -198,7 +197,7 @@ def asks_for_people(policy: Policy) -> bool:
 
 
 def _proof(frame: GoldStates, policy: Policy, new_records: Mapping[str, Record]) -> Proof:
-    """Return the evidence in new records. Keys are those of the policy's side: new ones do not count."""
+    """Return the evidence in new records. Keys come from the policy's side: new ones do not count."""
     if not new_records:
         return NO_PROOF
     rules = frame.rules or frame.base
@@ -213,17 +212,17 @@ def untouched(frame: GoldStates, policy: Policy) -> bool:
 
 
 def used_records(frame: GoldStates, policy: Policy) -> checking.Records:
-    """The records that are used up though they are not on the base."""
+    """Return the records that are used up although they are not on the base."""
     return _records(frame.used_records, _files(frame.used_records, policy), policy)
 
 
 def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
-    """Base and head; what is wrong with the head's gold is an :class:`InputError`.
+    """Return base and head; problems of the head's gold are an :class:`InputError`.
 
-    Lines that cannot be read on the base are no items: whoever fixes them adds items, and signs for that.
+    Unreadable lines on the base are no items: fixing them adds items, which must be signed.
     """
     parsed: dict[bytes, Any] = {}
-    # The head first: what a work tree has listed is not asked of an API again.
+    # The head first: files of the work tree are not requested from an API again.
     trees = [(tree, _files(tree, policy)) for tree in (frame.head, frame.base)]
     sides = []
     for tree, files in reversed(trees):
@@ -237,7 +236,7 @@ def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
 
 
 def _read_otherwise(frame: GoldStates, policy: Policy, base: Side, head: Side) -> list[checking.Violation]:
-    """The items of unchanged bytes that ask by other fields, because the gold became an array, or lines again."""
+    """Return the items with unchanged bytes but other fields, because the gold became an array, or lines again."""
     blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
         return []
@@ -258,9 +257,9 @@ def _merged_since(
     head: Mapping[str, checking.Item],
     parsed: dict[bytes, Any],
 ) -> Mapping[str, checking.Item]:
-    """The items of the base, and those of the head that the tip of the base has meanwhile: nothing is left to sign.
+    """Return the items of the base, and those of the head that the base's tip has by now: they need no signature.
 
-    They came from an earlier part of the change that was merged already, as stacked pull requests are.
+    They come from an earlier part of the change that was merged already, as with stacked pull requests.
     """
     changed = checking.changes(base, head) if frame.used_records is not NOTHING else []
     if not changed:
@@ -272,13 +271,13 @@ def _merged_since(
 
 
 def _moved_items(frame: GoldStates, policy: Policy, parsed: dict[bytes, Any]) -> Mapping[str, checking.Item]:
-    """The items of the gold that the change moves to where the policy looks: what a qid asks there is known."""
+    """Return the items of the gold that the change moves to the policy's path: its qids are known there."""
     if not policy.was:
         return {}
     before = policy._replace(gold=policy.was)
     try:
         return _items(frame.base, _files(frame.base, before), before, parsed)[0]
-    except UsageError:  # a folder, of which nothing was ever signed
+    except UsageError:  # a folder, which was never signed
         return {}
 
 
@@ -300,13 +299,13 @@ def is_folder(error: Irregular | IsFolder, path: str) -> bool:
 
 
 def no_items(gold: str) -> str:
-    """Why a gold set that is a folder is not signed off, and what can be."""
+    """Explain why a gold set that is a folder cannot be signed off, and what can be."""
     reason = f"{quoted(gold)} is a folder, but sign-off needs one file"
     return f"{reason}. Convert it: rag-eval import labels {one_line(gold, 200)} --out eval/gold.jsonl"
 
 
 def packed(gold: str) -> str:
-    """Why a gold set that is packed is not signed off, and what can be."""
+    """Explain why a packed gold set cannot be signed off, and what can be."""
     return f"{quoted(gold)} is compressed, but sign-off needs plain lines. Keep the gold set uncompressed in git."
 
 
@@ -338,7 +337,7 @@ def _items(
 
 
 def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[int, bytes, Any]], list[Problem]]:
-    """The rows of a gold blob; ``parsed`` remembers them by their bytes, for base and head share most of theirs."""
+    """Return the rows of a gold blob; ``parsed`` caches them by their bytes, because base and head share most."""
     rows, problems = [], []
     for line, source in sources(blob):
         try:
@@ -358,7 +357,7 @@ def _records(tree: Tree, files: Mapping[str, str], policy: Policy) -> checking.R
 
 
 def read_record(blob: bytes) -> Record | str:
-    """The record of a file's bytes, or what keeps it from being one."""
+    """Return the record in a file's bytes, or the reason why it is none."""
     try:
         return Record.read(strict_json.parse(blob))
     except strict_json.JsonError as error:

@@ -1,7 +1,7 @@
-"""SSH signatures of sign-off records, made and checked by ssh-keygen: files, a clock and a process live here.
+"""SSH signatures of sign-off records, made and checked by ssh-keygen, with files, a clock and a process.
 
-A signature holds now or not at all: it is checked at the current time, never at the date that the record gives, so
-that a key that has expired, or was taken off the list, signs nothing any more.
+A signature is checked at the current time, never at the date that the record gives. So a key that has expired, or was
+removed from the list, signs nothing any more.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _KEY = "Name the file of your key: --key ~/.ssh/id_ed25519"
 
 
 def allowed_signers(data: bytes, file: str) -> frozenset[str]:
-    """The principals of an allowed-signers file, given by its bytes. :class:`InputError` says all that is wrong."""
+    """Return the principals of an allowed-signers file from its bytes; raise :class:`InputError` with every problem."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -75,7 +75,7 @@ def allowed_signers(data: bytes, file: str) -> frozenset[str]:
 
 
 def _read(line: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[str, tuple[str, str] | None]:
-    """The principal of a line and what is wrong with the line; ``owners`` remembers whose key stood where."""
+    """Return the principal of a line and the problem of the line; ``owners`` remembers the line of each key."""
     words = _LINE.match(line)
     if words is None or _CONTROL.search(line):
         return "", ("not a valid line of an allowed-signers file", f"Write it like: {EXAMPLE}")
@@ -136,7 +136,7 @@ def _wrong_key(kind: str | None, key: str | None) -> tuple[str, str] | None:
 
 
 def _parts(blob: bytes) -> list[bytes]:
-    """Split a key into its parts, type first: each has its length in four bytes in front. Empty if broken."""
+    """Split a key into its parts, type first: each has its length in four bytes before it. Empty if invalid."""
     parts, start = [], 0
     while start < len(blob):
         end = start + 4 + int.from_bytes(blob[start : start + 4], "big")
@@ -164,9 +164,9 @@ class SignatureError(RagEvalError):
 def proof(new_records: Mapping[str, Record], policy: Policy, allowed: bytes | None, now: float) -> Proof:
     """Return the evidence in the records at ``now`` in seconds since 1970, without approvals and authors.
 
-    ``new_records`` are by path, ``allowed`` the bytes of the policy's allowed-signers file as it is on the base, None
-    if it is not there. Raises InputError where that file is missing or has problems, SignatureError where
-    ssh-keygen cannot be run; only level ``signature`` asks for either.
+    ``new_records`` are by path, ``allowed`` the bytes of the policy's allowed-signers file on the base, None if it is
+    missing. InputError is raised if that file is missing or has problems, SignatureError if ssh-keygen cannot be run.
+    Only the level ``signature`` needs either.
     """
     latest = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + _A_DAY))
     if policy.require != "signature":
@@ -182,7 +182,7 @@ def proof(new_records: Mapping[str, Record], policy: Policy, allowed: bytes | No
 def sign(record: Record, key: str) -> Record:
     """Sign ``record`` with ``key``, the file of a private key, or of a public key that an agent can use.
 
-    ssh-keygen may ask for a passphrase at the terminal. Raises SignatureError where it does not sign.
+    ssh-keygen may ask for a passphrase at the terminal. Raises SignatureError if it does not sign.
     """
     with _folder() as folder:
         message = folder / "record"
@@ -196,11 +196,11 @@ def sign(record: Record, key: str) -> Record:
 
 
 def verify(record: Record, allowed: bytes, now: float | None = None) -> str | None:
-    """Why the signature of ``record`` does not hold, None when it holds.
+    """Return why the signature of ``record`` is invalid, None if it is valid.
 
-    It has to be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds
-    since 1970 (None: by the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises
-    SignatureError where ssh-keygen cannot be run.
+    It must be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds since
+    1970 (None: by the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises SignatureError if
+    ssh-keygen cannot be run.
     """
     if not record.sig:
         return "it has none"
@@ -217,7 +217,7 @@ def verify(record: Record, allowed: bytes, now: float | None = None) -> str | No
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder that only this user can look into, gone afterwards."""
+    """Yield a temporary folder that only this user can read."""
     try:
         made = TemporaryDirectory(prefix="rag-eval-")
     except OSError as error:
@@ -242,7 +242,7 @@ def _keygen(verb: str, *words: str, data: bytes | None = None) -> subprocess.Com
 
 
 def _output_of(done: subprocess.CompletedProcess[bytes], folder: Path) -> str:
-    """The first line that says something, with no name of a folder that is gone when it is read."""
+    """Return the first line with content, without the name of the temporary folder."""
     lines = (done.stderr + done.stdout).decode("utf-8", "replace").replace(f"{folder}{os.sep}", "").splitlines()
     first = next((line for line in lines if any(letter.isalpha() for letter in line)), "nothing")
     return quoted(one_line(first, 200), 200)
