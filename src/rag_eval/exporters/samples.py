@@ -8,7 +8,7 @@ from rag_eval.exporters import Contents, Row, answer_of, citations_of, retrieved
 
 
 def ragas(contents: Contents) -> dict[str, str]:
-    """``samples.jsonl``: a single-turn sample a trace, with texts and ids of what was retrieved and what is right."""
+    """Return ``samples.jsonl``: a single-turn sample for each trace, with texts and ids of retrieved and gold units."""
     lines = []
     for gold, trace in contents.pairs():
         chunks = trace.get("chunks") or []

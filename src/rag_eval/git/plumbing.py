@@ -81,7 +81,7 @@ class Git:
         self.top, _, self.prefix = answer.removesuffix("\n").rpartition("\n")
 
     def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
-        """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
+        """Return the regular files at ``paths`` as {path: object id}; a path ending in / means its direct files.
 
         ``at`` is a commit's id, the index, or None for the commit before the first, which holds nothing. What is not
         there is left out; a link, a folder, a submodule or a conflict in the place of a file is an error.

@@ -21,7 +21,7 @@ class Tree(Protocol):
     """Files by path, relative to the root of the repository, with forward slashes."""
 
     def files(self, *paths: str) -> dict[str, str]:
-        """The regular files at ``paths`` as {path: object id}; a path that ends in / means what is directly in it.
+        """Return the regular files at ``paths`` as {path: object id}; a path ending in / means its direct files.
 
         What is not there is left out; a link, a folder or a submodule in the place of a file is an error.
         """

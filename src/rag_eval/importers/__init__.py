@@ -1,7 +1,7 @@
-"""IMPORTERS: the forms of other tools that are read into rows of ours. The only list of them.
+"""IMPORTERS: the formats of other tools that are converted to rows.
 
-To add one: a module here with a function ``rows(inputs, account)`` (or ``report(inputs, account)`` where it gives a
-report), and its line in the table. Converters are pure: files are read through :class:`Inputs`, which is strict.
+To add one, write a module here with a function ``rows(inputs, account)`` (or ``report(inputs, account)`` if it gives a
+report), and add its line to the table. Converters are pure: files are read through :class:`Inputs`, which is strict.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Importer(NamedTuple):
-    """A form: what it ``gives`` (rows of gold or traces, or a report that serves as a baseline), of which files."""
+    """A format: the rows of gold or traces, or the baseline report, that it ``gives``, and its files."""
 
     gives: Literal["gold", "trace", "report"]
     takes: str
     summary: str
     module: str
-    files: int = 1  # that it is made of; 0 for one or more
-    function: str = ""  # that takes options too: a form of a tracing or evaluation tool
+    files: int = 1  # number of files; 0 for one or more
+    function: str = ""  # with options: a format of a tracing or evaluation tool
 
 
 IMPORTERS: dict[str, Importer] = {
@@ -77,10 +77,10 @@ IMPORTERS: dict[str, Importer] = {
 
 
 class Inputs(Protocol):
-    """The files that an importer is called on.
+    """The files of an importer.
 
-    Reading is strict: what is wrong is taken down by the reader, and left out of what is given. Rows come with the line
-    that they begin on. ``schema`` names the file of ``schemas/`` that each row has to keep.
+    Reading is strict: the reader records problems, and leaves out invalid parts. Rows have the line on which they
+    begin. ``schema`` names the file of ``schemas/`` under which each row must be valid.
     """
 
     paths: Sequence[str]
@@ -92,35 +92,35 @@ class Inputs(Protocol):
         """Return the number of problems so far."""
 
     def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of each line that is not blank, however long it is."""
+        """Yield number and bytes of each line that is not blank, however long it is."""
 
     def blocks(self, path: str, *, shown: bool = True) -> Iterator[bytes]:
-        """The bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
+        """Yield the bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
 
     def data(self, path: str) -> bytes | None:
-        """The bytes of a file, decompressed; None with a problem if it cannot be read."""
+        """Return the bytes of a file, decompressed; None with a problem if it is unreadable."""
 
     def rows(self, path: str, schema: str) -> Numbered:
-        """The rows of a JSON Lines file."""
+        """Yield the rows of a JSON Lines file."""
 
     def elements(self, path: str, schema: str) -> Numbered:
-        """The elements of a file that is one JSON array."""
+        """Yield the elements of a file that is one JSON array."""
 
     def value(self, path: str, schema: str) -> Row | None:
-        """The value of a file that is one JSON object."""
+        """Return the value of a file that is one JSON object."""
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted, without hidden files."""
 
     def digest(self, path: str) -> str:
-        """sha256, in hex, of a file that was read."""
+        """Return the sha256, in hex, of a file that was read."""
 
     def problem(self, path: str, line: int, where: str, message: str, hint: str) -> None:
-        """Take down what is wrong with the files together."""
+        """Record a problem of the files together."""
 
 
 def importer(name: str) -> Importer:
-    """The importer of a name as the command line has it; UsageError where there is none."""
+    """Return the importer of a name on the command line; raise UsageError if there is none."""
     if name in IMPORTERS:
         return IMPORTERS[name]
     from difflib import get_close_matches
@@ -131,7 +131,7 @@ def importer(name: str) -> Importer:
 
 
 def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbered:
-    """Line and row of each gold item or trace of a form; ``options`` are what its function takes besides."""
+    """Yield line and row of each gold item or trace of a format; ``options`` are further arguments of its function."""
     form = IMPORTERS[name]
     function = getattr(import_module(f"rag_eval.importers.{form.module}"), form.function or "rows")
     rows: Numbered = function(inputs, account, *options) if form.function else function(inputs, account)
@@ -139,11 +139,11 @@ def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbe
 
 
 def report_of(name: str, inputs: Inputs, account: Account) -> Report | None:
-    """The report that a form holds; None where it cannot be read."""
+    """Return the report of a format; None if it is unreadable."""
     report: Report | None = import_module(f"rag_eval.importers.{IMPORTERS[name].module}").report(inputs, account)
     return report
 
 
 def written(row: Row) -> str:
-    """A row as it is written: one line. Its hash is that of the item, wherever the row was made of."""
+    """Return a row as one line of JSON, from which the hash of an item is computed."""
     return json_source(json.dumps(row, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The account of a conversion: which fields were kept under another name, which were left out and why."""
+"""The account of a conversion: which fields were renamed, and which were left out and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN, _TOLD = 80, 200
 
 
 class Account:
-    """Counts rows by field. A field is named as it stands in its file."""
+    """Counts rows by field. A field has its name in the source file."""
 
     def __init__(self) -> None:
         self._renamed: Counter[tuple[str, str]] = Counter()
@@ -18,27 +18,27 @@ class Account:
         self._lacking: Counter[str] = Counter()
 
     def renamed(self, field: str, to: str) -> None:
-        """Take down that a field of a row is kept under another name, or in another form."""
+        """Record that a field of a row is kept under another name, or in another form."""
         if field != to:
             self._renamed[one_line(field, _SHOWN), one_line(to, _TOLD)] += 1
 
     def dropped(self, field: str, why: str, count: int = 1) -> None:
-        """Take down that a field of a row is left out."""
+        """Record that a field of a row is left out."""
         if count:
             self._dropped[one_line(field, _SHOWN) or "a column without a name", why] += count
 
     def lacking(self, what: str, count: int = 1) -> None:
-        """Take down something that the rows made lack."""
+        """Record something that converted rows lack."""
         if count:
             self._lacking[one_line(what, _TOLD)] += count
 
     @property
     def left_out(self) -> list[str]:
-        """A line a field that is left out, sorted."""
+        """Return a line for each field that is left out, sorted."""
         return [f"left out: {field} ({why}){_times(count)}" for (field, why), count in sorted(self._dropped.items())]
 
     def lines(self) -> list[str]:
-        """All of it, a line a field."""
+        """Return all of it, a line for each field."""
         renamed = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
         return renamed + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
 

@@ -41,7 +41,7 @@ _READ = re.compile(
 
 def plain_attributes(pairs: Any) -> Attributes:
     """Return the attributes of OTLP/JSON, a list of key and AnyValue, as a plain mapping."""
-    if isinstance(pairs, dict):  # the console exporter's
+    if isinstance(pairs, dict):  # from the console exporter
         return dict(pairs)
     return {
         str(pair["key"]): any_value(pair.get("value") or {})
@@ -51,7 +51,7 @@ def plain_attributes(pairs: Any) -> Attributes:
 
 
 def any_value(value: Any) -> Any:
-    """An AnyValue of OTLP as a plain value; bytes and what is unknown are None."""
+    """Return an AnyValue of OTLP as a plain value; bytes and unknown types are None."""
     if not isinstance(value, dict) or not value:
         return None if value == {} else value
     kind, inner = next(iter(value.items()))
@@ -74,7 +74,7 @@ def any_value(value: Any) -> Any:
 
 
 def flatten(value: Mapping[str, Any]) -> Attributes:
-    """Attributes with dotted keys, however nested they are recorded; values by JSON text stay text."""
+    """Return attributes with dotted keys, at any depth of nesting; values that are JSON text stay text."""
     flat: Attributes = {}
     stack = [(str(key), inner) for key, inner in reversed(list(value.items()))]
     while stack:
@@ -98,7 +98,7 @@ def flatten(value: Mapping[str, Any]) -> Attributes:
 
 
 def indexed(flat: Attributes, prefix: str) -> dict[int, Attributes]:
-    """The attributes ``prefix.N.*`` by N, in numeric order."""
+    """Return the attributes ``prefix.N.*`` by N, in numeric order."""
     entries: dict[int, Attributes] = {}
     start = len(prefix) + 1
     for key, value in flat.items():
@@ -110,7 +110,7 @@ def indexed(flat: Attributes, prefix: str) -> dict[int, Attributes]:
 
 
 def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], cut: int = 0) -> None:
-    """Fill ``span`` from its attributes; ``cut`` is how many attributes the SDK dropped."""
+    """Fill ``span`` from its attributes; ``cut`` is the number of attributes that the SDK dropped."""
     flat = flatten(raw)
     span.kind = _kind(span, flat)
     if conversion.options.retriever and span.name == conversion.options.retriever:
@@ -137,7 +137,7 @@ def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], 
 
 
 def _kind(span: Span, flat: Attributes) -> str:
-    """The kind that the attributes state, else the kind that they are typical of."""
+    """Return the kind that the attributes state, otherwise the kind that they are typical of."""
     stated = str(flat.get("openinference.span.kind") or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
     names = (span.name, str(flat.get("traceloop.entity.name") or ""))
@@ -192,7 +192,7 @@ def _texts(conversion: Conversion, span: Span, flat: Attributes) -> None:
 
 
 def _first_content(span: Span, flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
-    """Return the input or output, by the first convention that records it: of a generation its messages first."""
+    """Return the input or output, by the first convention that records it; for a generation its messages first."""
     values = [unwrap.decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
     values.insert(len(values) if span.kind == GENERATION else 0, _value(flat, side))
     values.append(unwrap.decoded(flat.get(f"traceloop.entity.{side}")))
@@ -206,7 +206,7 @@ def _value(flat: Attributes, side: str) -> Any:
 
 
 def _messages(flat: Attributes, prefix: str) -> list[Any] | None:
-    """Flattened messages as a list of role and content."""
+    """Return flattened messages as a list of role and content."""
     messages = []
     for message in indexed(flat, prefix).values():
         message = {key.removeprefix("message."): value for key, value in message.items()}

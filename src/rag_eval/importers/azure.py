@@ -24,14 +24,14 @@ _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) wr
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each result."""
+    """Yield line and trace row of each result."""
     conversion = Conversion(inputs, options, account)
     drafts = [_draft(conversion, path, line, row) for path, line, row in _results(conversion)]
     yield from conversion.rows("azure", drafts)
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each question; a question that comes twice with one truth is one item."""
+    """Yield line and gold row of each question; a question that occurs twice with one truth is one item."""
     conversion = Conversion(inputs, options, account)
     seen: dict[str, Row] = {}
     for path, line, row in _results(conversion):
@@ -74,7 +74,7 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
 
 
 def _last_context(messages: Any) -> Any:
-    """What the last message of a conversation with a context was given: a text, or a list of citations."""
+    """Return the context of the last message that has one: a text, or a list of citations."""
     contexts = [one["context"] for one in messages if isinstance(one, dict) and one.get("context")]
     last = contexts[-1] if contexts else None
     return unwrap.as_dict(last).get("citations", last)
@@ -95,7 +95,7 @@ def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:
 
 
 def _pieces(conversion: Conversion, context: Any) -> list[Any]:
-    """A context as documents: a list as it is; a text cut at lines that begin with the name of a file and a colon."""
+    """Return a context as documents: a list unchanged; a text split at lines that begin with a file name."""
     if not isinstance(context, str):
         return unwrap.documents_in(context) or []
     starts = list(_PIECE.finditer(context))

@@ -1,4 +1,4 @@
-"""One conversion of foreign files: the options that the user gives, and the rows built from what was read."""
+"""One conversion of foreign files: the user's options, and the rows built from the input."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rag_eval.importers import Inputs
 
 Row = dict[str, Any]
-_EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false say no more than an absent field
+_EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
 _PAGING = ("meta", "cursors", "next_cursor", "parsed_query", "search_cursors")
-_CONTEXTS = ("contexts", "reference_contexts", "documents")  # in what a dataset expects
+_CONTEXTS = ("contexts", "reference_contexts", "documents")  # in the expected output of a dataset
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
 NOT_READ = "no metric uses it"
@@ -28,7 +28,7 @@ JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options that say what a foreign file does not contain."""
+    """Options for facts that a foreign file does not contain."""
 
     questions: Mapping[str, Sequence[str]] | None = None  # qids of a gold set by question
     qids: frozenset[str] = frozenset()  # of the same gold set
@@ -39,11 +39,11 @@ class Options:
     chunks: str = ""
     chunk_id: str = ""
     doc_id: str = ""
-    by_text: bool = False  # chunks get the ids that reference texts of gold sets get
+    by_text: bool = False  # chunks get the same ids as reference texts of gold sets
     citations: str = "none"  # or brackets, numbers, a regular expression with one group
     run: str = ""
     retriever: str = ""  # the name of the span whose output is the retrieved chunks
-    unanswerable: tuple[str, ...] = ()  # expected answers that mean: not answerable
+    unanswerable: tuple[str, ...] = ()  # expected answers of unanswerable questions
     since: str = ""  # ISO 8601; earlier traces are left out
     until: str = ""  # ISO 8601; later traces are left out
     last_only: bool = False
@@ -55,15 +55,15 @@ class Options:
 
 @dataclass(slots=True)
 class Draft:
-    """A trace as its source tells it; ``None`` is what the source does not tell."""
+    """A trace as its source records it; ``None`` for unknown fields."""
 
     path: str
     line: int
-    source: str  # the id that the source gives the trace
+    source: str  # the source's id of the trace
     question: str | None = None
     answer: str | None = None
     chunks: list[Row] | None = None
-    retrievals: list[Row] | None = None  # where there were several
+    retrievals: list[Row] | None = None  # if there were several
     conversation: str | None = None
     turn: int = 0
     turns: int = 0  # of the conversation in all files
@@ -84,19 +84,19 @@ class Draft:
 
 
 class Conversion:
-    """Builds rows for one importer: keeps the account, counts what pointers find, reports what is wrong."""
+    """Builds rows for one importer: keeps the account, counts the results of pointers, reports problems."""
 
     def __init__(self, inputs: Inputs, options: Options, account: Account, capture: str = "") -> None:
         self.inputs, self.options, self.account = inputs, options, account
-        self._capture = capture  # how content is captured in the source, for messages
+        self._capture = capture  # how the source captures messages
         self._pointers: Counter[str] = Counter()
         self._pointed: Counter[str] = Counter()
         self._by_text = self._by_id = 0
 
     def records(self, what: str, *lists: str) -> Iterator[tuple[str, int, Row]]:
-        """Yield path, line and value of each object in all files; of a page of an API each object in its list.
+        """Yield path, line and value of each object in all files, from the list of an API's page if there is one.
 
-        ``lists`` are the names that the list of a page may have. A page that is not the last one needs the others.
+        ``lists`` are the possible names of such a list. A page that is not the last one requires the others.
         """
         begun: list[tuple[str, int]] = []
         pages, ended = 0, False
@@ -126,7 +126,7 @@ class Conversion:
             self.inputs.problem(*begun[-1], "", message, "Fetch the other pages, and pass all files at once.")
 
     def left_out(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
-        """Take down the fields of a row that are not ``read`` and not empty."""
+        """Record the fields of a row that are neither ``read`` nor empty."""
         for name, value in row.items():
             if name not in read and value not in _EMPTY:
                 self.account.dropped(f"{name}{where}", JUDGED if name in judged else NOT_READ)
@@ -142,7 +142,7 @@ class Conversion:
         return target
 
     def question(self, value: Any, row: Any = None) -> str | None:
-        """The question in a recorded input, by ``--question`` from the row if it is given."""
+        """Return the question in a recorded input, or in the row by ``--question`` if it is given."""
         pointed = self.pointed("question", row if row is not None else value)
         text, turns = unwrap.question_text(value if pointed is None else pointed)
         if turns:
@@ -150,12 +150,12 @@ class Conversion:
         return text
 
     def answer(self, value: Any, row: Any = None) -> str | None:
-        """The answer in a recorded output, by ``--answer`` from the row if it is given."""
+        """Return the answer in a recorded output, or in the row by ``--answer`` if it is given."""
         pointed = self.pointed("answer", row if row is not None else value)
         return unwrap.answer_text(value if pointed is None else pointed)
 
     def qid(self, *sources: Any) -> str | None:
-        """The id of the gold item, from the first of ``places`` (mappings) that states one."""
+        """Return the id of the gold item, from the first of ``places`` (mappings) that states one."""
         for place in sources:
             if (pointed := unwrap.as_plain_id(self.pointed("qid", place))) is not None:
                 return pointed
@@ -166,7 +166,7 @@ class Conversion:
         return None
 
     def chunks(self, documents: Iterable[Any], path: str, line: int) -> list[Row]:
-        """Retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first place."""
+        """Return retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first position."""
         chunks: dict[str, Row] = {}
         for document in documents:
             chunk = self._chunk(document, path, line)
@@ -210,7 +210,7 @@ class Conversion:
         return chunk
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
-        """Line and trace row of each draft, by start and id; drafts that cannot be rows are problems."""
+        """Yield line and trace row of each draft, by start and id; drafts that give no valid row are problems."""
         ready = sorted(drafts, key=lambda one: (one.start_ns or 0, one.source if one.start_ns else ""))
         ready = [one for one in ready if self.in_window(one.start_ns)]
         filled = [one for one in ready if not one.is_empty()]
@@ -280,7 +280,7 @@ class Conversion:
         return {field: value for field, value in row.items() if value is not None}
 
     def _answer(self, draft: Draft, ids: Sequence[str]) -> Row | None:
-        """The answer with what it cites; citations are absent unless the source or ``--citations`` tells them."""
+        """Return the answer with its citations, which are absent unless the source or ``--citations`` gives them."""
         if draft.answer is None:
             return None
         cited = draft.citations
@@ -289,7 +289,10 @@ class Conversion:
         return {"claim": draft.answer, **({} if cited is None else {"citations": cited})}
 
     def _turn(self, draft: Draft, qid: str | None) -> Row:
-        """Conversation and turn. Without a qid they are left out: a trace would be paired by them, not its question."""
+        """Return conversation and turn.
+
+        Without a qid they are left out: otherwise the trace would be paired by them, not by its question.
+        """
         known = (draft.conversation, draft.turn) in (self.options.by_turn or {})
         if draft.conversation is None or not (known or draft.turns > 1):
             return {}
@@ -316,7 +319,7 @@ class Conversion:
         return None
 
     def gold_row(self, qid: str, question: str, expected: str | None, citations: Sequence[str], **more: Any) -> Row:
-        """A gold row; ``expected`` is compared with ``--unanswerable``, stripped and without case."""
+        """Return a gold row; ``expected`` is compared with ``--unanswerable``, stripped and without case."""
         unanswerable = {text.strip().casefold() for text in self.options.unanswerable}
         answerable = more.pop("answerable", True) and (
             expected is None or expected.strip().casefold() not in unanswerable
@@ -338,9 +341,9 @@ class Conversion:
     def dataset_item(
         self, path: str, line: int, item: Row, asked: Any, expected: Any, hint: str, tool: str = ""
     ) -> Row | None:
-        """The gold row of an item with its id, or with one of its question for a ``tool`` whose items may have none.
+        """Return the gold row of an item with its id, or an id from its question for a ``tool`` without required ids.
 
-        What is expected may be an object with citations or contexts.
+        The expected output may be an object with citations or contexts.
         """
         question, qid = self.question(asked, item), self.qid(item) or unwrap.as_id(item.get("id"))
         if question is not None and tool:
@@ -364,13 +367,13 @@ class Conversion:
         )
 
     def reference_ids(self, contexts: Iterable[str]) -> list[str]:
-        """The ids of reference texts, as the trace importers give them to retrieved texts."""
+        """Return the ids of reference texts, which trace importers give to retrieved texts, too."""
         ids = [unwrap.text_id(text) for text in contexts]
         self._by_text += len(ids)
         return ids
 
     def finish(self) -> None:
-        """Say how chunks were identified, and report pointers that lead nowhere."""
+        """Record how chunks were identified, and report pointers that lead nowhere."""
         for option, count in self._pointers.items():
             name, pointer = f"--{option.replace('_', '-')}", getattr(self.options, option)
             if not self._pointed[option]:

@@ -44,7 +44,7 @@ _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
 
 def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
-    """Yield line and gold row of each test case. Scalars that no field takes become ``meta``, for slices."""
+    """Yield line and gold row of each test case. Scalars without a matching field become ``meta``, for slices."""
     for path, line, case in _records(inputs, "a test case"):
         row, rest = _renamed(case, _GOLD, account)
         behaviour = rest.pop("expected_behavior", None)
@@ -70,7 +70,7 @@ def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
 
 
 def rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
-    """Yield line and trace row of each result. References are cited by the id of the chunk at their place."""
+    """Yield line and trace row of each result. References are cited by the id of the chunk at their position."""
     for _, line, result in _records(inputs, "a result"):
         row, rest = _renamed(result, _TRACE, account)
         ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda one: one[1].get("rank", one[0] + 1))
@@ -105,7 +105,7 @@ def _records(inputs: Inputs, what: str) -> Iterator[tuple[str, int, Row]]:
 
 
 def _renamed(record: Row, names: dict[str, str], account: Account) -> tuple[Row, Row]:
-    """Return the record under our names, without nulls, and the fields that have none."""
+    """Return the record with contract names, without nulls, and the fields without a contract name."""
     row: Row = {}
     for name, ours in names.items():
         if ours not in row and record.get(name) is not None:
@@ -124,7 +124,7 @@ def _anchored(support: Row) -> Row:
 
 
 def _chunk(chunk: Row) -> Row:
-    """Return a chunk with our names; one without an id is named by its place."""
+    """Return the chunk with contract names; a chunk without an id is named by its position."""
     fields = {_CHUNK.get(name, name): value for name, value in chunk.items() if value is not None and name != "rank"}
     if "heading_path" in fields:
         fields["heading_path"] = _path(fields["heading_path"])
@@ -134,7 +134,7 @@ def _chunk(chunk: Row) -> Row:
 
 
 def _cited(reference: Row, chunks: list[Row]) -> str:
-    """Return the id of the first chunk at the place of a reference; that of the reference if there is none."""
+    """Return the id of the first chunk at a reference's position, otherwise the reference's id."""
     place = reference.get("rel_path"), reference.get("heading_path")
     same = (chunk["id"] for chunk in chunks if (chunk.get("rel_path"), chunk.get("heading_path")) == place)
     known = {chunk["id"] for chunk in chunks}

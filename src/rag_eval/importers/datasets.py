@@ -1,4 +1,4 @@
-"""Public question answering data sets as gold rows, chunks and, if they hold answers of a system, trace rows.
+"""Public question answering data sets as gold rows, chunks and, if they contain a system's answers, trace rows.
 
 Each converter takes a decoded record and yields items. Sources: the data sets' own papers and cards.
 """
@@ -23,11 +23,11 @@ class Item(NamedTuple):
 
 
 class Dataset(NamedTuple):
-    """A data set: where it is, under which licence, and how its records become items."""
+    """A data set: its address, its licence, and the function that converts its records to items."""
 
     licence: str
     homepage: str
-    repository: str  # of the hub that --download asks
+    repository: str  # of the hub that --download requests
     files: tuple[str, ...]
     convert: Callable[[Any], Iterator[Item]]
 
@@ -35,7 +35,7 @@ class Dataset(NamedTuple):
 def gold_row(
     qid: str, question: str, answers: Sequence[str], citations: Sequence[str], *, answerable: bool = True, **more: Any
 ) -> Row:
-    """A gold row; every answer of five characters or more is a substring that makes a claim right."""
+    """Return a gold row; every answer of five characters or more is a substring that makes a claim right."""
     row: Row = {
         "qid": qid,
         "question": question,
@@ -49,7 +49,7 @@ def gold_row(
 
 
 def squad(record: Any) -> Iterator[Item]:
-    """SQuAD 2.0: the official file (articles with paragraphs), or rows with one question each."""
+    """Convert SQuAD 2.0: the official file (articles with paragraphs), or rows with one question each."""
     for article in record.get("data", ()):
         for number, paragraph in enumerate(article["paragraphs"]):
             identity = f"{article['title']}#{number}"
@@ -79,7 +79,7 @@ def squad(record: Any) -> Iterator[Item]:
 
 
 def hotpotqa(record: Any) -> Iterator[Item]:
-    """HotpotQA: paragraphs are chunks under their titles; the titles of the supporting facts are the citations."""
+    """Convert HotpotQA: titles are ids of chunks; titles of supporting facts are the citations."""
     facts, context = record["supporting_facts"], record["context"]
     titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts]
     pairs = zip(context["title"], context["sentences"], strict=True) if isinstance(context, dict) else context
@@ -91,7 +91,7 @@ def hotpotqa(record: Any) -> Iterator[Item]:
 
 
 def msmarco(record: Any) -> Iterator[Item]:
-    """MS MARCO question answering (v1.1, v2.1): selected passages are the citations."""
+    """Convert MS MARCO question answering (v1.1, v2.1): selected passages are the citations."""
     qid, passages = as_id(record["query_id"]) or "", record["passages"]
     if isinstance(passages, dict):
         texts, selected = passages["passage_text"], passages["is_selected"]
@@ -106,7 +106,7 @@ def msmarco(record: Any) -> Iterator[Item]:
 
 
 def qasper(record: Any) -> Iterator[Item]:
-    """Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``, evidence gives citations."""
+    """Convert Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``."""
     papers = record.items() if "full_text" not in record else [(str(record.get("id")), record)]
     for paper, content in papers:
         chunks = {f"{paper}#{place}": text for place, text in enumerate(_paragraphs(content["full_text"]))}
@@ -144,7 +144,7 @@ def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:
 
 
 def ragbench(record: Any) -> Iterator[Item]:
-    """RAGBench: documents with relevant sentences (``0a`` is in document 0), and the answer of a system."""
+    """Convert RAGBench: documents with relevant sentences (``0a`` is in document 0), and the answer of a system."""
     qid, texts = as_id(record["id"]) or "", list(record["documents"])
     ids = [f"{qid}#{place}" for place in range(len(texts))]
     keys = record.get("all_relevant_sentence_keys") or ()
@@ -165,7 +165,7 @@ def ragbench(record: Any) -> Iterator[Item]:
 
 
 def natural_questions(record: Any) -> Iterator[Item]:
-    """Natural Questions: the simplified form (one document, annotations by token), or NQ-Open (question, answers)."""
+    """Convert Natural Questions: the simplified form (one document, annotations by token), or NQ-Open."""
     if "document_text" not in record:
         answers = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
         qid = as_id(record.get("id")) or f"nq-{text_id(record['question'])[5:]}"

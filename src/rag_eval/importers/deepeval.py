@@ -25,7 +25,7 @@ _MARK = "deepeval_source=", ",deepeval_context="
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each test case that has an answer."""
+    """Yield line and trace row of each test case that has an answer."""
     conversion = Conversion(inputs, options, account)
     cases = list(_cases(conversion))
     if any("actual_output" in case for *_, case in cases):  # if none has one, the file is no run
@@ -37,7 +37,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each golden or test case."""
+    """Yield line and gold row of each golden or test case."""
     conversion = Conversion(inputs, options, account)
     for _, line, case in _cases(conversion):
         texts = [_source_and_text(one) for one in _texts(case.get("context"))]
@@ -56,7 +56,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Path, line and fields of each single-turn case, in snake case."""
+    """Yield path, line and fields of each single-turn case, in snake case."""
     inputs, account = conversion.inputs, conversion.account
     for path in inputs.paths:
         for line, value in samples(inputs, path, "a golden or a test run"):
@@ -81,13 +81,13 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
 
 
 def _snake(name: str) -> str:
-    """The name of a field that is read, as datasets write it; test runs write it in camel case."""
+    """Return the name of a field as datasets write it; test runs write it in camel case."""
     snake = _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)
     return snake if snake in (*_READ, *_JUDGED) else name
 
 
 def _split(account: Account, case: Row) -> None:
-    """Take apart what CSV and JSON Lines join: lists at ``|``, also in a text that has one of its own, and objects."""
+    """Split joined values of CSV and JSON Lines: lists at ``|``, even if a text contains one, and objects."""
     for name, separator in (("context", "|"), ("retrieval_context", "|"), ("tags", ";")):
         if isinstance(case.get(name), str):
             case[name] = case[name].split(separator)
@@ -142,7 +142,7 @@ def _qid(conversion: Conversion, case: Row) -> str:
 
 
 def _source_and_text(value: Any) -> Row:
-    """A retrieved text with its source, in the forms that DeepEval saves it."""
+    """Return a retrieved text with its source, in the forms that DeepEval writes."""
     if isinstance(value, dict):
         text = str(value.get("context") or value.get("text") or "")
         return {"text": text, **({"doc_id": value["source"]} if value.get("source") else {})}

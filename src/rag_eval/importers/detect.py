@@ -1,4 +1,4 @@
-"""Recognise the form of a foreign file by its content, for ``import auto`` and for the hints of ``score``."""
+"""Recognition of a foreign file by its content, for ``import auto`` and for the hints of ``score``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGE = re.compile(rb'^\{\s*"(?:data|runs|items|traces)"\s*:\s*\[(?=\s*\{)')
 
 
 class Recognised(NamedTuple):
-    """The format for traces and for gold ('' for none), and by what it was recognised."""
+    """The format for traces and for gold ('' for none), and the evidence for it."""
 
     trace: str
     gold: str
@@ -30,7 +30,7 @@ class Recognised(NamedTuple):
 
 
 def detect(head: bytes) -> Recognised | None:
-    """The form of a file by its first bytes; None if no form is recognised. ``head`` may end in the middle."""
+    """Recognise a file by its first bytes; return None for an unknown one. ``head`` may end anywhere."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in (b"{", b"["):
         return _of_json(text)
@@ -58,7 +58,7 @@ def _is_ranked(fields: list[str]) -> bool:
 
 
 def _of_json(text: bytes) -> Recognised | None:
-    """By the keys of the first record; of a file that is cut the keys that are whole count."""
+    """Recognise JSON by the keys of the first record; in a cut file only complete keys count."""
     record = _first_record(text)
     if record is None:
         return None
@@ -78,7 +78,7 @@ def _of_json(text: bytes) -> Recognised | None:
 
 
 def _of_keys(record: Row, what: str) -> Recognised | None:
-    """By the names of the fields; a file that has no answer is a gold set."""
+    """Recognise a record by the names of its fields; a file without answers is a gold set."""
     keys = set(record)
     for form, needed, why in (
         (("otlp", ""), {"resourceSpans"}, "resourceSpans"),
@@ -134,7 +134,7 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
         (("core-metrics-trace", ""), {"references", "folder_mode"}, "references and folder_mode"),
     ):
         if not needed <= keys or (needed == {"conversation"} and isinstance(record["conversation"], str)):
-            continue  # a trace of ours names its conversation
+            continue  # such a trace names its conversation
         if not (form[1] == "langsmith-dataset" and isinstance(record["inputs"], str)):
             whole = any(value is not None for value in record.values())
             answers = [record[name] for name in _ANSWERS & keys]
@@ -149,7 +149,7 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
 
 
 def _first_record(text: bytes) -> Row | None:
-    """The first object of a JSON text that may be cut, be an array, or be a page of an API with a list."""
+    """Return the first object of a JSON text, which may be cut, be an array, or be a page of an API with a list."""
     text = _PAGE.sub(b"[", text, count=1)
     line = text.partition(b"\n")[0]
     for candidate in (text, line):
@@ -163,7 +163,7 @@ def _first_record(text: bytes) -> Row | None:
 
 
 def _keys_of_cut(text: bytes) -> Row | None:
-    """The top-level keys of an object that is cut, each with None; keys inside are not looked at."""
+    """Return the top-level keys of a cut object, each with None; nested keys are ignored."""
     depth, place = 0, 0
     keys: Row = {}
     start = 1 if text[:1] == b"{" else 2

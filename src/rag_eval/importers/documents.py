@@ -1,4 +1,4 @@
-"""Read the files of other tools: JSON in any container, CSV, YAML, and plain lines, each value with its line."""
+"""Readers of other tools' files: JSON in any container, CSV, YAML, and plain lines, each value with its line."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BEGIN = re.compile(rb"\n[\[{]")
 _NOT_A_NUMBER = (b"NaN", b"Infinity", b"-Infinity")
 _WRITE_NULL = 'JSON has no such number. Write null: df.to_json(orient="records", lines=True)'
 _WRITE_JSON = "Export the file again as JSON or JSON Lines."
-_LONGEST_CELL = 1 << 20  # characters of a list or object that Python printed into a cell
+_LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
 _DELIMITERS = (b",", b";", b"\t")
 
 
 @dataclass(slots=True)
 class Document:
-    """One JSON value of a file, not yet decoded, and the line that it begins on."""
+    """One JSON value of a file, not yet decoded, and the line on which it begins."""
 
     path: str
     line: int
@@ -38,9 +38,9 @@ class Document:
 
 
 class Stream:
-    """The JSON of a file, read from value to value; only the value at hand is in memory.
+    """The JSON of a file, read value by value; only the current value is in memory.
 
-    A fault is reported where it is, and reading goes on with the next line that begins a value.
+    A fault is reported at its position, and reading continues with the next line that begins a value.
     """
 
     def __init__(self, inputs: Inputs, path: str) -> None:
@@ -48,7 +48,7 @@ class Stream:
         self._window, self.line = bytearray(), 1
 
     def parts(self, read: Callable[[], Iterator[Part]]) -> Iterator[Part]:
-        """Yield what ``read`` finds in each value of the file, as lines or not, and in each element of an array."""
+        """Yield the results of ``read`` for each value of the file, and for each element of an array."""
         while begun := self._peek():
             try:
                 if begun == b"[":
@@ -67,8 +67,8 @@ class Stream:
     def members(self, lists: Sequence[Collection[str]]) -> Iterator[tuple[str, Document | None]]:
         """Yield name and value of each member of the object that begins here.
 
-        Of a list whose name is in the first of ``lists``, yield None, then for each element None and its members in the
-        same way; of the last of ``lists``, None and the element. An object of such a name is only a wrapper.
+        For a list named in the first of ``lists``, yield None, then for each element None and its members in the same
+        way; for the last of ``lists``, None and the element. An object of such a name is only a wrapper.
         """
         for _ in self._places(b"{", b"}"):
             name = str(msgspec.json.decode(self.value().data))
@@ -87,14 +87,14 @@ class Stream:
                 yield name, self.value()
 
     def value(self) -> Document:
-        """Read one value whole; DecodeError if it is none."""
+        """Read one value completely; raise DecodeError if it is invalid."""
         self._peek()
         while True:
             fault = None
             try:
                 _RAW.decode(self._window)
             except msgspec.DecodeError as error:
-                if "trailing characters" in str(error):  # the next value begins, so this one is whole
+                if "trailing characters" in str(error):  # the next value begins, so this one is complete
                     return Document(self._path, self.line, self._take(_offset(error) - 1).rstrip())
                 if "truncated" not in str(error) and _offset(error) < len(self._window):
                     raise
@@ -105,7 +105,7 @@ class Stream:
                 return Document(self._path, self.line, self._take(len(self._window)).rstrip())
 
     def _places(self, begin: bytes, end: bytes) -> Iterator[None]:
-        """Read the brackets and commas of an array or object; yield where each of its parts begins."""
+        """Read the brackets and commas of an array or object; yield at the beginning of each of its parts."""
         self._expect(begin)
         while self._peek() != end:
             yield
@@ -116,21 +116,21 @@ class Stream:
         self._expect(end)
 
     def _peek(self) -> bytes:
-        """Return the next byte that is no white space; b"" at the end."""
+        """Return the next byte except white space; b"" at the end."""
         while True:
             self._take(_SPACE.match(self._window).end())  # type: ignore[union-attr]
             if self._window or not self._more():
                 return bytes(self._window[:1])
 
     def _expect(self, byte: bytes) -> None:
-        """Read one byte; DecodeError if it is another."""
+        """Read one byte; raise DecodeError if it is another."""
         if (byte_read := self._peek()) != byte:
             why = f"JSON is malformed: expected '{byte.decode()}' (byte 0)" if byte_read else "Input data was truncated"
             raise msgspec.DecodeError(why)
         self._take(1)
 
     def _skip(self) -> None:
-        """Go on with the next line that begins a value."""
+        """Continue with the next line that begins a value."""
         self._take(1)
         while not (match := _BEGIN.search(self._window)):
             self._take(max(len(self._window) - 1, 0))
@@ -138,7 +138,7 @@ class Stream:
                 self._take(1)
                 return
         place = match.start() + 1
-        del match  # a match holds the window, which could not be cut
+        del match  # a match would keep the window, which could not be cut
         self._take(place)
 
     def _take(self, size: int) -> bytes:
@@ -148,7 +148,7 @@ class Stream:
         return data
 
     def _more(self) -> bool:
-        """Read as much again as there is; False at the end."""
+        """Read as much again as the window holds; return False at the end."""
         before = len(self._window)
         while len(self._window) <= 2 * before and (block := next(self._blocks, b"")):
             self._window += block
@@ -159,13 +159,13 @@ class Stream:
 
 
 def documents(inputs: Inputs, path: str) -> Iterator[Document]:
-    """Yield the JSON values of a file, one after the other, as lines or not; of an array its elements."""
+    """Yield the JSON values of a file in order, one per line or not, and the elements of an array."""
     stream = Stream(inputs, path)
     yield from stream.parts(lambda: iter((stream.value(),)))
 
 
 def decode(inputs: Inputs, document: Document) -> Any:
-    """Return the value of a document; None with a problem where it is not valid JSON."""
+    """Return the value of a document; None with a problem if it is not valid JSON."""
     inputs.place = document.path, document.line
     try:
         return msgspec.json.decode(document.data)
@@ -177,7 +177,7 @@ def decode(inputs: Inputs, document: Document) -> Any:
 def objects(inputs: Inputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each JSON object of a file, or of each row of CSV without its empty cells.
 
-    Values of another kind are problems.
+    Other values are problems.
     """
     before = inputs.problems
     if is_csv(inputs, path):
@@ -185,7 +185,7 @@ def objects(inputs: Inputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
             yield line, {name: cell_value(cell) for name, cell in cells.items() if cell != ""}
         return
     if inputs.problems > before:
-        return  # the file cannot be read, and that is reported
+        return  # the file is unreadable, which is reported
     for document in documents(inputs, path):
         value = decode(inputs, document)
         if isinstance(value, dict):
@@ -222,7 +222,7 @@ def yaml_value(inputs: Inputs, path: str) -> Any:
 
 
 def cell_value(text: str) -> Any:
-    """The list or object in a CSV cell, as JSON or as Python prints it; any other text is itself."""
+    """Return the list or object in a CSV cell, as JSON or as Python prints it; any other text is unchanged."""
     if text.lstrip()[:1] not in ("[", "{") or len(text) > _LONGEST_CELL:
         return text
     try:
@@ -233,7 +233,7 @@ def cell_value(text: str) -> Any:
         value = ast.literal_eval(text.strip())
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             return value
-        # numpy prints no commas between texts, and Python reads texts without a comma between as one
+        # numpy prints no commas between texts, and Python joins texts without a comma between them
         tokens = tokenize.generate_tokens(io.StringIO(text.strip()).readline)
         return [ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING]
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
@@ -252,7 +252,7 @@ def csv_rows(inputs: Inputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def csv_table(inputs: Inputs, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and cells of the header and of each row of a CSV file (RFC 4180); all have as many cells."""
+    """Yield line and cells of the header and of each row of a CSV file (RFC 4180); all have equally many cells."""
     data = inputs.data(path)
     if data is None:
         return
@@ -297,13 +297,13 @@ def text_lines(inputs: Inputs, path: str) -> Iterator[tuple[int, str]]:
 
 def is_csv(inputs: Inputs, path: str) -> bool:
     """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
-    block = next(inputs.blocks(path, shown=False), b"")  # of a line of JSON that may be as long as the file
+    block = next(inputs.blocks(path, shown=False), b"")  # for a line of JSON that may be as long as the file
     first = block.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
     return first[:1] not in (b"{", b"[") and _delimiter(first) != ""
 
 
 def csv_header(head: bytes) -> list[str]:
-    """Return the columns in the first bytes of a CSV file; an empty list if it is none."""
+    """Return the columns in the first bytes of a CSV file; an empty list if it is not CSV."""
     text, delimiter = head.decode("utf-8", "replace"), _delimiter(head.partition(b"\n")[0])
     try:
         return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []) if delimiter else []
@@ -312,7 +312,7 @@ def csv_header(head: bytes) -> list[str]:
 
 
 def _delimiter(first: bytes) -> str:
-    """Return what is between the columns of a CSV file by its first line, '' for nothing."""
+    """Return the delimiter of a CSV file by its first line, '' for none."""
     most = max(_DELIMITERS, key=first.count)
     return most.decode() if most in first else ""
 
@@ -323,7 +323,7 @@ def _offset(error: Exception) -> int:
 
 
 def _report(inputs: Inputs, path: str, line: int, data: bytes, error: Exception) -> None:
-    """Report JSON that cannot be decoded, on the line where it breaks."""
+    """Report invalid JSON, on the line of the fault."""
     text, offset = str(error), _offset(error)
     number = line + data.count(b"\n", 0, offset)
     if isinstance(error, RecursionError):

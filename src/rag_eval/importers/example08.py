@@ -19,7 +19,7 @@ _NAMES = {"q": "question", "gold_ids": "gold_citations", "gold_claim": "expected
 
 
 def rows(inputs: Inputs, account: Account) -> Numbered:
-    """Line and gold row of each question."""
+    """Yield line and gold row of each question."""
     for line, element in inputs.elements(inputs.paths[0], "gold-array"):
         for field in element:
             if field in _NAMES:
@@ -28,7 +28,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
 
 
 def converted(element: Row) -> Row:
-    """The gold row of a valid element. Any claim will do for it: the form has no substrings."""
+    """Return the gold row of a valid element. It accepts any claim, because the form has no substrings."""
     row = {
         "qid": element["qid"],
         "question": element["q"],
@@ -36,16 +36,16 @@ def converted(element: Row) -> Row:
         "gold_claim_substr": [],
         "gold_citations": list(element["gold_ids"]),
     }
-    # An answerable question without a claim counts 0 in containment there: no answer contains nothing.
+    # There, an answerable question without substrings scores 0 in containment.
     claim = element.get("gold_claim", "" if element["answerable"] else None)
     return row if claim is None else row | {"expected_answer": claim}
 
 
 def trace_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
-    """Line and trace row of each trace of the second file, by the questions of the first."""
+    """Yield line and trace row of each trace of the second file, by the questions of the first."""
     path = inputs.paths[1]
     golds = {row["qid"]: Gold.from_row(row, line) for line, row in rows(inputs, Account())}
-    sound = not inputs.problems  # against half a gold set no question is to be missed
+    sound = not inputs.problems  # against half a gold set no question counts as missing
     pairing = Pairing(QuestionIndex(golds), lambda _line, message: account.dropped("an id", message))
     for line, row in inputs.rows(path, "trace"):
         qid, wrong = pairing.qid(Trace.from_row(row, row.get("qid", ""), line))
@@ -56,7 +56,7 @@ def trace_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
 
 
 def converted_trace(row: Row, qid: str, account: Account) -> Row:
-    """The trace row under a qid; the answer and what it cites in the text become an ``answer_json``."""
+    """Return the trace row under a qid; the answer and the citations in its text become an ``answer_json``."""
     rest = {name: value for name, value in row.items() if name not in _IDS}
     if not any(row.get(name) for name in _IDS):
         account.renamed("q", "qid, by the question")

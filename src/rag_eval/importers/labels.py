@@ -1,4 +1,4 @@
-"""A folder of label files, one a perspective, joined by ``case_id`` into gold rows."""
+"""A folder of label files, one for each metric group, joined by ``case_id`` into gold rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMAS = {
 }
 """The files of a folder, each with the schema of its rows; only the first has to be there."""
 
-# Grades without a prefix are of documents in this form and of chunks in ours.
+# Grades without a prefix are of documents in this form and of chunks in the contract.
 _NAMES = {
     CASES: {"query": "question", "case_id": "qid", "query_type": "query_type"},
     RETRIEVAL: {
@@ -47,7 +47,7 @@ _STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folde
 
 
 def rows(inputs: Inputs, account: Account) -> Numbered:
-    """Line in cases.jsonl and gold row of each case, in the order of that file."""
+    """Yield line in cases.jsonl and gold row of each case, in the order of that file."""
     folder = inputs.paths[0].rstrip("/") or "/"
     before = inputs.problems
     here = inputs.names(folder)
@@ -60,7 +60,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
         hint = f"A folder of labels has its questions in {CASES}. Or name the gold file in the folder."
         return inputs.problem(folder, 0, "", f"is a folder without {CASES}", hint)
     lines, cases = _by_case(inputs, folder, CASES)
-    known = cases if inputs.problems == before else None  # against half of the cases no label is to be missed
+    known = cases if inputs.problems == before else None  # against half of the cases no label counts as missing
     labels = {name: _by_case(inputs, folder, name, known)[1] for name in _NAMES if name in here and name != CASES}
     for case_id, case in cases.items():
         yield (
@@ -72,7 +72,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
 def _by_case(
     inputs: Inputs, folder: str, name: str, known: dict[str, Row] | None = None
 ) -> tuple[dict[str, int], dict[str, Row]]:
-    """The lines and the rows of a label file by case; with ``known``, those of other cases are problems."""
+    """Return the lines and the rows of a label file by case; with ``known``, rows of other cases are problems."""
     path = f"{folder}/{name}"
     lines: dict[str, int] = {}
     by_case: dict[str, Row] = {}
@@ -90,7 +90,7 @@ def _by_case(
 
 
 def joined(case: Row, labels: dict[str, Row], account: Account) -> Row:
-    """The gold row of a case and of its labels by file; files without a row for it may be left out or empty."""
+    """Return the gold row of a case and of its labels by file; files without a row for it may be missing or empty."""
     labels_of_case: Row = {}
     for name, names in _NAMES.items():
         _take(labels_of_case, case if name == CASES else labels.get(name, {}), name, names, account)
@@ -135,7 +135,7 @@ def _add_expected_chunks(row: Row, context: Row, account: Account) -> None:
 
 
 def _add_budget(row: Row, pipeline: Row, account: Account) -> None:
-    """Stages are ours; of percentiles there is one, which a single answer is held to."""
+    """Add the latency budget under contract names of stages; single answers have one percentile."""
     given = pipeline.get("latency_budget_ms")
     if given is None:
         return

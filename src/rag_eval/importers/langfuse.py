@@ -32,7 +32,7 @@ _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/pu
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each trace in the observations of all files."""
+    """Yield line and trace row of each trace in the observations of all files."""
     conversion = Conversion(inputs, options, account, _CAPTURE)
     traces: dict[str, Record] = {}
     observations: dict[tuple[str, str], Record] = {}
@@ -64,7 +64,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each dataset item."""
+    """Yield line and gold row of each dataset item."""
     conversion = Conversion(inputs, options, account)
     for path, line, value in conversion.records("a dataset item", "data", "items"):
         item = unwrap.camel(value)
@@ -80,13 +80,13 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[Row, bool]]:
-    """Yield traces (True) and observations (False), told apart by their keys; snake case as camel case."""
+    """Yield traces (True) and observations (False), distinguished by their keys; snake case counts as camel case."""
     value = unwrap.camel(value)
     inner = [one for one in value.get("observations") or () if isinstance(one, dict)]
     if isinstance(value.get("batch"), list):
         for event in value["batch"]:
             yield from _records(conversion, path, line, unwrap.as_dict(event))
-    elif isinstance(value.get("body"), dict) and "type" in value:  # an event, as the SDKs before version 3 send them
+    elif isinstance(value.get("body"), dict) and "type" in value:  # an event of the SDKs before version 3
         kind, body = str(value["type"]).partition("-")[0], unwrap.camel(value["body"])
         if kind == "trace":
             yield {"timestamp": value.get("timestamp"), **body}, True
@@ -111,14 +111,14 @@ def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterat
 
 
 def _newer(known: Row, row: Row) -> Row:
-    """Two records of one id as one: the later wins, but nothing erases what the other one has."""
+    """Merge two records of one id: the later one replaces values, but erases none."""
     stamps = [str(one.get("updatedAt") or one.get("eventTs") or "") for one in (known, row)]
     older, newer = (known, row) if stamps[1] >= stamps[0] else (row, known)
     return {**older, **{name: value for name, value in newer.items() if value not in (None, "", {}, [])}}
 
 
 def _spans(conversion: Conversion, trace: str, record: Record, records: list[Record]) -> list[spans.Span]:
-    """The spans of a trace; the root has what the trace itself states."""
+    """Return the spans of a trace; the root has the fields of the trace itself."""
     path, line, row = record
     spans_of_trace = [_span(conversion, trace, *one) for one in records]
     ids = {span.id for span in spans_of_trace}
@@ -182,7 +182,7 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
 
 
 def _read_attributes(conversion: Conversion, span: spans.Span, attributes: Row) -> None:
-    """Observations that OpenTelemetry sent keep their kind, and sometimes their documents, in metadata.attributes."""
+    """Read observations that OpenTelemetry sent: metadata.attributes has their kind, and sometimes their documents."""
     flat = flatten(attributes)
     stated = str(flat.get("openinference.span.kind") or "").upper(), str(flat.get("gen_ai.operation.name") or "")
     if "RETRIEVER" in stated or "retrieval" in stated or indexed(flat, "retrieval.documents"):

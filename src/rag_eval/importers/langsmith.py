@@ -26,7 +26,7 @@ _JUDGED = ("feedback_stats", "feedback")
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each trace in the runs of all files."""
+    """Yield line and trace row of each trace in the runs of all files."""
     conversion = Conversion(inputs, options, account, " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS.")
     runs: dict[str, tuple[str, int, Row]] = {}
     for path, line, value in conversion.records("a run", "runs", "items"):
@@ -46,7 +46,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each example."""
+    """Yield line and gold row of each example."""
     conversion = Conversion(inputs, options, account)
     hint = "Name it with --question POINTER, such as /inputs/question."
     for path, line, example in conversion.records("an example", "examples", "items"):
@@ -58,7 +58,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[Row]:
-    """The runs of a value: one run with its children, or a batch of ``post`` and ``patch`` halves."""
+    """Yield the runs of a value: one run with its children, or a batch of ``post`` and ``patch`` halves."""
     if "post" in value or "patch" in value:
         for name in value.keys() - {"post", "patch"}:
             conversion.account.dropped(name, "no metric uses it")
@@ -76,7 +76,7 @@ def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[
 
 
 def _merged(known: Row, run: Row) -> Row:
-    """A run and its patch: what the patch leaves empty does not erase."""
+    """Merge a run with its patch; empty values of the patch erase nothing."""
     return {**known, **{name: value for name, value in run.items() if value not in (None, {}, []) or name not in known}}
 
 
@@ -86,9 +86,9 @@ def _is_pending(run: Row) -> bool:
 
 
 def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Collection[str]) -> spans.Span:
-    """The span of a run; ``retrieved`` are the traces with a retriever."""
+    """Return the span of a run; ``retrieved`` are the traces with a retriever."""
     trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
-    ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them in place of parent_run_id
+    ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them instead of parent_run_id
     parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
     span = spans.Span(path, line, trace, str(run["id"]), parent, str(run.get("name") or ""))
     span.order = str(run.get("dotted_order") or "")
@@ -126,7 +126,7 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
 
 
 def _usage(outputs: Any) -> Row:
-    """The tokens that a model reported, in any of the places where LangChain and the SDKs put them."""
+    """Return the tokens that a model reported, from any field that LangChain and the SDKs use."""
     place = unwrap.as_dict(outputs)
     usage = (
         place.get("usage_metadata") or place.get("usage") or unwrap.as_dict(place.get("llm_output")).get("token_usage")

@@ -26,7 +26,7 @@ _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each trace."""
+    """Yield line and trace row of each trace."""
     conversion = Conversion(inputs, options, account, " mlflow.autolog() records inputs and outputs.")
     spans_found = [
         span
@@ -37,7 +37,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _whole(value: Row) -> Row:
-    """A trace as ``info`` and ``data``, also from a row of ``search_traces``, which has them as columns too."""
+    """Return a trace as ``info`` and ``data``, also from a row of ``search_traces``, which has them as columns too."""
     trace = as_dict(decoded(value.get("trace")))
     if "info" in trace or "info" in value or not isinstance(value.get("spans"), list):
         return trace or value
@@ -86,5 +86,5 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
 
 
 def _nanos(value: Any) -> int | None:
-    """A time as MLflow writes it: nanoseconds as a number, or ISO 8601."""
+    """Return a time of MLflow, nanoseconds as a number or ISO 8601, in nanoseconds."""
     return value if isinstance(value, int) and not isinstance(value, bool) else nanoseconds(value)

@@ -1,7 +1,7 @@
 """OpenTelemetry spans as OTLP/JSON, with OpenInference or GenAI attributes, as trace rows.
 
-Source: OTLP specification, "JSON Protobuf Encoding". Read too: ids in base64 and names of enumerations, as protobuf's
-standard JSON mapping writes them, the objects of the SDK's console exporter, and the traces of Jaeger's UI.
+Source: OTLP specification, "JSON Protobuf Encoding". Ids in base64 and names of enumerations (protobuf's standard JSON
+mapping), objects of the SDK's console exporter, and traces of Jaeger's UI are read too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXPORT_SPANS = "Export the spans: files whose objects have 'resourceSpans'."
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each trace in the spans of all files."""
+    """Yield line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
     logs: dict[tuple[str, str], Row] = defaultdict(dict)
     for path in inputs.paths:
@@ -56,7 +56,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _spans(conversion: Conversion, path: str, logs: dict[tuple[str, str], Row]) -> Iterator[spans.Span]:
-    """Yield the spans of a file; log records were read before."""
+    """Yield the spans of a file; log records were read earlier."""
     stream = Stream(conversion.inputs, path)
     yield from stream.parts(lambda: _of_value(conversion, path, stream, logs))
 
@@ -66,7 +66,7 @@ def _of_value(
 ) -> Iterator[spans.Span]:
     """Yield the spans of one object: a batch of OTLP, or one span of the SDK's console exporter."""
     line, row, service = stream.line, dict[str, Any](), None
-    batch: list[spans.Span] | None = None  # spans of the resource at hand
+    batch: list[spans.Span] | None = None  # spans of the current resource
     for name, part in stream.members(_LISTS):
         if part is None:
             service, batch = (None, []) if name in _LISTS[0] else (service, batch)
@@ -127,7 +127,7 @@ def _has_logs(blocks: Iterable[bytes]) -> bool:
 def read_span(
     conversion: Conversion, path: str, line: int, raw: Any, service: Any, logs: dict[tuple[str, str], Row]
 ) -> spans.Span:
-    """A span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents recorded as log records."""
+    """Return a span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents of log records."""
     if not isinstance(raw, dict):
         raise TypeError("it is not an object")
     raw = camel(raw)
@@ -166,7 +166,7 @@ def _read_message(attributes: Row, name: str, fields: Row) -> None:
 
 
 def _read_logs(value: Row, logs: dict[tuple[str, str], Row]) -> None:
-    """Keep the message contents of log records by the span that they belong to."""
+    """Record the message contents of log records by their span."""
     for resource in value.get("resourceLogs") or ():
         for scope in resource.get("scopeLogs") or ():
             for record in scope.get("logRecords") or ():
@@ -177,7 +177,7 @@ def _read_logs(value: Row, logs: dict[tuple[str, str], Row]) -> None:
 
 
 def _console_span(value: Row) -> Row:
-    """A span as ``ReadableSpan.to_json`` writes it, in the names of OTLP/JSON."""
+    """Return a span of ``ReadableSpan.to_json`` with the names of OTLP/JSON."""
     context, status = as_dict(value.get("context")), as_dict(value.get("status"))
     return {
         **value,
@@ -191,7 +191,7 @@ def _console_span(value: Row) -> Row:
 
 
 def _jaeger_span(value: Row) -> Row:
-    """A span as Jaeger's UI and its API write it, in the names of OTLP/JSON."""
+    """Return a span of Jaeger's UI or API with the names of OTLP/JSON."""
     tags = _jaeger_fields(value.get("tags"))
     parents = [one.get("spanID") for one in value.get("references") or () if one.get("traceID") == value.get("traceID")]
     start = int(value["startTime"]) * 1000
@@ -216,7 +216,7 @@ def _jaeger_fields(fields: Any) -> Row:
 
 
 def hex_id(value: Any) -> str:
-    """An id as lower-case hex, from hex in any case or from base64 (24 or 12 characters with padding)."""
+    """Return an id as lower-case hex, from hex in any case or from base64 (24 or 12 characters with padding)."""
     text = str(value or "").removeprefix("0x")
     if len(text) in (24, 12) and (text.endswith("=") or len(text) == 12):
         try:

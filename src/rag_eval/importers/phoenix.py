@@ -21,7 +21,7 @@ _READ = "id name context span_kind parent_id start_time end_time status_code sta
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each trace in the spans of all files."""
+    """Yield line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
     spans_found: list[spans.Span] = []
     for path, line, value in conversion.records("a span", "data"):
@@ -33,7 +33,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.Span]:
-    """The spans of a page, of a record of a data frame, or of an object of lists; one span as it is."""
+    """Yield the spans of a page, of a record of a data frame, or of an object of lists; a single span unchanged."""
     inputs = conversion.inputs
     context = as_dict(value.get("context"))
     trace = as_id(context.get("trace_id", value.get("context.trace_id")))

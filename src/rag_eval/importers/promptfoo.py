@@ -30,7 +30,7 @@ _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each result; providers, prompts and repeats are runs."""
+    """Yield line and trace row of each result; providers, prompts and repeats are runs."""
     conversion = Conversion(inputs, options, account, " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT.")
     results = list(_results(conversion))
     prompts: dict[str, set[Any]] = {}  # promptIdx counts the columns: prompts times providers
@@ -55,7 +55,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each test."""
+    """Yield line and gold row of each test."""
     conversion = Conversion(inputs, options, account)
     seen: set[str] = set()
     for path, line, result in _results(conversion):
@@ -101,16 +101,16 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
 
 
 def _expanded(variables: Any) -> Iterator[Row]:
-    """The variables of each test that promptfoo makes of one with lists: one for each combination."""
+    """Yield the variables of each test that promptfoo makes of one with lists: one for each combination."""
     lists = {name: one if isinstance(one, list) else [one] for name, one in unwrap.as_dict(variables).items()}
     yield from (dict(zip(lists, one, strict=True)) for one in product(*lists.values()))
 
 
 def _values(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
-    """Line and value of each object of JSON or YAML, or of each result of CSV."""
+    """Yield line and value of each object of JSON or YAML, or of each result of CSV."""
     head = next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf")
     if not head:
-        return  # empty, or reported: it cannot be read
+        return  # empty, or unreadable, which is reported
     if head.lstrip()[:1] in (b"{", b"["):
         yield from objects(inputs, path, "a file of results")
     elif "Grader Reason" in csv_header(head):
@@ -122,7 +122,7 @@ def _values(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
 
 
 def _results_of_csv(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
-    """The results of a table with variables first, then some columns for each provider and prompt."""
+    """Yield the results of a table with variables first, then some columns for each provider and prompt."""
     table = csv_table(inputs, path)
     header = next(table, (1, []))[1]
     outputs = [place for place in range(len(header) - 1) if header[place + 1] == "Status"]
@@ -186,7 +186,7 @@ def _chunks(conversion: Conversion, path: str, line: int, result: Row, response:
 
 
 def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str | None, bool]:
-    """Substrings of a right claim, the expected answer, and whether only a refusal is right."""
+    """Return substrings of a right claim, the expected answer, and whether only a refusal is right."""
     substrings: list[str] = []
     expected: str | None = None
     kinds = []

@@ -35,7 +35,7 @@ _BESIDE = "is also given and differs"
 
 
 def rows(inputs: Inputs, account: Account) -> Numbered:
-    """Line and gold row of each question."""
+    """Yield line and gold row of each question."""
     path, seen = inputs.paths[0], dict[str, int]()
     for line, question in inputs.elements(path, SCHEMA):
         row = converted(question, account)
@@ -49,7 +49,10 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
 
 
 def converted(question: Row, account: Account) -> Row:
-    """The gold row of a valid question. Without an id it is named by its text, which no other order changes."""
+    """Return the gold row of a valid question.
+
+    A question without an id is identified by its text, which does not depend on the order.
+    """
     _tell(question, account)
     asks, passages = question["question"], question.get("gold_passages", [])
     unanswerable = question.get("is_unanswerable") or question.get("query_type", "").lower() == "unanswerable"
@@ -98,7 +101,7 @@ def _citations(passages: list[Any], unanswerable: bool, account: Account) -> lis
 
 
 def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
-    """Documents, and grades of chunks where some score is not 1. Gain is linear: hundredths order as scores do."""
+    """Return documents, and grades of chunks if some score is not 1. Gain is linear: hundredths order as scores do."""
     objects = [passage for passage in passages if isinstance(passage, dict)]
     docs = [passage["doc_id"] for passage in objects if "doc_id" in passage] + question.get("gold_doc_ids", [])
     grades = _grades(objects, account)
@@ -114,7 +117,7 @@ def _relevance(question: Row, passages: list[Any], account: Account) -> Row:
 
 
 def _grades(passages: list[Row], account: Account) -> dict[str, int]:
-    """The grade of each chunk. One of several passages is as relevant as the most relevant of them."""
+    """Return the grade of each chunk: the highest of its passages."""
     grades: dict[str, int] = {}
     for passage in passages:
         if "chunk_id" in passage:

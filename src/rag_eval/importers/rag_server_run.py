@@ -1,7 +1,7 @@
-"""A RAG server's saved run as a report: the values of its metrics, and no question. It serves as a baseline.
+"""A RAG server's saved run as a report without questions: the values of its metrics, for use as a baseline.
 
-Ranking metrics are defined there as here. The others are not, though most have a counterpart: their values are shown,
-and under no contract, so that nothing is compared with them.
+Ranking metrics have the same definition. The others differ, though most have a counterpart: their values are shown
+without a metric fingerprint, so that they are never compared.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LEFT = {
 
 
 def report(inputs: Inputs, account: Account) -> Report | None:
-    """The report of the run; None with the problems where it cannot be read."""
+    """Return the report of the run; None with the problems if it is unreadable."""
     path = inputs.paths[0]
     run = inputs.value(path, SCHEMA)
     if run is None:
@@ -104,7 +104,7 @@ def _metrics(run: Row, path: str, inputs: Inputs, account: Account) -> dict[str,
 
 
 def _counterpart(entry: Row, account: Account) -> Measure | None:
-    """The metric of ours that an entry speaks of; None, with the reason told, where there is none."""
+    """Return the metric that corresponds to an entry; None if there is none, with the reason in the account."""
     name, cut = entry["name"], _CUT.fullmatch(entry["name"])
     ours = f"{cut[1]}@{cut[2]}" if cut else _NAMES.get(name, "")
     if entry["value"] is None:
@@ -119,7 +119,7 @@ def _counterpart(entry: Row, account: Account) -> Measure | None:
 
 
 def _differs(measure: Measure) -> str:
-    """How the framework's definition differs from ours; '' if it does not."""
+    """Return how the framework's definition differs from the metric's; '' if it does not."""
     return _OTHER.get(measure.metric.name.removesuffix("@k"), "")
 
 

@@ -34,13 +34,13 @@ _FIELDS = {
 
 
 def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each answer."""
+    """Yield line and trace row of each answer."""
     conversion = Conversion(inputs, options, account)
     yield from conversion.rows("ragas", list(_drafts(conversion)))
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each question; samples that repeat one are left out if they say the same."""
+    """Yield line and gold row of each question; repeated samples are left out if they are equal."""
     conversion = Conversion(inputs, options, account)
     seen: dict[str, Row] = {}
     empty = texts = 0
@@ -98,7 +98,7 @@ def _drafts(conversion: Conversion) -> Iterator[Draft]:
 
 
 def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
-    """Path, line, qid and fields of each sample with a single turn, under the names of today."""
+    """Yield path, line, qid and fields of each single-turn sample, under current names."""
     inputs, account = conversion.inputs, conversion.account
     for path in inputs.paths:
         for line, row in samples(inputs, path, "a sample"):
@@ -126,7 +126,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
 
 
 def _rename(account: Account, row: Row) -> None:
-    """Give the columns of before 0.2 their names of today; the contexts of a test set were reference contexts."""
+    """Rename the columns of versions before 0.2; the contexts of a test set were reference contexts."""
     of_test_set = "evolution_type" in row and "answer" not in row
     for old, new in (_OLD | ({"contexts": "reference_contexts"} if of_test_set else {})).items():
         if old in row and new not in row:

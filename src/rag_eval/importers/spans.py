@@ -1,4 +1,4 @@
-"""Spans of any tracing tool as a tree, and the trace row that a tree holds."""
+"""Spans of any tracing tool as a tree, and the trace row of a tree."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ RETRIEVER, RERANKER, GENERATION, GUARDRAIL, ROOT, OTHER = (
     "other",
 )
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
-_LONGEST_PROMPT = 4000  # characters; a longer one holds documents, so it is no question
+_LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
 
 @dataclass(slots=True)
 class Span:
-    """One step of a trace, reduced to what a trace row is made of."""
+    """One step of a trace, reduced to the fields of trace rows."""
 
     path: str
     line: int
@@ -45,12 +45,12 @@ class Span:
     kind: str = OTHER
     start: int | None = None  # nanoseconds
     end: int | None = None
-    order: str = ""  # where the source states an order of its own
+    order: str = ""  # if the source states an order
     failed: bool = False
     error: str | None = None
     question: str | None = None
     query: str | None = None  # of a retriever
-    prompt: str | None = None  # the end of what a generation below the root was asked: it may be more than the question
+    prompt: str | None = None  # the end of the input of a generation below the root: it may be more than the question
     answer: str | None = None
     chunks: list[dict[str, Any]] | None = None  # of retrievers and rerankers
     qid: str | None = None
@@ -63,11 +63,11 @@ class Span:
     blocked: bool = False
     citations: list[str] | None = None
     conversation: str | None = None
-    latency_ms: float | None = None  # where the source states a duration in place of an end
+    latency_ms: float | None = None  # if the source states a duration in place of an end
 
 
 def ask(conversion: Conversion, span: Span, value: Any, row: Any = None) -> None:
-    """Set what a span was asked. The prompt of a generation below the root is used only if nothing else is there."""
+    """Set the question of a span. The prompt of a generation below the root is used only without another source."""
     text = conversion.question(value, row)
     if span.kind != GENERATION or not span.parent:
         span.question = text
@@ -76,7 +76,7 @@ def ask(conversion: Conversion, span: Span, value: Any, row: Any = None) -> None
 
 
 def read_contents(conversion: Conversion, span: Span, asked: Any, output: Any, row: Any = None) -> None:
-    """Read what went in and came out: documents of a retriever, question and answer of everything else."""
+    """Read inputs and outputs: documents of a retriever, question and answer of all other spans."""
     if span.name == conversion.options.retriever:
         span.kind = RETRIEVER
     if span.kind in (RETRIEVER, RERANKER):
@@ -92,9 +92,9 @@ def read_contents(conversion: Conversion, span: Span, asked: Any, output: Any, r
 
 
 def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iterator[Draft]:
-    """Group spans by trace and yield what each trace tells; incomplete traces are named in the account.
+    """Group spans by trace and yield the fields of each trace; incomplete traces are named in the account.
 
-    ``run`` is the field that the runs are from; traces that all have the same one have none.
+    ``run`` is the field with the name of the run; if all traces have the same one, they have no run.
     """
     account = conversion.account
     names: Counter[str] = Counter()
@@ -107,7 +107,7 @@ def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iter
         if conversation and any(span.kind in _STEPS or span.answer for span in members):
             turns[conversation].append((start or 0, trace))
         if not conversion.in_window(start):
-            continue  # before its root is looked for: a trace across the edge of the window may not be whole
+            continue  # before searching its root: a trace across the edge of the window may be incomplete
         root = _root(conversion, trace, members)
         if root is None:
             continue
@@ -137,7 +137,7 @@ def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iter
 
 
 def _traces(conversion: Conversion, spans: Iterable[Span]) -> dict[str, dict[str, Span]]:
-    """Spans by trace and id; a span that is there twice counts once."""
+    """Return spans by trace and id; a repeated span counts once."""
     traces: dict[str, dict[str, Span]] = defaultdict(dict)
     for span in spans:
         known = traces[span.trace].setdefault(span.id, span)
@@ -187,7 +187,7 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
     draft.start_ns, draft.citations = root.start, root.citations
     failed = root if root.failed else None
-    if answer is None and failed is None:  # an error below the root counts if nothing was answered after it
+    if answer is None and failed is None:  # an error below the root counts if there was no answer after it
         failed = max((span for span in members if span.failed), key=lambda span: span.end or 0, default=None)
     if failed:
         draft.ok = False
@@ -209,10 +209,10 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
 
 
 def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]) -> tuple[str | None, str | None]:
-    """What the root records, else what the steps below it do."""
+    """Return the question and answer of the root, otherwise those of the steps below it."""
     answered = [span for span in members if span.kind == GENERATION and span.answer is not None]
     answer = root.answer
-    if root.failed:  # what a step below it answered did not reach the user; some tools record the empty text
+    if root.failed:  # an answer of a step below did not reach the user; some tools record the empty text
         answer = answer or None
     elif (answer is None or is_repr(answer)) and answered:
         answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
@@ -232,7 +232,7 @@ def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]
 
 
 def _descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:
-    """Yield the spans below a span; parents that form a circle are a file's fault, and end."""
+    """Yield the spans below a span; a cycle of parents, which is a fault of the file, ends."""
     below, seen = list(children.get(span.id, ())), {span.id}
     while below:
         child = below.pop()
@@ -245,9 +245,9 @@ def _descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Spa
 def _read_retrievals(
     conversion: Conversion, draft: Draft, members: list[Span], below: Mapping[str, list[Span]]
 ) -> None:
-    """Take the chunks of all retrievals in order of their start.
+    """Record the chunks of all retrievals in order of their start.
 
-    A reranker replaces the lists that it was given, and a retriever those of the retrievers below it.
+    A reranker replaces its input lists, and a retriever those of the retrievers below it.
     """
     steps: list[tuple[str | None, list[Span], list[Row]]] = []  # query, spans and chunks
     retrievers = [span for span in members if span.chunks is not None]
@@ -266,7 +266,7 @@ def _read_retrievals(
             if any(one.chunks for one in inner) and not ids & {
                 chunk["id"] for one in inner for chunk in one.chunks or ()
             }:
-                continue  # it names its documents otherwise: the retrievers below are nearer to the index
+                continue  # it names its documents differently: the retrievers below are closer to the index
             inside |= {one.id for one in inner}
         steps.append((query, took, chunks))
     if not steps:
@@ -291,7 +291,7 @@ def _read_retrievals(
 
 
 def _union(spans: list[Span]) -> float | None:
-    """The length of the union of the intervals of spans, in milliseconds."""
+    """Return the length of the union of the intervals of spans, in milliseconds."""
     total, reached = 0, None
     for start, end in sorted(
         (span.start, span.end) for span in spans if span.start is not None and span.end is not None
@@ -305,7 +305,7 @@ def _union(spans: list[Span]) -> float | None:
 
 
 def _usage(conversion: Conversion, generations: list[Span], children: dict[str, list[Span]]) -> dict[str, Any]:
-    """Tokens and cost over generations without a generation below them: wrappers repeat what is below."""
+    """Return tokens and cost over generations without a generation below them: wrappers repeat the inner ones."""
     leaves = [
         span
         for span in generations

@@ -68,13 +68,13 @@ _SEPARATORS = re.compile(r"[,;\s]+")
 
 
 def rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, str] | None = None) -> Numbered:
-    """Line and trace row of each record, or of each group of records that repeat qid and run (a chunk a record)."""
+    """Yield line and trace row of each record, or of each group of records with one qid and run (a chunk in each)."""
     conversion = Conversion(inputs, options, account)
     yield from conversion.rows("table", list(_drafts(conversion, fields or {})))
 
 
 def gold_rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, str] | None = None) -> Numbered:
-    """Line and gold row of each question; a record that repeats one adds its citations and substrings."""
+    """Yield line and gold row of each question; a record that repeats one adds its citations and substrings."""
     conversion = Conversion(inputs, options, account)
     items: dict[str, tuple[int, Row]] = {}
     for path, line, values in _records(conversion, "table-gold", fields or {}):
@@ -113,7 +113,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options, fields: dict[s
 
 
 def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """A first map from the names of a header or of a record's keys: only fields that are recognised."""
+    """Return a first map from the names of a header or of a record's keys: only recognised fields."""
     by_lower = {name.casefold().replace(" ", "_"): name for name in names}
     return {
         field: by_lower[known[0]]
@@ -123,7 +123,7 @@ def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str
 
 
 def header(inputs: Inputs, path: str) -> list[str]:
-    """The names of the columns of a CSV, or of the fields of the first record."""
+    """Return the names of the columns of a CSV, or of the fields of the first record."""
     records = csv_rows(inputs, path) if is_csv(inputs, path) else objects(inputs, path, "a record")
     return list(next(records, (0, {}))[1])
 

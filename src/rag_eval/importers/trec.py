@@ -1,6 +1,6 @@
 """TREC judgements (qrels) and runs, and BEIR data sets, as gold rows and trace rows.
 
-Source: trec_eval. A run is ordered by score, then by document id, both descending; its rank column is ignored.
+Source: trec_eval. Runs are ordered by score, then by document id, both descending; the rank column is ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Judgements:
 
 
 def qrels_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
+    """Yield line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
     path, judged = inputs.paths[0], Judgements(inputs)
     for line, text in text_lines(inputs, path):
         fields = text.split()
@@ -66,7 +66,7 @@ def qrels_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def beir_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
+    """Yield line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
     questions: dict[str, str] = {}
     judged = Judgements(inputs)
     for path in inputs.paths:
@@ -84,7 +84,7 @@ def beir_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 
 def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
-    """Line and trace row of each topic of the runs."""
+    """Yield line and trace row of each topic of the runs."""
     conversion = Conversion(inputs, options, account)
     answers = _by_id(inputs, options.answers, "qid", "answer") if options.answers else {}
     texts = _by_id(inputs, options.corpus, "_id", "text") if options.corpus else {}
@@ -130,7 +130,7 @@ def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 
 def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[tuple[int, Row]]:
     account = conversion.account
-    # Irrelevant ones are judged too, which bpref and judged@k count.
+    # Irrelevant documents are judged too; bpref and judged@k count them.
     graded = any(grade != 1 for grades in judged.grades.values() for grade in grades.values())
     for topic, grades in judged.grades.items():
         relevant = [document for document, grade in grades.items() if grade >= 1]
@@ -148,7 +148,7 @@ def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str])
 
 
 def _by_id(inputs: Inputs, path: str, key: str, field: str, account: Account | None = None) -> dict[str, str]:
-    """Return one field of the rows of a file by another; with an account, the other fields are named in it."""
+    """Return one field of the rows of a file by another; other fields are named in the account, if given."""
     texts = {}
     for line, row in objects(inputs, path, "a row"):
         identity, text = as_id(row.get(key)), row.get(field)

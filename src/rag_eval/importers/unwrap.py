@@ -1,4 +1,4 @@
-"""Find texts in what other tools record: the question, the answer, retrieved documents and their ids."""
+"""Search of texts in records of other tools: the question, the answer, retrieved documents and their ids."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NUMBERS = re.compile(r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^
 
 
 def at(value: Value, pointer: str) -> Value:
-    """The value that a JSON Pointer (RFC 6901) leads to; None if it leads nowhere."""
+    """Return the value that a JSON Pointer (RFC 6901) leads to; None if it leads nowhere."""
     for part in pointer.split("/")[1:] if pointer else ():
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict):
@@ -61,7 +61,7 @@ def at(value: Value, pointer: str) -> Value:
 
 
 def decoded(value: Value, layers: int = 1) -> Value:
-    """A value whose text is JSON, decoded at most ``layers`` times; text that is no JSON stays as it is."""
+    """Return a value whose text is JSON, decoded at most ``layers`` times; other text is unchanged."""
     while layers and isinstance(value, str) and value.lstrip()[:1] in ('"', "{", "["):
         try:
             value = msgspec.json.decode(value)
@@ -72,7 +72,7 @@ def decoded(value: Value, layers: int = 1) -> Value:
 
 
 def message_text(message: Value) -> str | None:
-    """The text of a chat message of any of the usual shapes; None if it has none or is a tool call alone."""
+    """Return the text of a chat message of any usual shape; None if it has none or is only a tool call."""
     if isinstance(message, str):
         return message
     if not isinstance(message, dict):
@@ -105,19 +105,19 @@ def _part_text(part: Value) -> str | None:
 
 
 def as_dict(value: Value) -> dict[str, Value]:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def camel(row: dict[str, Value]) -> dict[str, Value]:
-    """A record with its keys in camel case: some services write them in snake case."""
+    """Return a record with its keys in camel case: some services write them in snake case."""
     if not any("_" in name for name in row):
         return row
     return {_WORD.sub(lambda match: match[1].upper(), name): value for name, value in row.items()}
 
 
 def role_of(message: Value) -> str:
-    """The role of a chat message, '' if it states none."""
+    """Return the role of a chat message, '' if it states none."""
     if not isinstance(message, dict):
         return ""
     if message.get("lc") and isinstance(message.get("id"), list) and message["id"]:
@@ -127,7 +127,7 @@ def role_of(message: Value) -> str:
 
 
 def question_text(value: Value) -> tuple[str | None, int]:
-    """The question in a recorded input, and how many earlier turns of a conversation stand before it."""
+    """Return the question in a recorded input, and the number of earlier turns of a conversation before it."""
     if isinstance(value, str):
         inner = decoded(value) if value[:1] == "{" else value  # inputs that a tool wrote as JSON into a message
         wrapped = isinstance(inner, dict) and any(key in inner for key in _QUESTION_PLACES)
@@ -148,7 +148,7 @@ def question_text(value: Value) -> tuple[str | None, int]:
 
 
 def answer_text(value: Value) -> str | None:
-    """The answer in a recorded output; None if it holds no text that is one."""
+    """Return the answer in a recorded output; None if it has no such text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -167,7 +167,7 @@ def answer_text(value: Value) -> str | None:
 
 
 def stated_citations(output: Value) -> list[str] | None:
-    """The ids in the field ``citations`` of a structured answer; None if it does not state them."""
+    """Return the ids in the field ``citations`` of a structured answer; None if it does not state them."""
     cited = as_dict(output).get("citations")
     ids = (
         [id_in(one, {}) if isinstance(one, dict) else as_id(one) for one in cited]
@@ -179,7 +179,7 @@ def stated_citations(output: Value) -> list[str] | None:
 
 
 def _answer_in_list(value: list[Value]) -> str | None:
-    """The last message of the assistant that has text; of a list of lists that of the last one."""
+    """Return the last message of the assistant that has text; of a list of lists that of the last one."""
     if value and all(isinstance(item, list) for item in value):
         return answer_text(value[-1])
     messages = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
@@ -190,7 +190,7 @@ def _answer_in_list(value: list[Value]) -> str | None:
 
 
 def documents_in(value: Value) -> list[Value] | None:
-    """The list of documents in what a retriever recorded; None if there is none."""
+    """Return the list of documents in a retriever's record; None if there is none."""
     if isinstance(value, list):
         inner = value[0] if len(value) == 1 and isinstance(value[0], list) else value
         if any(not isinstance(item, (str, dict)) or is_repr(item) for item in inner) or is_chat(inner):
@@ -206,7 +206,7 @@ def documents_in(value: Value) -> list[Value] | None:
 
 
 def is_repr(value: Value) -> bool:
-    """Return whether a text is a Python object as Python prints it: a tool records that if it cannot write JSON."""
+    """Return whether a text is a printed Python object, which a tool records if it cannot write JSON."""
     return isinstance(value, str) and _REPR.match(value) is not None
 
 
@@ -217,7 +217,7 @@ def is_chat(items: Sequence[Value]) -> bool:
 
 
 def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]:
-    """A retrieved document and its metadata as two plain mappings, whatever wrapper it comes in."""
+    """Return a retrieved document and its metadata as two plain mappings, from any wrapper."""
     if isinstance(document, str):
         return {"text": document}, {}
     if document.get("lc") and isinstance(document.get("kwargs"), dict):
@@ -232,26 +232,26 @@ def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]
 
 
 def text_of(document: dict[str, Value]) -> str | None:
-    """The text of a document; None if it has none."""
+    """Return the text of a document; None if it has none."""
     text = next((document[key] for key in TEXT_KEYS if isinstance(document.get(key), str)), None)
     resource = document.get("text_resource")
     return resource.get("text") if text is None and isinstance(resource, dict) else text
 
 
 def as_id(value: Value) -> str | None:
-    """An id as text (7 and "7" are one id); None if the value is none."""
+    """Return an id as text (7 and "7" are one id); None if the value is no id."""
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def scalars(value: Value) -> dict[str, str | int | float | bool]:
-    """The texts, numbers and truth values of an object."""
+    """Return the texts, numbers and truth values of an object."""
     return {name: one for name, one in as_dict(value).items() if isinstance(one, (str, int, float, bool))}
 
 
 def whole(*values: Value) -> int | None:
-    """The first value that is a number or the text of one, as a whole number; None if none is."""
+    """Return the first value that is a number or the text of one, as a whole number; None if none is."""
     for value in values:
         if isinstance(value, str) and (digits := value.removesuffix(".0")).isdigit() and len(digits) < 19:
             return int(digits)
@@ -261,7 +261,7 @@ def whole(*values: Value) -> int | None:
 
 
 def number(value: Value) -> float | None:
-    """A number, or the text of one as CSV has it; None if the value is neither, or not finite."""
+    """Return a number, or parse the text of one as in CSV; None if the value is neither, or not finite."""
     try:
         result = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
     except (ValueError, OverflowError):
@@ -270,7 +270,7 @@ def number(value: Value) -> float | None:
 
 
 def nanoseconds(value: Any) -> int | None:
-    """A time as nanoseconds since 1970: ISO 8601 (UTC if it states no offset), or a number of milliseconds."""
+    """Return a time as nanoseconds since 1970, from ISO 8601 (UTC if it states no offset) or milliseconds."""
     if isinstance(value, bool) or value in (None, ""):
         return None
     if isinstance(value, (int, float)):
@@ -295,19 +295,19 @@ def milliseconds(start: int | None, end: int | None) -> float | None:
 
 
 def round_half_even(nanos: int) -> int:
-    """Nanoseconds as microseconds, by integer arithmetic, half to even."""
+    """Return nanoseconds as microseconds, by integer arithmetic, rounding half to even."""
     micros, rest = divmod(nanos, 1000)
     return micros + (rest > 500 or (rest == 500 and micros % 2))
 
 
 def as_plain_id(value: Value) -> str | None:
-    """An id as text; Langfuse's SDK records the text ``q1`` in metadata as the JSON text ``"q1"``."""
+    """Return an id as text; Langfuse's SDK records the text ``q1`` in metadata as the JSON text ``"q1"``."""
     quoted = isinstance(value, str) and value[:1] == '"'
     return as_id(decoded(value) if quoted else value)
 
 
 def text_id(text: str) -> str:
-    """The id of a chunk that only its text identifies: ``text:`` and the first 16 hex digits of its sha256.
+    """Return the id of a chunk without one: ``text:`` and the first 16 hex digits of its text's sha256.
 
     The text is NFC-normalised, and runs of white space count as one space.
     """
@@ -316,7 +316,7 @@ def text_id(text: str) -> str:
 
 
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
-    """The id that a document states, in its own fields first, then in its metadata."""
+    """Return the id that a document states, in its own fields first, then in its metadata."""
     for name in ("id", "id_", "node_id", "chunk_id"):
         if identifier := as_id(document.get(name)):
             return identifier
@@ -329,7 +329,7 @@ def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
 
 
 def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
-    """The id of the document that a chunk is from; None if nothing names one."""
+    """Return the id of a chunk's document; None if nothing names one."""
     sources = (metadata, document)
     return next(
         (identifier for place in sources for name in DOCUMENT_KEYS if (identifier := as_id(place.get(name)))), None
@@ -339,7 +339,7 @@ def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> st
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
     """Return the ids that an answer cites, in order and without repeats.
 
-    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: places in
+    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions in
     the list of retrieved ``ids``; a number past its end becomes ``#N``) or a regular expression with one group.
     """
     return list(dict.fromkeys(_cited(answer, form, ids)))

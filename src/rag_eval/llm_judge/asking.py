@@ -23,7 +23,7 @@ _MILLION = 1_000_000
 
 
 class Question(NamedTuple):
-    """An answer to judge: its question, its run, and what the judge is shown."""
+    """An answer to judge: its question, its run, and the input of the judge."""
 
     qid: str
     run: str
@@ -32,14 +32,14 @@ class Question(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """The text that a judge gets: a template with ``{rubric}`` and ``{input}``, and the rubric."""
+    """The prompt of a judge: a template with ``{rubric}`` and ``{input}``, and the rubric."""
 
     template: str
     rubric: str
 
     @classmethod
     def of(cls, template: str | None, rubric: str | None) -> Prompt:
-        """Return the packaged prompt and rubric, or the texts given in place of them."""
+        """Return the packaged prompt and rubric, or the given ones in place of them."""
         packaged = ((template, "prompt.txt"), (rubric, "rubric.txt"))
         texts = [Path(__file__).with_name(name).read_text("utf-8") if text is None else text for text, name in packaged]
         if "{input}" not in texts[0]:
@@ -47,7 +47,7 @@ class Prompt(NamedTuple):
         return cls(*texts)
 
     def judge(self, model: str) -> Judge:
-        """Return the judge that a model is with this prompt."""
+        """Return the judge for a model with this prompt."""
         return Judge(model, _hash(self.template), _hash(self.rubric))
 
     def text(self, shown: Mapping[str, Any]) -> str:
@@ -61,7 +61,7 @@ def _hash(text: str) -> str:
 
 
 class Endpoint(HttpSystem):
-    """A server with the path ``/chat/completions``. The key is taken from the environment, if it is there."""
+    """A server with the path ``/chat/completions``. The key is taken from the environment, if it is set."""
 
     command = "rag-eval judge --base-url"
 
@@ -73,7 +73,7 @@ class Endpoint(HttpSystem):
         self._model, self._price = model, (prices or {}).get(model)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
-        """Return reply, scores and usage, or what is wrong with the reply as ``error``."""
+        """Return reply, scores and usage, or the fault of the reply as ``error``."""
         answered = self.reply(qid, question, timeout)
         try:
             choice = answered["choices"][0]
@@ -106,7 +106,7 @@ class Endpoint(HttpSystem):
 def merged(
     rows: Iterable[Row], questions: Sequence[Question], judge: Judge, answers: Mapping[str, Row]
 ) -> Iterator[Row]:
-    """Yield the rows of a verdict file, those that ``answers`` (by hash) replace, and the new ones at the end."""
+    """Yield the rows of a verdict file, replaced by ``answers`` (by hash) if they have one, then the new ones."""
     asked = {verdict_hash(judge, one.shown): one for one in questions}
     own = {name: _row(name, asked[name], judge, answer) for name, answer in answers.items() if name in asked}
     for row in rows:

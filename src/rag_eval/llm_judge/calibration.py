@@ -48,7 +48,7 @@ class Graded(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """Answers by score, labels without a verdict and labels that fit several verdicts."""
+    """Answers by score, labels without a verdict and labels that match several verdicts."""
 
     graded: Mapping[str, Sequence[Graded]]
     unjudged: Sequence[Label]
@@ -56,7 +56,7 @@ class Matched(NamedTuple):
 
 
 def matched(rows: Iterable[Row], labels: Sequence[Label]) -> Matched:
-    """Return the labels on recorded verdicts, by digest of the input if they state it, else by question and run."""
+    """Match labels with recorded verdicts, by digest of the input if they state it, otherwise by question and run."""
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     for row in rows:
         if "error" not in row:
@@ -88,7 +88,7 @@ def _graded(score: str, row: Row, labels: Sequence[Label]) -> Graded | None:
 
 
 class Bias(NamedTuple):
-    """By how much the judge scores higher than people, in two groups of answers, and the difference of the two."""
+    """How much higher the judge scores than people, in two groups of answers, and the difference of the two."""
 
     groups: tuple[tuple[str, int, float], ...]
     difference: Estimate
@@ -99,9 +99,9 @@ class Agreement(NamedTuple):
     """The agreement measured for one score.
 
     ``kappa`` is quadratic weighted, of scores 0 to 5; of binary labels it is that of scores cut at ``cut``.
-    ``base_rate`` and ``judge_rate`` are the shares of answers from the cut on, by people and by the judge. ``people``
-    is the same kappa of one person against the mean of the others. ``confusion`` counts answers by the judge's score
-    and then by people's, rounded; ``at_cut`` by people (good, bad) and then by the judge (good, bad).
+    ``base_rate`` and ``judge_rate`` are the shares of answers at or above the cut, by people and by the judge.
+    ``people`` is the same kappa of one person against the mean of the others. ``confusion`` counts answers by the
+    judge's score and then by people's, rounded; ``at_cut`` by people (good, bad) and then by the judge (good, bad).
     """
 
     score: str
@@ -194,7 +194,7 @@ def _one_against_others(one: Graded) -> Iterable[tuple[float, float]]:
 
 
 def _effective(graded: Sequence[Graded]) -> float:
-    """Return how many answers of equal weight say as much (Kish)."""
+    """Return the number of answers of equal weight with the same information (Kish)."""
     return sum(one.weight for one in graded) ** 2 / sum(one.weight**2 for one in graded)
 
 
@@ -248,7 +248,7 @@ def _bias(
     names: tuple[str, str],
     at: float | None = None,
 ) -> Bias | None:
-    """Return how the judge's excess over people differs between two halves; None if one half is empty."""
+    """Return the difference of the judge's excess over people between two halves; None if one half is empty."""
     middle = median(value for _, value in some) if some and at is None else at
     value_of = {id(one): value for one, value in some}
     groups = [[one for one, value in some if (value > (middle or 0)) is side] for side in (False, True)]
@@ -288,7 +288,7 @@ def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> I
 
 
 def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, Any]:
-    """Return what the gates file records: of each score the lower ends of its intervals, rounded down."""
+    """Return the record for the gates file: for each score the lower ends of its intervals, rounded down."""
     scores = {}
     for one in measured:
         lows = {"kappa": one.kappa.low, "auroc": one.auroc.low}

@@ -22,10 +22,10 @@ _KNOWN = ("qid", "run", "rater", "input", "weight", "unit", "at", "note", "seed"
 
 
 class Label(NamedTuple):
-    """The scores that one person gave to one answer, and where they stand.
+    """One person's scores of one answer, and their position in a file.
 
-    ``input`` is the digest of what was judged, if it is known; ``weight`` is how many answers the answer represents
-    in a stratified sample. Answers of one ``unit``, which is the question unless stated, depend on one another.
+    ``input`` is the digest of the judged input, if it is known; ``weight`` is how many answers the answer represents in
+    a stratified sample. Answers of one ``unit``, which is the question unless stated, depend on one another.
     """
 
     qid: str
@@ -44,7 +44,7 @@ def read_labels(
 ) -> tuple[list[Label], dict[str, Scale]]:
     """Return the labels of all files with scores from 0 to 5, or 0 and 1, and the scale of each score in the files.
 
-    ``columns`` names the column of a score if it is not called like the score. Problems go to ``inputs``.
+    ``columns`` names the column of a score if it differs from the score's name. Problems go to ``inputs``.
     """
     rows = [(path, line, row) for path in inputs.paths for line, row in _rows(inputs, path, columns)]
     stated = [score for score in SCORES if any(score in row for _, _, row in rows)]
@@ -61,7 +61,7 @@ def read_labels(
 
 
 def _rows(inputs: Inputs, path: str, columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
-    """Yield lines and rows with the names of the scores as keys; cells that are empty are not there."""
+    """Yield lines and rows with the names of the scores as keys; empty cells are left out."""
     stated = {name: score for score, name in columns.items()}
     first = next(inputs.lines(path), (0, b""))[1].lstrip(b"\xef\xbb\xbf \t")
     is_json = first[:1] in (b"{", b"[")
@@ -79,7 +79,7 @@ def _rows(inputs: Inputs, path: str, columns: Mapping[str, str]) -> Iterator[tup
 
 
 def _scale_of(rows: Sequence[tuple[str, int, Row]], score: str) -> Scale:
-    """Return 0 to 1 if every label is 0, 1, yes or no, and none is of a spot-check; otherwise 0 to 5."""
+    """Return 0 to 1 if every label is 0, 1, yes or no, and none is from a spot-check; otherwise 0 to 5."""
     stated = [row[score] for _, _, row in rows if score in row]
     checked = any("scale" in row for _, _, row in rows)
     return (

@@ -1,4 +1,4 @@
-"""The noise of a judge: by how much its grades of the same answer differ when it is asked again."""
+"""The noise of a judge: the differences between its grades of the same answer when it is asked again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NORMAL = 1.96
 
 
 class Repeated(NamedTuple):
-    """An answer with the verdicts that it got, the recorded one first."""
+    """An answer with its verdicts, the recorded one first."""
 
     qid: str
     run: str
@@ -25,7 +25,7 @@ class Repeated(NamedTuple):
     verdicts: Sequence[Row]
 
     def grades(self, metric: str) -> list[float]:
-        """Return what each verdict gives a metric; empty if one gives nothing."""
+        """Return each verdict's grade of a metric; empty if one has none."""
         score = metric.removeprefix("judge_")
         if score == "correctness" and not self.answerable:
             return []
@@ -56,7 +56,7 @@ class Noise(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """A gate: its threshold, the distance of the value, and the share of it that noise may take (95 %)."""
+    """A gate: its threshold, the distance of the value from it, and the share of that distance within noise (95 %)."""
 
     gate: str
     threshold: float
@@ -91,7 +91,7 @@ def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
 
 
 def margin(gate: str, threshold: float, noise: Noise) -> Margin:
-    """Return how much of the distance between value and threshold is within the noise of asking once."""
+    """Return the share of the distance between value and threshold that is within the noise of asking once."""
     value = sum(noise.means) / len(noise.means)
     distance = abs(value - threshold)
     share = NORMAL * noise.of_mean / distance if distance > 1e-12 else None if noise.of_mean else 0.0
@@ -99,13 +99,13 @@ def margin(gate: str, threshold: float, noise: Noise) -> Margin:
 
 
 def metrics(gated: Sequence[str]) -> list[str]:
-    """Return the metrics of a judge to measure: those with gates, else all scores."""
+    """Return the metrics of a judge to measure: those with gates, otherwise all scores."""
     names = dict.fromkeys(name.partition(".")[0] for name in gated if name.startswith("judge_"))
     return list(names) or [f"judge_{score}" for score in SCORES]
 
 
 def as_rows(answers: Mapping[tuple[str, str], Row], about: Mapping[str, Row]) -> list[Row]:
-    """Return what was replied, a row for each answer and time; ``about`` has the fields of an answer by its hash."""
+    """Return the replies, a row for each answer and repeat; ``about`` has the fields of an answer by its hash."""
     fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
     return [
         {**about[name], "hash": name, "repeat": int(repeat), **{field: row[field] for field in fields if field in row}}

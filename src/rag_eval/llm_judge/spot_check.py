@@ -14,14 +14,14 @@ Row = dict[str, Any]
 
 
 class SampledVerdict(NamedTuple):
-    """A verdict that is drawn, its stratum, and how many verdicts it represents."""
+    """A drawn verdict, its stratum, and how many verdicts it represents."""
 
     row: Row
     stratum: str
     weight: float
 
     def label(self, seed: str) -> Row:
-        """Return the fields of a label that say what is graded."""
+        """Return the fields of a label that identify the graded answer."""
         run = {"run": self.row["run"]} if "run" in self.row else {}
         about = {"qid": self.row["qid"], **run, "input": digest_of(self.row["input"])}
         return {**about, "scale": "0-5", "weight": round(self.weight, 6), "seed": seed}
@@ -30,8 +30,8 @@ class SampledVerdict(NamedTuple):
 def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, seed: str) -> list[SampledVerdict]:
     """Draw verdicts by the judge's score and the kind of question, as finely as ``size`` allows.
 
-    Each stratum gives one, and further ones by the root of its size: rare grades are drawn more often, and weigh less.
-    The order of the rows does not matter.
+    Each stratum contributes one, and more by the square root of its size: rare grades are drawn more often, and weigh
+    less. The order of the rows does not matter.
     """
     strata: dict[str, list[Row]] = {}
     for cut in (_score_and_kind(kinds), _score, lambda _: "all"):

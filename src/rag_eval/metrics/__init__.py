@@ -66,10 +66,9 @@ CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
 
 
 def canonical(name: str) -> str:
-    """Return the metric's own name for an alias, any other name as it is.
+    """Return the metric's own name for an alias, any other name unchanged.
 
-    >>> canonical("hit_rate@5"), canonical("faithfulness"), canonical("mrr")
-    ('recall_any@5', 'groundedness', 'mrr')
+    >>> canonical("hit_rate@5"), canonical("faithfulness"), canonical("mrr") ('recall_any@5', 'groundedness', 'mrr')
     """
     cut = CUTOFF.fullmatch(name)
     if cut is None:
@@ -79,7 +78,7 @@ def canonical(name: str) -> str:
 
 
 def hint(name: str) -> str:
-    """Return what to write in place of a name that no metric answers to; empty if nothing is known of it."""
+    """Return a suggestion for an unknown metric name; empty if there is none."""
     return _HINTS.get(name.partition("@")[0], "")
 
 
@@ -125,9 +124,9 @@ _PLAIN = {
 
 
 def find(name: str) -> Measure | None:
-    """The measure of a name as gates and reports write it: ``chr``, ``recall@5``, ``latency_total_ms.p95``.
+    """Return the measure of a name in gates and reports: ``chr``, ``recall@5``, ``latency_total_ms.p95``.
 
-    None where this version has none: a report may come from another one.
+    None for an unknown name: a report may come from another version.
     """
     if name in _PLAIN:
         return _PLAIN[name]
@@ -137,7 +136,7 @@ def find(name: str) -> Measure | None:
 
 
 def measure(name: str) -> Measure:
-    """The same; UsageError where there is none."""
+    """Return the measure of a name; raise UsageError if it is unknown."""
     metric = find(name)
     if metric is None:
         raise UsageError(f"unknown metric '{name[:80]}'. {suggestion(name)}")
@@ -145,7 +144,7 @@ def measure(name: str) -> Measure:
 
 
 def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure, ...]:
-    """Every metric, those with a cutoff once a k, each with all its folds, in the order of METRICS.
+    """Return every metric, those with a cutoff for each k, each with all its folds, in the order of METRICS.
 
     ``also`` adds further names.
     """
@@ -158,9 +157,9 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
 
 
 def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
-    """The perspectives meant, in the order of reports; UsageError where a name is none.
+    """Return the named metric groups, in the order of reports; raise UsageError for an unknown name.
 
-    The names that other evaluations have for them will do too: ``context_quality``, ``abstention``.
+    Names from other evaluation tools are accepted too: ``context_quality``, ``abstention``.
     """
     wanted = {name: PERSPECTIVES.keys() & _ALIASES.get(name, (name,)) for name in names}
     unknown = next((name for name, meant in wanted.items() if not meant), None)
@@ -174,12 +173,12 @@ def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def column_of(name: str) -> str:
-    """The name that the scores of a value stand under: ``latency_total_ms`` for ``latency_total_ms.p95``."""
+    """Return the column with the scores of a value: ``latency_total_ms`` for ``latency_total_ms.p95``."""
     return _PLAIN[name].column if name in _PLAIN else name
 
 
 def of_column(name: str) -> Metric | None:
-    """The metric whose scores stand under a name, such as ``recall@5`` or ``latency_total_ms``; None if unknown."""
+    """Return the metric of a column, such as ``recall@5`` or ``latency_total_ms``; None if unknown."""
     cut = CUTOFF.fullmatch(name)
     metric = METRICS.get(f"{cut[1]}@k" if cut else name)
     return metric if metric and metric.cutoff == bool(cut) and metric.level == "case" else None
@@ -189,7 +188,7 @@ def _by_name(one: Measure) -> tuple[Callable[[str], Measure], tuple[str]]:
     return measure, (one.name,)
 
 
-# Under the name of a metric's function stands the metric: sent elsewhere, a measure is looked up there by its name.
+# The name of a metric's function refers to the metric, by which a pickled measure finds it in another process.
 copyreg.pickle(Measure, _by_name)
 
 

@@ -21,19 +21,18 @@ UNBOUNDED = ("count", "amount")
 class Metric(NamedTuple):
     """A row of METRICS.
 
-    ``scale`` says what a score is: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
+    ``scale`` is the kind of a score: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
     from 0 to 1, ``count`` a whole number, ``amount`` a float of some ``unit``, neither below 0 nor above ``maximum``,
-    if there is one, ``labelled`` a score with whether it should be high.
-    ``cutoff`` metrics take a k: ``recall@k`` in the table, ``recall@5`` in a report.
-    ``folds`` says what is made of the scores, by what it adds to the name: ``{"": "mean", ".total": "total"}`` gives
-    two values. ``needs`` lists the gold and trace fields without which the metric applies to no case. ``settings``
-    names the parts of :class:`~rag_eval.contract.Settings` that a score depends on. A metric of the level ``run``
-    scores what run.json says instead of a case. ``version`` goes up when the definition changes.
+    if there is one, ``labelled`` a score with whether it should be high. ``cutoff`` metrics take a k: ``recall@k`` in
+    the table, ``recall@5`` in a report. ``folds`` names the aggregations of the scores, by their suffix: ``{"": "mean",
+    ".total": "total"}`` gives two values. ``needs`` lists the gold and trace fields without which the metric applies to
+    no case. ``settings`` names the parts of :class:`~rag_eval.contract.Settings` that a score depends on. A metric of
+    the level ``run`` scores run.json instead of a case. ``version`` is incremented when the definition changes.
 
-    ``depends_on`` says when a score need not be computed again: ``features`` if cases with equal features
+    ``depends_on`` tells when a score can be reused: ``features`` if cases with equal features
     (:mod:`rag_eval.scoring.case_scorer`) score alike, ``ranking`` if ``case.in_a`` and ``case.ranking`` decide it,
     ``leaks`` if the features do unless a leak detector may find something, ``labels`` if there is none for items
-    without optional labels. Otherwise it is computed for each ``case`` that has the fields it needs.
+    without optional labels. Otherwise it is computed for each ``case`` that has the needed fields.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Metric(NamedTuple):
 
     @property
     def top(self) -> float | None:
-        """The highest possible score; None if there is none."""
+        """Return the highest possible score; None without a limit."""
         return 1.0 if self.bounded else self.maximum
 
     @property
@@ -83,11 +82,11 @@ def metric(
     depends_on: DependsOn = "case",
     maximum: int | None = None,
 ) -> Callable[[Callable[..., Score | None]], Metric]:
-    """Make a :class:`Metric` of a function: its name, its module's perspective, its docstring's words.
+    """Make a :class:`Metric` of a function: its name, its module's metric group, its docstring's words.
 
-    ``applies`` names the cases that it applies to, ``source`` where its definition comes from. A name of its own is
-    for a function that a family of metrics shares. Where nothing is said of ``settings``, a score hangs on what is
-    taken for a refusal, unless it is one of a ranking or of a run.
+    ``applies`` names the cases that it applies to, ``source`` is the source of its definition. ``name`` is for a
+    function that several metrics share. By default a score depends on the refusal settings, except for a metric of a
+    ranking or of a run.
     """
 
     def build(function: Callable[..., Score | None]) -> Metric:
@@ -128,9 +127,9 @@ def range_in_words(metric: Metric) -> str:
 
 
 class Measure(NamedTuple):
-    """A metric with its parameters: what a row of a report and a gate are about.
+    """A metric with its parameters: the subject of a row of a report and of a gate.
 
-    ``fold`` says what is made of the scores of all cases, see :mod:`rag_eval.scoring.aggregations`.
+    ``fold`` is the aggregation of the scores of all cases, see :mod:`rag_eval.scoring.aggregations`.
     """
 
     name: str
@@ -145,7 +144,7 @@ class Measure(NamedTuple):
 
     @property
     def column(self) -> str:
-        """The name of its scores, which all folds of a metric share."""
+        """Return the name of its scores, which all folds of a metric share."""
         return self.metric.name if self.k is None else self.metric.name.replace("@k", f"@{self.k}")
 
     @property
@@ -161,7 +160,7 @@ class Measure(NamedTuple):
 class Example(NamedTuple):
     """A worked example of a metric: ``scores``, ``1/2 at k = 3``, ``one of two gold ids is retrieved``.
 
-    ``case`` is the case itself (gold and trace, or run), kept for the first one that has a score.
+    ``case`` is the case itself (gold and trace, or run), set for the first example that has a score.
     """
 
     verb: str
@@ -174,7 +173,7 @@ class Example(NamedTuple):
 
 
 def examples_of(rows: Iterable[Mapping[str, Any]]) -> list[Example]:
-    """The examples of a metric's rows, in their order."""
+    """Return the examples of a metric's rows, in their order."""
     examples: list[Example] = []
     for row in rows:
         shows = row["score"] is not None and not any(one.case for one in examples)

@@ -68,6 +68,6 @@ def conversation_pass(case: Case) -> tuple[float, bool] | None:
 
 
 def phrases(expected: str) -> list[str]:
-    """The phrases of an expected answer, one of which an answer has to hold for containment."""
+    """Return the phrases of an expected answer, of which an answer must contain one for containment."""
     texts = (phrase.strip() for phrase in _PHRASE.findall(expected.lower()))
     return [phrase for phrase in texts if len(phrase) >= _SHORTEST_PHRASE]

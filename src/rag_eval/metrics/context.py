@@ -39,7 +39,7 @@ def redundancy_tfidf(case: Case) -> float | None:
     return None if chunks is None else _shared_words(chunks)[1]
 
 
-# A ratio, but of thousands of words: the common denominator of exact fractions would grow to thousands of digits.
+# A float: the common denominator of exact fractions of thousands of words would have thousands of digits.
 @metric("items with chunk texts", source="enterprise framework", scale="real", needs="trace.chunks.text")
 def unique_token_ratio(case: Case) -> float | None:
     """Share of distinct words among the words of all chunks. Repetition and longer contexts lower it."""
@@ -116,7 +116,7 @@ def _shared_words(chunks: tuple[Passage, ...]) -> tuple[int, float]:
 
 
 def _holders(case: Case) -> list[int] | None:
-    """By gold fact, how many chunks hold it; None where that cannot be asked."""
+    """Return for each gold fact the number of chunks that contain it; None if the metric does not apply."""
     facts, chunks = case.gold.facts, case.trace.chunks
     if not case.counts or not facts or chunks is None or (chunks and not case.chunk_tokens):
         return None

@@ -42,7 +42,7 @@ def empty_rate(case: Case) -> bool | None:
 
 
 def _latency(stage: str, what: str) -> Metric:
-    """The metric of a stage's milliseconds."""
+    """Return the metric of a stage's milliseconds."""
     folds = {**_SPREAD, ".total": "total"} if stage == "total" else _SPREAD
 
     def latency(case: Case) -> float | None:

@@ -1,7 +1,7 @@
 """Pipeline: requirements of the gold item on outcome, flags, citations and latency.
 
-Questions only, no attacks. A list without entries, a budget without stages and a minimum of 0 ask nothing, so that the
-metric does not apply: what cannot fail would only lift the value. A missing trace keeps nothing that is asked.
+Questions only, no attacks. An empty list, a budget without stages and a minimum of 0 require nothing, so the metric
+does not apply: a certain success would only raise the value. A missing trace fails every requirement.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def pipeline_pass(case: Case) -> bool | None:
 def outcome(case: Case) -> str:
     """Return the outcome of a question: blocked, no_results, uncertain, success or failed.
 
-    A system that fails before it retrieves has found nothing either: that is no outcome that anybody expects.
+    A failure before retrieval is ``failed``, although nothing was retrieved.
     """
     flags, trace = case.trace.flags or (), case.trace
     if "guardrail_blocked" in flags:
