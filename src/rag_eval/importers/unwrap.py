@@ -339,8 +339,8 @@ def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> st
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
     """Return the ids that an answer cites, in order and without repeats.
 
-    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions in
-    the list of retrieved ``ids``; a number past its end becomes ``#N``) or a regular expression with one group.
+    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions
+    in the list of retrieved ``ids``; a number past its end becomes ``#N``) or a regular expression with one group.
     """
     return list(dict.fromkeys(_cited(answer, form, ids)))
 

@@ -1,1 +1,1 @@
-"""The outside, read strictly: files into rows or :class:`~rag_eval.errors.Problem` values."""
+"""Strict reading: files into rows or :class:`~rag_eval.errors.Problem` values."""

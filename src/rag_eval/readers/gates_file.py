@@ -1,4 +1,4 @@
-"""eval-gates.yml into a :class:`~rag_eval.gates.policy.Policy`, or every problem in it with line and column."""
+"""Reader of eval-gates.yml: a :class:`~rag_eval.gates.policy.Policy`, or every problem with line and column."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
-_LACKING = ("required", "anyOf")  # the keywords that refuse a bound which is not there
+_LACKING = ("required", "anyOf")  # keywords that refuse a missing bound
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
 _WHOLE = 10**18
-_DIGITS = 40  # of a threshold, as report.json takes it
+_DIGITS = 40  # of a threshold, as in report.json
 
 
 def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
@@ -103,7 +103,7 @@ def _resolve_aliases(document: Document, path: str, ledger: ProblemCollector) ->
 
 
 def _faults(value: Any) -> Iterator[RowError]:
-    """Yield what the schema refuses, or else what no schema can express."""
+    """Yield the faults under the schema, otherwise those that no schema can express."""
     schema = load_schema(
         "eval-gates", Decimal
     )  # the file's numbers are decimals: 0.0001 is less than the nearest float
@@ -160,7 +160,7 @@ def _run_metric_faults(entries: dict[str, Any], where: str) -> Iterator[RowError
 
 
 def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
-    """Names that no slice can have."""
+    """Yield a fault for each impossible name of a slice."""
     stated = value.get("slices", {})
     hint = f"Slices use {', '.join(FIELDS)} or meta.NAME."
     for place, name in enumerate(stated.get("by", ())):
@@ -209,7 +209,7 @@ def _worded(error: Any) -> Iterator[RowError]:
     path = list(error.absolute_path)
     depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
     for place, key in enumerate(unknown_keys(error)):
-        hint = place < SHOWN  # the rest is only counted, and a search for similar names takes its time
+        hint = place < SHOWN  # the others are only counted, because a search for similar names is slow
         if depth == 0:
             yield _unknown_metric(error, key, hint=hint)
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
@@ -231,7 +231,7 @@ def _above(where: str) -> str:
 
 
 def _nearest(document: Document, pointer: str) -> tuple[int, int]:
-    """Return the place of a pointer, or of the closest value around it."""
+    """Return the position of a pointer, or of the closest value around it."""
     while pointer not in document.places and pointer:
         pointer = pointer.rpartition("/")[0]
     return document.places.get(pointer, (1, 1))
@@ -254,7 +254,7 @@ def _policy(document: Document, path: str) -> Policy:
         judge=judge,
         uncalibrated=uncalibrated,
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
-        # YAML takes a bare off for false.
+        # YAML reads a bare off as false.
         integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
         slices=_slices(value.get("slices", {})),
         must_pass=tuple(value.get("must_pass", ())),
@@ -346,7 +346,7 @@ def _gate_sections(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any],
 
 
 def _object(value: Any, *names: str) -> dict[str, Any]:
-    """Return the object below the names; empty if it is none, as the schema may not be checked yet."""
+    """Return the object below the names; empty if it is no object, because the schema may not be checked yet."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -357,7 +357,7 @@ def _escaped(name: str) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """Return a number, or each number of an object, as int: JSON Schema takes 5.0 for an integer."""
+    """Return a number, or each number of an object, as int: JSON Schema accepts 5.0 as an integer."""
     return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
 
 

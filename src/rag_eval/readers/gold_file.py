@@ -25,7 +25,7 @@ class HasLine(Protocol):
 
     @property
     def line(self) -> int:
-        """The line of the item in its file."""
+        """Return the line of the item in its file."""
 
 
 G = TypeVar("G", bound=HasLine)
@@ -40,12 +40,12 @@ def read_gold(
 def read_gold(
     reader: Reader, path: str, digest: Digest | None = None, *, keep: Callable[[Gold], Any] | None = None
 ) -> dict[str, Any]:
-    """Return the gold items of ``path`` by qid, in file order, or what ``keep`` makes of each."""
+    """Return the gold items of ``path`` by qid, in file order, or the results of ``keep`` for each."""
     return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)), keep)
 
 
 def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
-    """Return the gold items of ``path`` with their rows, for what looks at fields that no record has."""
+    """Return the gold items of ``path`` with their rows, for readers of fields that no record has."""
     rows: dict[str, Row] = {}
 
     def golds() -> Iterator[Gold]:
@@ -64,7 +64,7 @@ def is_folder(reader: Reader, path: str) -> bool:
 def unique(
     golds: Iterable[Gold], ledger: ProblemCollector, path: str, keep: Callable[[Gold], Any] | None = None
 ) -> dict[str, Any]:
-    """Return items by qid. A repeated qid or turn, and a group of supports that are not there, is a problem."""
+    """Return items by qid. A repeated qid or turn, and a reference to a missing group of supports, is a problem."""
     items: dict[str, Any] = {}
     turns: dict[tuple[str, int], int] = {}
     for gold in golds:
@@ -82,7 +82,7 @@ def unique(
             hint = "Count the entries of supports from 0, in whole numbers."
             message = "names an entry that supports does not have"
             ledger.problem(path, gold.line, "/required_support_groups", message, hint)
-            gold = replace(gold, support_groups=None)  # scoring goes on until all problems are found
+            gold = replace(gold, support_groups=None)  # scoring continues until all problems are found
         items[gold.qid] = keep(gold) if keep else gold
     return items
 
@@ -153,7 +153,7 @@ def _of_rows(rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[Gold, Row]]:
 
 
 def _groups_fit(gold: Gold) -> bool:
-    # JSON Schema takes 0.0 for an integer; Python takes it for no index.
+    # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
     indices = [place for group in gold.support_groups or () for place in group]
     return all([type(place) is int and place < len(gold.supports or ()) for place in indices])
 
@@ -178,10 +178,10 @@ class GoldSet(NamedTuple):
     form: str
 
     def differs(self, qid: str, other: GoldSet) -> bool:
-        """Return whether two sets have another item under a qid, or only one of them has one.
+        """Return whether two sets have different items under a qid, or only one of them has an item.
 
-        The hash decides. Between two forms the fields decide: the same item has other bytes, or the same bytes say
-        something else.
+        The hash decides. Between two forms the fields decide: the same item has other bytes, or the same bytes mean
+        another item.
         """
         if (qid in self.golds) != (qid in other.golds):
             return True
@@ -224,7 +224,7 @@ def form_of(reader: Reader, path: str) -> str:
 
 
 def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
-    """Read a gold set of another commit under its own limits; InputError when it cannot be read."""
+    """Read a gold set of another commit under its own limits; raise InputError if it is unreadable."""
     silent = reader._replace(ledger=ProblemCollector(), limits=stored.limits, contents={}, root=None)
     if not stored.folder:
         (data,) = stored.files.values()

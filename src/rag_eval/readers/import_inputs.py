@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Files:
     """:class:`rag_eval.importers.Inputs` over a reader; ``opened`` is the source of the first path, if it is open.
 
-    ``watch`` is told the size of each block that is read.
+    ``watch`` receives the size of each block that is read.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Files:
 
     @property
     def problems(self) -> int:
-        """The number of problems so far."""
+        """Return the number of problems so far."""
         return self._reader.ledger.count
 
     def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
@@ -52,7 +52,7 @@ class Files:
                 yield from source.lines()
 
     def blocks(self, path: str, *, shown: bool = True) -> Iterator[bytes]:
-        """The bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
+        """Yield the bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
         source, lines = self._reader.open(path, self._begun(path)), 0
         if source is not None:
             with source:
@@ -65,7 +65,7 @@ class Files:
                         return self._reader.ledger.problem(path, *too_many_lines(self._reader.limits))
 
     def data(self, path: str) -> bytes | None:
-        """Return the bytes of a file, decompressed; None with a problem if it cannot be read."""
+        """Return the bytes of a file, decompressed; None with a problem if it is unreadable."""
         source = self._reader.open(path, self._begun(path))
         if source is None:
             return None
@@ -95,7 +95,7 @@ class Files:
     def names(self, folder: str) -> list[str]:
         """Return the names of the visible files of a folder, sorted."""
         try:
-            if self._reader.root:  # a folder that is named itself may be anywhere
+            if self._reader.root:  # a named folder may be anywhere
                 refuse_outside(folder, self._reader.root)
             return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 - start-up time
         except Unreadable as error:
@@ -116,7 +116,7 @@ class Files:
         return "".join(f"{self.digest(path)}  {name}\n" for name, path in by_name).encode()
 
     def problem(self, path: str, line: int, where: str, message: str, hint: str) -> None:
-        """Take down what is wrong with the files together."""
+        """Record a problem of the files together."""
         self._reader.ledger.problem(path, line, where, message, hint)
 
     def _begun(self, path: str) -> Digest:
@@ -141,7 +141,7 @@ def foreign_gold(
 
 
 def label_rows(reader: Reader, path: str, schema: str) -> int:
-    """Return the number of rows of one label file; it is not compared with the other files of its folder."""
+    """Return the number of rows of one label file, without comparing it with the other files of its folder."""
     return sum(1 for _ in Files(reader, [path]).rows(path, schema))
 
 

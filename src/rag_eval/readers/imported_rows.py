@@ -1,4 +1,4 @@
-"""The rows that an importer makes, as the lines of a file of ours: held to our own contract before they are written."""
+"""The rows that an importer makes, as lines of a file, validated by the contract before they are written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def imported(
     options: Sequence[Any] = (),
     watch: Watch | None = None,
 ) -> Iterator[tuple[Row, bytes]]:
-    """Yield each row that the files of a form hold, and its line; InputError at the end if anything is wrong."""
+    """Yield each row of the files, and its line; raise InputError at the end if anything is wrong."""
     gives, ledger, count = IMPORTERS[name].gives, reader.ledger, 0
     files = Files(reader, paths, watch=watch)
     rows: Iterable[tuple[int, Row]] = _valid_rows(
@@ -55,7 +55,7 @@ def imported(
 
 
 def _with_type_errors(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """Yield the rows; a value of an unexpected type is a problem, wherever it is noticed."""
+    """Yield the rows; a value of an unexpected type is a problem, wherever it occurs."""
     try:
         yield from rows
     except (TypeError, AttributeError, KeyError, ValueError, ArithmeticError, RecursionError) as error:
@@ -64,7 +64,7 @@ def _with_type_errors(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator
 
 
 def _valid_rows(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """Yield the rows that are valid under their contract; the problems of others go into the ledger."""
+    """Yield the rows that are valid under their contract; problems of the others go into the ledger."""
     contract = Contract(schema, reader.limits.depth)
     for line, row in rows:
         faults = contract.faults(row)

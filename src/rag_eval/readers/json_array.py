@@ -1,4 +1,4 @@
-"""Gold that is one JSON array: its elements with their lines, and the exact bytes of the items of any gold."""
+"""Gold as one JSON array: its elements with their lines, and the exact bytes of the items of any gold."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _ARRAY_FIELDS = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
-_LINE_FIELDS = {"question", "gold_claim_substr", "gold_citations"}  # what JSON Lines call what an array calls otherwise
+_LINE_FIELDS = {"question", "gold_claim_substr", "gold_citations"}  # fields of JSON Lines with another name in an array
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def is_golden(head: bytes) -> bool:
-    """Return whether an array begins like a RAG server's golden set: a question, and no label of ours.
+    """Return whether an array begins like a RAG server's golden set: with a question, and without the project's labels.
 
-    Of an element that goes beyond the ``head``, the text of the head tells.
+    If the first element is longer than ``head``, the text of ``head`` decides.
     """
     text = head.decode("utf-8", "ignore").lstrip()
     try:
@@ -47,7 +47,7 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
     try:
         for place, (line, value) in enumerate(elements(data, reader.limits.depth)):
             if ledger.full and not contract.accepts(value):
-                ledger.count_problem(line)  # it is only counted, so that it needs no explanation
+                ledger.count_problem(line)  # it is only counted, so it needs no explanation
                 continue
             faults = contract.faults(value)
             is_gold = schema == "gold-array"
@@ -138,10 +138,10 @@ def is_array(blob: bytes) -> bool:
 
 
 def sources(blob: bytes) -> list[tuple[int, bytes]]:
-    """Return the exact bytes of each item of a gold blob, with its line number; blank lines are none.
+    """Return the exact bytes of each item of a gold blob, with its line number; blank lines are no items.
 
-    Of an element that goes over lines, the line ends are those that git keeps, not those of a check-out. An array that
-    cannot be taken apart comes back in one piece: parsing it says what is wrong.
+    In an element on several lines, the line endings are git's, not those of a checkout. An invalid array is returned in
+    one piece: parsing it reports the problem.
     """
     body = blob.removeprefix(_BOM)
     if is_array(blob):

@@ -1,4 +1,4 @@
-"""JSON Lines into typed records: decoded and checked by the block; a refused line, and only that, is explained."""
+"""JSON Lines into typed records, decoded and checked in blocks; only a refused line is explained."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPICAL_FIELDS = {
 
 
 def report_wrong_kind(ledger: ProblemCollector, path: str, number: int, other: str, kind: str) -> None:
-    """Say once that a file is of another kind than is wanted."""
+    """Report once that a file is of another kind than expected."""
     hint = f"Check if gold and trace files were swapped: a {kind} file is expected here."
     ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
     ledger.foreign = path
@@ -57,9 +57,9 @@ _KINDS: dict[type, str] = {Gold: "gold", Trace: "trace"}
 
 
 class JsonLines(Generic[R]):
-    """Decodes the lines of a file; problems and notes go into the ledger.
+    """A decoder of the lines of a file; problems and notes go into the ledger.
 
-    In a gold set no key may be repeated, as a person signs what is there; in a trace the last one counts.
+    In a gold set no key may be repeated, because a person signs it; in a trace the last one counts.
     """
 
     def __init__(self, record: type[R], ledger: ProblemCollector, path: str, depth: int) -> None:
@@ -71,12 +71,12 @@ class JsonLines(Generic[R]):
         self._has_unknown_fields = False
 
     def blocks(self, source: Source) -> Iterator[list[R]]:
-        """Yield the good rows of a file, many at a time."""
+        """Yield the valid rows of a file, many at a time."""
         for first, lines in source.line_blocks():
             records = self._block(first, lines)
             if records is None:
                 for record, _ in self._lines(first, lines):
-                    yield [record]  # singly, so that what its reader finds wrong stands before problems further down
+                    yield [record]  # one by one, so that the caller's problems come before later ones
             else:
                 for number, record in enumerate(records, first):
                     record.line = number
@@ -85,7 +85,7 @@ class JsonLines(Generic[R]):
                 return
 
     def rows(self, source: Source) -> Iterator[tuple[R, dict[str, Any]]]:
-        """Yield the good rows of a file, each as a record and as it was decoded."""
+        """Yield the valid rows of a file, each as a record and as it was decoded."""
         for first, lines in source.line_blocks():
             for record, line in self._lines(first, lines):
                 yield record, self._untyped.decode(line)
@@ -146,7 +146,7 @@ class JsonLines(Generic[R]):
         return None
 
     def _check_depth(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
-        """Refuse a row that nests deeper than allowed: only what no record has can."""
+        """Refuse a row that nests deeper than allowed, which is possible only in unknown fields."""
         for name in {place or field for place, field in unknown}:
             if type(row[name]) in (dict, list) and nesting(row[name]) >= self._depth:
                 raise msgspec.ValidationError(f"nested deeper than {self._depth} levels")
@@ -162,7 +162,7 @@ class JsonLines(Generic[R]):
         if other not in ("", kind):
             report_wrong_kind(self._ledger, self._path, number, other, kind)
         elif self._ledger.full:
-            self._ledger.count_problem(number)  # one for each line, so that it needs no explanation
+            self._ledger.count_problem(number)  # one for each line, so it needs no explanation
         else:
             from rag_eval.readers.schema_validation import RowError, explain_line
 
@@ -177,7 +177,7 @@ class JsonLines(Generic[R]):
 
 
 def _may_repeat_keys(lines: list[bytes], decoded: list[Any]) -> bool:
-    """Return whether a key may be repeated: encoded again, without defaults, the lines then have fewer quotes."""
+    """Return whether a key may be repeated: then the lines have more quotes than their records encoded again."""
     block = b"".join(lines)
     if b"u0022" in block:  # an escape that is written as another one
         return True

@@ -1,7 +1,7 @@
-"""A JSON Schema as a plain Python predicate, built in a moment from the schema itself.
+"""Plain Python predicates for JSON Schemas, built quickly from the schema.
 
-It knows the keywords that our schemas use and refuses to be built from others, so that none is passed over. ``$`` in a
-pattern is the end of the text, as JSON Schema has it; for Python it may stand before a last line break too.
+Unknown keywords are refused, so that none is ignored. ``$`` in a pattern is the end of the text, as in JSON Schema;
+Python also matches it before a final line break.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NUMBERS = (int, float, Decimal)
 
 
 def predicate(schema: Schema) -> Check:
-    """Return whether a value keeps a schema, as a function; ValueError if it has a keyword that is unknown here."""
+    """Return a function that checks a value by a schema; raise ValueError for an unknown keyword."""
     return _Builder(schema).check(schema)
 
 
@@ -144,7 +144,7 @@ _TYPES: dict[str, Check] = {
 
 
 def _equal(value: Any, other: Any) -> bool:
-    # In JSON true is not 1, though in Python it is.
+    # In JSON true is not 1; in Python it is.
     return value == other and (type(value) is type(other) or (_is_number(value) and _is_number(other)))
 
 

@@ -1,4 +1,4 @@
-"""Problems and notes of reading: all problems, and each kind of note once a file."""
+"""Problems and notes of reading: all problems, and each kind of note once for each file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 100
 
 
 class Unreadable(Exception):
-    """A file that cannot be read at all: message and hint, without the file's name."""
+    """An unreadable file: message and hint, without the file's name."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class Unreadable(Exception):
 
 
 class Note(NamedTuple):
-    """A remark on an input file that is no problem. ``line`` is where it was first made."""
+    """A remark on an input file that is no problem. ``line`` is its first occurrence."""
 
     file: str
     line: int
@@ -39,13 +39,13 @@ class ProblemCollector:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.more = 0
-        self.foreign = ""  # the last file of another kind than it was named for: reading on would only repeat that
+        self.foreign = ""  # the last file of an unexpected kind: further rows would only repeat that
         self._notes: dict[tuple[str, str], Note] = {}
         self._unknown_fields: set[tuple[str, str]] = set()
 
     @property
     def count(self) -> int:
-        """The number of problems, shown or not."""
+        """Return the number of problems, shown or not."""
         return len(self.problems) + self.more
 
     @property
@@ -54,7 +54,7 @@ class ProblemCollector:
         return len(self.problems) >= SHOWN
 
     def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
-        """Take down a problem; beyond the first hundred it is counted."""
+        """Record a problem; beyond the first hundred they are only counted."""
         if self.full:
             self.count_problem(line)
         else:
@@ -65,7 +65,7 @@ class ProblemCollector:
         self.more += 1
 
     def unknown_field(self, file: str, line: int, name: str, field: str, known: Iterable[str]) -> None:
-        """Note the first row with a field that no contract knows, with the known one that is close."""
+        """Note the first row with a field outside the contract, with the known field of a similar name."""
         if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
             return
         from rag_eval.readers.schema_validation import did_you_mean
@@ -75,9 +75,9 @@ class ProblemCollector:
         self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", once=True)
 
     def note(self, file: str, line: int, message: str, *, once: bool = False, times: int = 1) -> None:
-        """Take down a note; the same words on the same file are counted under the first line, unless said ``once``.
+        """Record a note; the same words on the same file are counted under the first line, unless ``once``.
 
-        Once there are a hundred kinds of note, those of further kinds are one note a file.
+        After a hundred kinds of note, further kinds become one note for each file.
         """
         if len(self._notes) >= SHOWN and (file, message) not in self._notes:
             message, once = "there are more notes like these", True
@@ -89,10 +89,10 @@ class ProblemCollector:
 
     @property
     def notes(self) -> list[Note]:
-        """The notes, sorted so that the order of rows does not show."""
+        """Return the notes, sorted so that the order of rows does not matter."""
         return sorted(self._notes.values(), key=lambda note: (note.file, note.message))
 
     def stop_on_problems(self) -> None:
-        """Raise :class:`InputError` with everything found, if anything was."""
+        """Raise :class:`InputError` with all problems, if there are any."""
         if self.problems:
             raise InputError(self.problems, self.more)

@@ -1,6 +1,6 @@
-"""Byte ranges of a file, each as the whole lines that begin in it, and their problems put together.
+"""Byte ranges of a file, each with the whole lines that begin in it, and the merge of their problems.
 
-Cut a file anywhere, however often: every line is in exactly one range.
+Every line is in exactly one range, wherever the file is split.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLOCK = 64 * 1024
 
 
 class File(Protocol):
-    """A file that can be read anywhere, by several at a time."""
+    """A file with random access, by several threads at a time."""
 
     def at(self, place: int, size: int) -> bytes:
         """Return at most ``size`` bytes from ``place`` on; none at the end of the file."""
@@ -50,7 +50,7 @@ def byte_ranges(size: int, step: int) -> list[ByteRange]:
 
 
 class RangeSource(Source):
-    """The lines of a range. Their numbers count from the first of them; ``count`` says how many were read."""
+    """The lines of a range, numbered from its first one; ``count`` is how many were read."""
 
     def __init__(self, path: str, reader: Reader, file: File, lines: ByteRange) -> None:
         self.count, self._is_first = 0, lines.start == 0
@@ -63,21 +63,22 @@ class RangeSource(Source):
         return self._cut
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield lines by the block, as those of a whole file."""
+        """Yield lines in blocks, like those of a whole file."""
         for first, lines in super().line_blocks():
             self.count = first + len(lines) - 1
             yield first, lines
 
     def _begin(self) -> None:
-        # The first bytes say what a file is; in the middle the same bytes mean nothing.
+        # Only the first bytes of a file indicate its kind.
         if self._is_first:
             self._head = self._head.removeprefix(BOM)
 
 
 class RangeProblems(NamedTuple):
-    """Problems and notes of a range. Lines count from its own first one; line 0 means the file as a whole.
+    """Problems and notes of a range. Lines count from its own first one; line 0 means the whole file.
 
-    ``further`` are the lines of problems beyond the first hundred. ``ended`` says that nothing after this range counts.
+    ``further`` are the lines of problems beyond the first hundred. ``ended`` is true if nothing after this range
+    counts.
     """
 
     lines: int
@@ -100,15 +101,15 @@ class RangeProblemCollector(ProblemCollector):
         self._further.append(line)
 
     def close(self, lines: int, *, cut_off: bool) -> RangeProblems:
-        """Return what was found in a range of so many lines; ``cut_off`` says that it could not be read to its end."""
-        if self.foreign:  # nothing is read behind a row of another kind
+        """Return the problems of a range of so many lines; ``cut_off`` is true if it could not be read to its end."""
+        if self.foreign:  # reading stops after a row of another kind
             lines = self._further[-1] if self._further else self.problems[-1].line
         notes = tuple(sorted(self.notes, key=lambda note: note.line))
         return RangeProblems(lines, tuple(self.problems), self._further, notes, cut_off or bool(self.foreign))
 
 
 class ProblemMerger:
-    """Tells a ledger the problems of the ranges of a file, in their order, as if the file had been read whole."""
+    """Adds the problems of the ranges of a file to a ledger, in order, as if the file had been read whole."""
 
     def __init__(self, ledger: ProblemCollector, path: str, limits: Limits) -> None:
         self._ledger, self._path, self._limits = ledger, path, limits
@@ -146,7 +147,7 @@ class ProblemMerger:
 
 
 class _Window:
-    """The bytes between two places of a file."""
+    """The bytes between two positions of a file."""
 
     def __init__(self, file: File, start: int, end: int) -> None:
         self._file, self._place, self._end = file, start, end
@@ -157,7 +158,7 @@ class _Window:
         return block
 
     def close(self) -> None:
-        """Do nothing: the file belongs to another."""
+        """Do nothing: the caller owns the file."""
 
 
 def _line_start(file: File, place: int) -> int:

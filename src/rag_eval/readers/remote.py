@@ -1,7 +1,6 @@
-"""Files of an object store, by URL: through fsspec, which the extra ``dask`` brings.
+"""Files of an object store, by URL, through fsspec, which the extra ``dask`` installs.
 
-Each store needs its own package of fsspec's besides (s3fs, gcsfs, adlfs), which takes its credentials where it usually
-does: rag-eval is told none.
+Each store also needs its package of fsspec (s3fs, gcsfs, adlfs), which finds its own credentials: rag-eval gets none.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ PROTOCOLS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "hdfs", "fi
 
 
 class Remote:
-    """A file of an object store, read at any place. What follows is fetched along: a request takes its time."""
+    """A file of an object store with random access. Following bytes are fetched ahead, because each request is slow."""
 
     def __init__(self, url: str) -> None:
         store, self._path = _reached(lambda: _fsspec().core.url_to_fs(_known(url)), url)
@@ -39,7 +38,7 @@ class Remote:
 
 
 def open_url(url: str) -> BinaryIO:
-    """Open a URL; :class:`Unreadable` says why it cannot be. MissingExtra, UsageError where a package is missing."""
+    """Open a URL; raise :class:`Unreadable` with the reason, MissingExtra or UsageError if a package is missing."""
     file: BinaryIO = _reached(lambda: _fsspec().open(_known(url), "rb").open(), url)
     return file
 

@@ -1,4 +1,4 @@
-"""report.json and run.json, read as strictly as everything else: they may come from elsewhere."""
+"""Reader of report.json and run.json, as strict as for other files: they may come from elsewhere."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LABELS = ("label", "coarse_label")
 
 
 def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[str, Any] | None:
-    """Return the value of a report.json that keeps its schema, or None with the problems in the ledger.
+    """Return the value of a valid report.json, or None with the problems in the ledger.
 
-    Its questions may be too many to be held as they are written: ``make`` is given some at a time.
+    There may be too many questions to keep them decoded: ``make`` receives some at a time.
     """
     data = _whole(reader, path, None)
     if data is None:
@@ -42,7 +42,7 @@ def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[s
         if (value := _by_parts(contract, data, make)) is not None:
             return value
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, strict_json.JsonError):
-        pass  # the exact way says what is wrong
+        pass  # the exact reader reports the problem
     value = _exactly(reader, path, data, contract)
     if value is not None:
         rows = msgspec.convert(value["questions"], list[QuestionRow])
@@ -70,7 +70,7 @@ def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str,
         if any([row.label not in labels[0] or row.coarse_label not in labels[1] for row in rows]):
             return None
         made += make(rows)
-    # A key that is repeated lost its quotes.
+    # A repeated key lost its quotes.
     return {**value, "questions": made} if data.count(b'"') == quotes else None
 
 
@@ -78,7 +78,7 @@ def _by_parts(contract: Contract, data: bytes, make: MakeQuestions) -> dict[str,
 def checked_report(path: str, hint: str) -> Iterator[None]:
     """Raise InputError if a report contradicts itself although its schema accepts it.
 
-    The schema cannot say what belongs together; no run writes such a report, so somebody else did.
+    No run writes such a report, so it was made or edited otherwise.
     """
     try:
         yield
@@ -89,7 +89,7 @@ def checked_report(path: str, hint: str) -> Iterator[None]:
 def check_gates(path: str, report: Report, hint: str) -> None:
     """Raise InputError if a report has no completeness gates, which every run has.
 
-    What another framework's values were made into has no gate at all, and so has a report whose gates were taken out.
+    A report converted from another framework has no gates, and neither has one whose gates were removed.
     """
     there = {gate.name for gate in report.gates}
     for name in COMPLETENESS:

@@ -1,4 +1,4 @@
-"""Earlier reports: those of a folder, or what a report file was in the commits of a branch; newest first."""
+"""Earlier reports, newest first: those of a folder, or the versions of a report file in the commits of a branch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile("([0-9]+)")
 
 
 class SavedReport(NamedTuple):
-    """A report under its label, or None where there is none; ``why`` says why."""
+    """A report under its label; without a report, ``why`` is the reason."""
 
     label: str
     report: Report | None
@@ -80,9 +80,9 @@ def in_git(ref: str, file: str) -> Stored:
 
 
 def by_run(reports: Sequence[SavedReport], field: str) -> tuple[list[SavedReport], list[str]]:
-    """Reports, given newest first, by a field of their run.json, oldest first; those without it are named.
+    """Sort reports, given newest first, by a field of their run.json, oldest first; name those without it.
 
-    Numbers come before texts, and reports that say the same keep the order that they have without the field.
+    Numbers come before texts, and reports with equal values keep their order.
     """
     keyed: list[tuple[tuple[bool, float, str], int]] = []
     without = []

@@ -1,7 +1,7 @@
-"""Validation of decoded values by JSON Schema, and the words for what is wrong with them.
+"""Validation of decoded values by JSON Schema, and descriptions of errors.
 
-Small documents are read at every start, so a good value is accepted by predicates that are made of the schema in a
-moment. jsonschema is loaded to describe what is wrong with a refused one.
+Small documents are read at every start, so valid values are accepted by predicates that are built quickly from the
+schema. jsonschema is loaded only to describe the errors of a refused one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXTRA = "additionalProperties"
 
 
 class RowError(NamedTuple):
-    """One thing wrong with a row: JSON pointer or column, message, hint, and the schema's keyword that refuses it."""
+    """An error of a row: JSON pointer or column, message, hint, and the schema's keyword that refuses it."""
 
     where: str
     message: str
@@ -57,19 +57,19 @@ class RowError(NamedTuple):
     keyword: str = ""
 
 
-# In Python's patterns ``$`` stands before a line break at the end as well; in the quick validator's it does not.
+# In Python's patterns ``$`` also matches before a final line break; in the quick validator's it does not.
 LINE_BREAK = RowError("", "a text or a key ends with a line break, which its pattern does not allow", "Remove it.")
 
 
 def describe_error(error: ValidationError) -> RowError:
-    """Return an error of ``jsonschema`` in our words."""
+    """Return an error of ``jsonschema`` in the project's words."""
     keyword = str(error.validator)
     message, hint = _WORDS.get(keyword, _other)(error)
     return RowError(pointer(error.absolute_path), message, _schema_hint(error) or hint, keyword)
 
 
 def unknown_key(error: ValidationError, key: str, *, hint: bool = True) -> RowError:
-    """Return the fault of one unknown key; a ``hint`` costs a search for similar names."""
+    """Return the error of one unknown key; a ``hint`` costs a search for similar names."""
     known = error.schema.get("properties", {})
     text = (_schema_hint(error) or did_you_mean(key, known) or _all(known)) if hint else ""
     return RowError(pointer((*error.absolute_path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
@@ -82,7 +82,7 @@ def pointer(path: Iterable[str | int]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[object]) -> str:
-    """Return ``Did you mean 'x'?`` if a known name is close, otherwise nothing."""
+    """Return ``Did you mean 'x'?`` if a known name is similar, otherwise an empty text."""
     from difflib import get_close_matches
 
     names = [one for one in known if isinstance(one, str)]
@@ -105,7 +105,7 @@ def _type(error: ValidationError) -> tuple[str, str]:
 def _required(error: ValidationError) -> tuple[str, str]:
     from difflib import get_close_matches
 
-    # jsonschema raises one error a missing field and names it only in its message.
+    # jsonschema raises one error for each missing field and names it only in its message.
     name = next(name for name in error.validator_value if error.message.startswith(repr(name)))
     present = [key for key in error.instance if key not in error.schema.get("properties", {})]
     close = get_close_matches(name, present, n=1, cutoff=0.6)
@@ -185,7 +185,7 @@ _MOST = 1000
 
 
 def explain_line(line: bytes, schema: str, depth: int, decoder: JSONDecoder) -> list[RowError]:
-    """Return everything that is wrong with a refused line."""
+    """Return all errors of a refused line."""
     try:
         value = strict_json.parse(line, depth, decoder)
     except strict_json.JsonError as error:
@@ -194,7 +194,7 @@ def explain_line(line: bytes, schema: str, depth: int, decoder: JSONDecoder) -> 
 
 
 def explain_value(value: Any, schema: str) -> list[RowError]:
-    """Return what jsonschema finds wrong with a decoded value."""
+    """Return jsonschema's errors of a decoded value."""
     errors = list(islice(_validator(schema).iter_errors(value), _MOST))
     return [
         describe_error(error) for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])
@@ -206,12 +206,12 @@ def _validator(schema: str) -> Any:
     import jsonschema
     import referencing
 
-    # A registry that knows no address: a $ref to elsewhere fails instead of being fetched.
+    # An empty registry: a $ref to elsewhere fails instead of being fetched.
     return jsonschema.Draft202012Validator(load_schema(schema), registry=referencing.Registry())
 
 
 class Contract:
-    """The schema of a name, and what it refuses."""
+    """The schema of a name, and its errors."""
 
     def __init__(self, name: str, depth: int = 64) -> None:
         self.name, self.depth = name, depth
@@ -220,11 +220,11 @@ class Contract:
         self._known = _known_fields(self.schema)
 
     def accepts(self, value: Any) -> bool:
-        """Return whether a decoded value keeps the schema."""
+        """Return whether a decoded value is valid under the schema."""
         return self._accepts(value)
 
     def validate(self, data: bytes) -> tuple[Any, list[RowError]]:
-        """Return the value of a JSON text and no faults, or None and everything that is wrong with it."""
+        """Return the value of a JSON text without errors, or None with all errors."""
         try:
             value = strict_json.parse(data, self.depth)
         except strict_json.JsonError as error:
@@ -233,14 +233,14 @@ class Contract:
         return (None, faults) if faults else (value, [])
 
     def faults(self, value: Any) -> list[RowError]:
-        """Return what is wrong with a decoded value."""
+        """Return the errors of a decoded value."""
         if self._accepts(value):
             return []
 
         return explain_value(value, self.name) or [LINE_BREAK]
 
     def note_unknown_fields(self, row: dict[str, Any], ledger: ProblemCollector, path: str, line: int) -> None:
-        """Note the fields of a row that the schema does not know, once a file."""
+        """Note the unknown fields of a row, once for each file."""
         for place, known in self._known.items():
             inner = row.get(place) if place else row
             objects = inner if isinstance(inner, list) else [inner]
@@ -249,7 +249,7 @@ class Contract:
 
 
 def _known_fields(schema: dict[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the fields that a schema names, by the field that they stand in ('' for the row itself)."""
+    """Return the fields in a schema, by the field that contains them ('' for the row itself)."""
     known = {"": frozenset(schema.get("properties", {}))}
     for name, field in schema.get("properties", {}).items():
         inner = field if "properties" in field else field.get("items", {})

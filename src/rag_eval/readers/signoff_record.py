@@ -1,6 +1,6 @@
-"""A sign-off record: one small file that says who answers for which changes of gold items, when and why.
+"""Sign-off records: small files that name who approves which changes of gold items, when and why.
 
-The file is JSON; what is signed, hashed and named is a text of fixed lines rebuilt from its fields, so that two
+The file is JSON; the text that is signed, hashed and named has fixed lines rebuilt from its fields, so that two
 spellings of the same record are one record.
 """
 
@@ -19,7 +19,7 @@ NAMESPACE = "gold-signoff@rag-eval-action"
 """What an SSH signature of a record is for: a signature for anything else, a commit say, signs no record."""
 
 HASH = "sha256:[0-9a-f]{64}"
-# Each field of the signed text is one line: no control characters, no line separators. A signer is to be one principal
+# Each field of the signed text is one line: no control characters, no line separators. A signer must be one principal
 # of an allowed-signers file: no space, comma, quote or wildcard. The schema has the same patterns.
 _WORD = r"""[^\x00-\x20\x7f-\xa0\u2028\u2029"'*,?!@]"""
 PATTERNS = {
@@ -34,12 +34,12 @@ _OPTIONAL = {"mutates", "sig"}
 
 
 def matches(pattern: str, value: Any) -> bool:
-    """Return whether ``value`` is a string that ``pattern`` describes from end to end."""
+    """Return whether ``value`` is a string that matches ``pattern`` completely."""
     return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 class Change(NamedTuple):
-    """One item before and after, by hash; None where there is none."""
+    """One item before and after, by hash; None if it does not exist."""
 
     qid: str
     before: str | None
@@ -47,12 +47,12 @@ class Change(NamedTuple):
 
     @property
     def verb(self) -> Literal["added", "changed", "removed"]:
-        """The kind of change as a participle."""
+        """Return the kind of change as a participle."""
         return "added" if self.before is None else "removed" if self.after is None else "changed"
 
 
 class Record(NamedTuple):
-    """One sign-off: who answers for which changes, when and why. ``sig`` is no part of what is signed."""
+    """One sign-off: who approves which changes, when and why. ``sig`` is not part of the signed text."""
 
     dataset: str
     gold: str
@@ -75,22 +75,22 @@ class Record(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The signed text: fixed lines built from the fields, so that the format of the file does not matter."""
+        """Return the signed text: fixed lines built from the fields, so that the format of the file does not matter."""
         lines = [f"rag-eval gold sign-off v{VERSION}", f"dataset: {self.dataset}", f"gold: {self.gold}"]
         lines += [f"signer: {self.signer}", f"date: {self.date}", f"reason: {json.dumps(self.reason)}"]
-        # Only where it is said: the flag has to be bound by the hash, and a record without it has no such line.
+        # Only if set: the hash must cover the flag, and a record without it has no such line.
         lines += ["mutates: true"] if self.mutates else []
         lines += [f"change: {json.dumps(qid)} {a or '-'} -> {b or '-'}" for qid, a, b in sorted(self.changes, key=_qid)]
         return "".join(f"{line}\n" for line in lines)
 
     @property
     def name(self) -> str:
-        """The name of its file: the day, and the first eight digits of the sha256 of the text."""
+        """Return the name of its file: the day, and the first eight digits of the sha256 of the text."""
         return f"{self.date[:10]}-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}.json"
 
     @property
     def file(self) -> str:
-        """The content of its file: JSON, a change a line, for people to read in a review."""
+        """Return the content of its file: JSON with a line for each change, for people to read in a review."""
         head = {"v": VERSION, **{name: getattr(self, name) for name in PATTERNS}}
         head |= {"mutates": True} if self.mutates else {}
         rows = [{"qid": qid, "from": a, "to": b} for qid, a, b in sorted(self.changes, key=_qid)]

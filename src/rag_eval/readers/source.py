@@ -1,4 +1,4 @@
-"""A named file as lines of bytes: regular, inside its folder, decompressed, within the limits."""
+"""Files as lines of bytes: regular files inside their folder, decompressed, within the limits."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MIB = 1 << 20
 
 DEFAULTS = Limits()
 YAML_MIB = 1
-DEEPEST = 200  # what limits.depth may be raised to: Python's parser recurses
+DEEPEST = 200  # the maximum of limits.depth: Python's parser recurses
 
 
 _AS_LINES = "Write it as JSON Lines, one object per line."
-_BLOCK = 64 * 1024  # larger ones keep more rows alive at once and are slower
-_AT_ONCE = 4 << 20  # of what has to be held as a whole anyway
+_BLOCK = 64 * 1024  # larger blocks keep more rows alive at once and are slower
+_AT_ONCE = 4 << 20  # of a file that must be read whole anyway
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
@@ -55,13 +55,13 @@ class Digest(Protocol):
     """A digest of the bytes of a file as they are stored."""
 
     def update(self, data: bytes, /) -> None:
-        """Take the next bytes."""
+        """Update the digest with the next bytes."""
 
 
 class Reader(NamedTuple):
     """Options of reading: limits, the ledger of problems, and the folder that no link may lead out of.
 
-    ``root`` None means the folder that each named file stands in.
+    With ``root`` None it is the folder of each named file.
     """
 
     ledger: ProblemCollector
@@ -110,7 +110,7 @@ class Source:
         self._stream: Stream = _Hashed(file, digest) if digest else file
         self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
         self._packed = False
-        self._cut = False  # reading ended before the file did; what was read last may be half a line
+        self._cut = False  # reading ended before the file did; the last line may be incomplete
         try:
             self._head = _first_block(self._stream)
             self._begin()
@@ -126,31 +126,31 @@ class Source:
 
     @property
     def is_array(self) -> bool:
-        """True if it is one JSON array instead of lines, by its first character that is no white space."""
+        """True if it is one JSON array instead of lines, by its first character except white space."""
         return self._head.lstrip()[:1] == b"["
 
     @property
     def head(self) -> bytes:
-        """The first block, from which the form of a file can be told before it is read."""
+        """Return the first block, from which the form of a file is recognised before it is read."""
         return self._head
 
     @property
     def plain(self) -> BinaryIO | None:
-        """The open file where its bytes are its text, parts of which can be read apart; None where it is packed."""
+        """Return the open file if it is not packed, so that parts of it can be read independently; otherwise None."""
         return None if self._packed else self._file
 
     @property
     def size(self) -> int:
-        """The bytes of the file as it is stored."""
+        """Return the size of the stored file in bytes."""
         return _size(self._file)
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield lines by the block, blank ones among them: the number of the first, and the lines with their ends.
+        """Yield lines in blocks, including blank ones: the number of the first, and the lines with their ends.
 
-        An over-long line is a problem, and blank in its block, so that the numbers stay right.
+        A line that is too long is a problem, and blank in its block, so that the numbers stay right.
         """
         longest = self.limits.line_mib * MIB
-        first, parts, size = 1, list[bytes](), 0  # parts of a line whose end is not read yet
+        first, parts, size = 1, list[bytes](), 0  # parts of an incomplete line
         for block in self.blocks():
             lines = io.BytesIO(block).readlines()  # finds line ends several times as fast as bytes.split
             begun = b"" if lines[-1].endswith(b"\n") else lines.pop()
@@ -158,7 +158,7 @@ class Source:
                 lines[0] = b"".join((*parts, lines[0]))
                 yield first, self._within(first, lines, longest)
                 first, parts, size = first + len(lines), [], 0
-            if begun and size <= longest:  # a line that is too long already is not kept
+            if begun and size <= longest:  # a line that is already too long is discarded
                 parts.append(begun)
                 size += len(begun)
             if self._too_many(first if size else first - 1):
@@ -198,7 +198,7 @@ class Source:
         """Return all bytes; None with a problem if reading fails or exceeds ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
         if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
-            return self._file.getvalue().removeprefix(BOM)  # they are at hand: large ones need not be copied
+            return self._file.getvalue().removeprefix(BOM)  # already in memory: large files need not be copied
         for block in self.blocks(_AT_ONCE):
             blocks.append(block)
             size += len(block)
@@ -214,7 +214,7 @@ class Source:
         return True
 
     def blocks(self, step: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes as they are read; a file that breaks off is a problem."""
+        """Yield the bytes as they are read; a truncated file is a problem."""
         most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self._head
         while block:
@@ -235,7 +235,7 @@ class Source:
         self._complain(0, message, hint)
 
     def _begin(self) -> None:
-        """Look at what the first bytes say of the file."""
+        """Recognise the format by the first bytes."""
         refuse_foreign(self._head)
         packed = _Pushed(self._head, self._stream)
         if self._head.startswith(_GZIP):
@@ -256,7 +256,7 @@ class Source:
 
 
 def open_regular(path: str, root: str | None) -> BinaryIO:
-    """Open a regular file that lies inside ``root``, links followed; :class:`Unreadable` says why it cannot be."""
+    """Open a regular file inside ``root``, links followed; raise :class:`Unreadable` with the reason otherwise."""
     if "\0" in path:
         raise Unreadable("is not a valid file name", "Check the path.")
     real = refuse_outside(path, root)
@@ -309,7 +309,7 @@ def is_url(path: str) -> bool:
 
 
 def large(path: str, least: int) -> bool:
-    """Return whether a file is of ``least`` bytes or more."""
+    """Return whether a file has at least ``least`` bytes."""
     try:
         return os.stat(path).st_size >= least  # noqa: PTH116 - pathlib costs start-up time
     except (OSError, ValueError):
@@ -333,7 +333,7 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def refuse_foreign(head: bytes) -> None:
-    """Refuse what is recognised by its first bytes as something else than text."""
+    """Refuse a file whose first bytes show that it is not text."""
     if head.startswith(_LFS):
         raise Unreadable("is a Git LFS pointer, not the file itself", "Run: git lfs pull")
     if head.startswith(_UTF16):

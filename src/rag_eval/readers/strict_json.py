@@ -1,7 +1,7 @@
-"""JSON that every reader reads alike, or a clear refusal.
+"""Strict JSON, which every reader reads alike, or a clear error.
 
-``parse`` is exact and explains what it refuses. :mod:`rag_eval.readers.schema_validation` first tries a quick decoder,
-which accepts good rows only and leaves the rest to ``parse``: a property test holds the two together.
+``parse`` is exact and explains errors. :mod:`rag_eval.readers.schema_validation` first tries a quick decoder, which
+accepts only valid rows and leaves the others to ``parse``; a property test compares the two.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _INT_RANGE = range(-(2**63), 2**64)
 
 
 class JsonError(Exception):
-    """Text that is not strict JSON. ``line`` and ``column`` count from 1, 0 means that it is not known.
+    """Invalid JSON. ``line`` and ``column`` count from 1, 0 means unknown.
 
-    ``element`` is the pointer of the element of an array that it is in, empty where that is not known.
+    ``element`` is the pointer of its element in an array, empty if unknown.
     """
 
     element = ""
@@ -33,12 +33,12 @@ class JsonError(Exception):
 
     @property
     def where(self) -> str:
-        """The column in words, else the element; empty where neither is known."""
+        """Return the column in words, otherwise the element; empty if neither is known."""
         return f"column {self.column}" if self.column else self.element
 
 
 def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None) -> Any:
-    """Return the value of one JSON document; :class:`JsonError` says where and why it is none."""
+    """Return the value of one JSON document; raise :class:`JsonError` with position and reason if it is invalid."""
     text = decode(data)
     check_depth(text, depth)
     try:
@@ -104,7 +104,7 @@ def explain(error: json.JSONDecodeError) -> JsonError:
 
 
 def _excerpt(rest: str) -> str:
-    # A byte order mark in the middle of a file, say, would not be seen in quotes.
+    # A byte order mark in the middle of a file, for example, would be invisible in quotes.
     unseen = rest and rest[0] not in " \t\r\n" and not one_line(rest[0])
     return f"U+{ord(rest[0]):04X}" if unseen else rest and f"'{one_line(rest, 20)}'"
 
@@ -164,7 +164,7 @@ TRACE_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_c
 
 
 def repeated_key(data: bytes) -> str | None:
-    """Return a key that occurs twice in one object of a JSON document that can be decoded, None if there is none."""
+    """Return a key that occurs twice in one object of a valid JSON document, None if there is none."""
     try:
         _KEY_CHECKER.decode(data.decode("utf-8"))
     except _RepeatedKey as error:

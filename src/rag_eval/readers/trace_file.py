@@ -31,7 +31,7 @@ def read_trace_rows(reader: Reader, path: str) -> Iterator[tuple[Trace, dict[str
 
 
 def trace_lines(reader: Reader, path: str) -> JsonLines[Trace]:
-    """Return what decodes the lines of a trace file."""
+    """Return a decoder of the lines of a trace file."""
     return JsonLines(Trace, reader.ledger, path, reader.limits.depth)
 
 
@@ -49,9 +49,9 @@ def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[Source
 
 
 def pair_finder(questions: QuestionIndex, ledger: ProblemCollector, path: str, *, is_complete: bool) -> PairTrace:
-    """Return what finds the qid of a trace of ``path``. A trace without one is a problem.
+    """Return a function that finds the qid of a trace of ``path``. A trace without one is a problem.
 
-    If the gold set could not be read in full, it is none: the question may be among what is missing.
+    If the gold set could not be read completely, it is no problem: the question may be missing.
     """
     pairing = Pairing(questions, lambda line, message: ledger.note(path, line, message))
 

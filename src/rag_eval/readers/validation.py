@@ -33,7 +33,7 @@ _OBJECTS = {
 
 
 def check(reader: Reader, path: str, kind: str | None = None) -> str:
-    """Check a file as ``kind``, or as what it looks to be; the result says what was found in it."""
+    """Check a file as ``kind``, or as the kind that is recognised; return a description of its content."""
     kind = kind or kind_of(reader, path)
     return KINDS[kind](reader, path) if kind else ""
 
@@ -81,7 +81,7 @@ def json_kind(data: bytes, path: str) -> str:
 
 
 def _label_kind(first: bytes, path: str) -> str:
-    """Return ``labels`` for the name of a label file whose first row has a case, as others use such names too."""
+    """Return ``labels`` for the name of a label file if its first row has a case, because others use such names too."""
     named = os.path.basename(path) in SCHEMAS  # noqa: PTH119 - start-up time
     return "labels" if named and b'"case_id"' in first else ""
 

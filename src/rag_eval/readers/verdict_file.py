@@ -1,4 +1,4 @@
-"""The verdict file: rows that rag-eval judge wrote, each checked against the reply and the input that it carries."""
+"""Reader of verdict files: rows of rag-eval judge, each checked against its own reply and input."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def judge_of(row: Row) -> Judge:
 
 
 def contradiction(row: Row) -> str:
-    """Return how a row contradicts the input or the reply that it carries; empty if it does not."""
+    """Return how a row contradicts its input or its reply; empty if it does not."""
     if row["hash"] != verdict_hash(judge_of(row), row["input"]):
         return "the hash does not match judge and input of the row"
     if "error" in row:

@@ -1,4 +1,4 @@
-"""The work tree as a tree of files: what is scored, as it stands in the folder."""
+"""The work tree as a tree of files, as they are in the folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class IsFolder(InputError):
-    """A folder stands where a file is meant."""
+    """A folder in place of a file."""
 
 
 class WorkTree:
     """The files below ``top``, the root of the repository; see :class:`rag_eval.git.snapshots.Tree`.
 
-    Files are read when they are listed, and named as git would name them: what is the same in git has the same id. A
-    link anywhere on the way to a file, or anything else that is not a regular file, is an :class:`InputError`.
+    Files are read when they are listed, and have git's ids: content that git has gets the same id. A link anywhere in a
+    path, or anything else that is not a regular file, is an :class:`InputError`.
     """
 
     committed: Snapshot | None = None
@@ -53,7 +53,7 @@ class WorkTree:
         return self._data.get(object_id)
 
     def _as_committed(self, path: str, data: bytes) -> bytes:
-        """Return the bytes that git keeps, where a check-out wrote its ``$Id$`` or other line ends into them."""
+        """Return the bytes as git stores them, if a checkout changed ``$Id$`` or line endings."""
         if self.committed is None or not (b"$Id: " in data or b"\r\n" in data):
             return data
         try:
@@ -62,7 +62,7 @@ class WorkTree:
             return data
         if known is None or object_id(data, like=known) == known:
             return data
-        plain = data.replace(b"$Id: %s $" % known.encode(), b"$Id$")  # what git writes there, and nothing else
+        plain = data.replace(b"$Id: %s $" % known.encode(), b"$Id$")  # exactly the text that git inserts
         forms = plain, plain.replace(b"\r\n", b"\n"), data.replace(b"\r\n", b"\n")
         return next((form for form in forms if object_id(form, like=known) == known), data)
 

@@ -1,4 +1,4 @@
-"""YAML read as strictly as JSON: no aliases, tags, repeated keys or odd numbers; every value knows its place.
+"""YAML read as strictly as JSON: no aliases, tags, repeated keys or odd numbers; every value has its position.
 
 Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 0.80 is 4/5, not the nearest float.
 """
@@ -27,7 +27,7 @@ _CONSTANTS = {
 
 
 class YamlError(Exception):
-    """An error in a YAML text, with its place (line and column from 1)."""
+    """An error in a YAML text, with its position (line and column from 1)."""
 
     def __init__(self, message: str, hint: str, line: int, column: int) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class YamlError(Exception):
 
 
 class Document(NamedTuple):
-    """The value of a YAML text and the place (line, column) of every value in it by its JSON pointer."""
+    """The value of a YAML text and the position (line, column) of every value in it by its JSON pointer."""
 
     value: Any
     places: dict[str, tuple[int, int]]
@@ -48,7 +48,7 @@ def parse(text: str) -> Document:
 
 class _Builder:
     def __init__(self, text: str) -> None:
-        # libyaml would complain while it reads on, and give the place in bytes.
+        # libyaml would report errors while it reads on, and give the position in bytes.
         if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
             raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", line, column)

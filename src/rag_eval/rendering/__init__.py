@@ -1,4 +1,4 @@
-"""RENDERERS: every form of a report by its name; the command line's choices are these names."""
+"""RENDERERS: every form of a report by its name, which are the choices of the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Details = Mapping[tuple[str, str | None], CaseDetails]
     """What the HTML report unfolds of a case, by its qid and run."""
 
-# A renderer is a module with ``render(report) -> str``, loaded when it is asked for; the second entry is the file that
+# A renderer is a module with ``render(report) -> str``, loaded at first use; the second entry is the file that
 # ``--out`` writes.
 RENDERERS = {
     "table": ("rag_eval.rendering.table", "report.txt"),

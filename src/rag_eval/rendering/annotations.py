@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Pointer(NamedTuple):
-    """A text about a line of a file; ``file`` is empty and ``line`` 0 where there is no such place in the change.
+    """A text about a line of a file; ``file`` is empty and ``line`` 0 if the change has no such line.
 
-    ``kind`` is of what: a gate, a finding, a question. ``code`` names it among these: the gate, the finding's code, the
-    question's label. ``subject`` tells those of one code apart, whatever lines they stand on.
+    ``kind`` is gate, finding or question. ``code`` names the gate, the finding's code or the question's label.
+    ``subject`` distinguishes texts with one code, on any line.
     """
 
     kind: Literal["gate", "finding", "question"]
@@ -31,17 +31,17 @@ class Pointer(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """The name of what is wrong, such as ``gate/chr``."""
+        """Return the name of the rule, such as ``gate/chr``."""
         return f"{self.kind}/{self.code}"
 
     @property
     def fingerprint(self) -> str:
-        """A digest that is the same for the same gate, finding or question in every run, on whatever line."""
+        """Return a digest that is the same for the same gate, finding or question in every run, on any line."""
         return sha256("\n".join([self.rule, self.subject]).encode(errors="replace")).hexdigest()[:32]
 
 
 def of_gates(report: Report) -> Iterator[Pointer]:
-    """The broken gates, on their lines of the gates file; one that only the base has stands on none."""
+    """Yield the failed gates, on their lines of the gates file; gates that only the base branch has are on no line."""
     for gate in (gate for gate in report.gates if gate.broken):
         place = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
         level: Literal["error", "warning"] = "error" if gate.blocks else "warning"
@@ -50,14 +50,14 @@ def of_gates(report: Report) -> Iterator[Pointer]:
 
 
 def of_findings(report: Report) -> Iterator[Pointer]:
-    """The findings, each with what fixes it."""
+    """Yield the findings, each with its fix."""
     for finding in report.findings:
         text = f"{finding.message}. {finding.fix}".rstrip()
         yield Pointer("finding", finding.level, finding.code, text, finding.file, finding.line, finding.message)
 
 
 def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
-    """The wrong questions on the line of their trace; of their gold item if there is no trace, or if ``in_gold``."""
+    """Yield the wrong questions on the line of their trace; of their gold item without a trace, or if ``in_gold``."""
     paths = {source.role: source.path for source in report.inputs}
     for question in report.questions:
         if question.label in GOOD:
@@ -75,7 +75,7 @@ def all_of(report: Report, *, in_gold: bool = False) -> list[Pointer]:
 
 
 def in_repository(file: str, line: int, gates_file: str = "") -> tuple[str, int]:
-    """Return a file of the repository and its line, 0 if unknown; the gates file for a file that is elsewhere."""
+    """Return a file of the repository and its line, 0 if unknown; the gates file for any other file."""
     inside = _inside(file)
     return inside or _inside(gates_file) or GATES_FILES[0], line if inside else 0
 

@@ -1,4 +1,4 @@
-"""Compare a run with its baseline, and slices with all cases, in sentences and counts."""
+"""Comparison of a run with its baseline, and of slices with all cases, in sentences and counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED, _COMMIT = 5, 12
 
 
 def against(report: Report, formatter: TextFormatter = PLAIN) -> str:
-    """Describe the baseline: file, where it was read, its commit, and how many cases are comparable."""
+    """Describe the baseline: its file, where it was read, its commit, and how many cases are comparable."""
     baseline = report.baseline
     if baseline is None:
         return ""
@@ -52,7 +52,7 @@ def _shares(baseline: Compared) -> str:
 
 
 def _alone(baseline: Compared, formatter: TextFormatter) -> str:
-    """The runs that nothing is compared with."""
+    """Name the runs that are not compared."""
     if not baseline.new_runs:
         return ""
     names = [name or "(no name)" for name in baseline.new_runs]
@@ -65,24 +65,24 @@ def _some(names: Sequence[str], formatter: TextFormatter) -> str:
 
 
 def _others(baseline: Compared, formatter: TextFormatter) -> str:
-    """The metrics that cannot be compared; all of them are one fact, not a list."""
+    """Name the metrics that cannot be compared; if all of them, in one sentence."""
     if not baseline.incomparable:
         return ""
     return f" Not comparable (not measured there, or defined differently): {_some(baseline.incomparable, formatter)}."
 
 
 def broken(report: Report) -> list[Flip]:
-    """The cases that passed in the baseline and fail now."""
+    """Return the cases that passed in the baseline and fail now."""
     return [flip for flip in report.flips if flip.after not in GOOD]
 
 
 def fixed(report: Report) -> list[Flip]:
-    """The cases that failed in the baseline and pass now."""
+    """Return the cases that failed in the baseline and pass now."""
     return [flip for flip in report.flips if flip.after in GOOD]
 
 
 def flipped(report: Report) -> str:
-    """``Newly broken (3), newly fixed (1)``; empty without a baseline."""
+    """Return ``Newly broken (3), newly fixed (1)``; empty without a baseline."""
     if report.baseline is None:
         return ""
     if report.baseline.cases == report.baseline.unpaired:
@@ -94,12 +94,12 @@ def flipped(report: Report) -> str:
 
 
 def question_of(report: Report) -> Mapping[tuple[str, str | None], Question]:
-    """The questions by case, for the flips."""
+    """Return the questions by case, for the flips."""
     return {(question.qid, question.run): question for question in report.questions}
 
 
 def effects(report: Report) -> list[Effect]:
-    """The movements of gated metrics in their two parts, where the gold had a part in it."""
+    """Return the changes of gated metrics in their two parts, if the gold contributed."""
     baseline = report.baseline
     if baseline is None:
         return []
@@ -108,12 +108,12 @@ def effects(report: Report) -> list[Effect]:
 
 
 def parts(effect: Effect) -> list[str]:
-    """A metric's movement by the system and by the gold; ``unknown`` where the baseline's traces are not at hand."""
+    """Return a metric's change by the system and by the gold; ``unknown`` if the baseline's traces are missing."""
     return ["unknown" if number is None else moved(number, effect.name) for number in (effect.system, effect.gold)]
 
 
 class Worst(NamedTuple):
-    """The worst slice of a metric. ``few``: no slice has as many cases as it takes to judge one."""
+    """The worst slice of a metric. ``few``: no slice has enough cases to be judged."""
 
     metric: str
     slice: str
@@ -148,19 +148,19 @@ def _worse(one: MetricResult, other: MetricResult) -> bool:
 
 
 def by_value(pair: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
-    """The worst first, of equals the one with more cases."""
+    """Sort the worst first, of equal ones the larger."""
     value = pair[1].value or 0.0
     return (value if pair[1].better == "higher" else -value), -pair[1].n
 
 
 def bounds_of(report: Report) -> Bounds:
-    """The gates on values, by metric, slice and value: on thousands of slices nobody looks through all of them."""
+    """Return the gates on values, by metric, slice and value: a search in thousands of slices would be slow."""
     bounds = (gate for gate in reversed(report.gates) if gate.comparison is None)
     return {(gate.name, gate.slice, gate.value): gate for gate in bounds}
 
 
 def in_slice(bounds: Bounds, part: SliceResult, name: str) -> str:
-    """A metric's value in a slice, as its gate shows it where it has one."""
+    """Return a metric's value in a slice, as its gate shows it if it has one."""
     return _as_gated(bounds, name, part.slice, part.metrics[name])
 
 
@@ -170,13 +170,13 @@ def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str
 
 
 def gated(report: Report) -> list[str]:
-    """The gated metrics that some slice has a value of."""
+    """Return the gated metrics that have a value in some slice."""
     names = {gate.name for gate in report.gates}
     return [name for name in valued(report, report.slices) if name in names]
 
 
 def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
-    """Return the metrics that some slice has a value of, in the order of the report."""
+    """Return the metrics that have a value in some slice, in the order of the report."""
     names = {name for one in parts for name, result in one.metrics.items() if result.n}
     return [name for name in report.metrics if name in names]
 

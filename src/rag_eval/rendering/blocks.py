@@ -1,4 +1,4 @@
-"""What a page is made of, whatever it is written in: paragraphs, lists, tables and sections."""
+"""Building blocks of a page in any format: paragraphs, lists, tables and sections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bullets(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Headers and rows of cells as many; the first cell names its row. ``about`` says what it shows."""
+    """Headers and rows of equally many cells; the first cell names its row. ``about`` is its description."""
 
     about: str
     headers: Sequence[str]
@@ -39,7 +39,7 @@ Block = Paragraph | Bullets | Table
 class Section(NamedTuple):
     """A title, sentences, a table below them, and figures of plain text; each may be empty.
 
-    Figures hold nothing from data: they stand as they are, in Markdown between fences.
+    Figures contain no untrusted input: they are written unchanged, in Markdown between fences.
     """
 
     title: str
@@ -50,15 +50,15 @@ class Section(NamedTuple):
 
 
 def listed(lines: Iterable[str]) -> Bullets:
-    """A list of lines alone."""
+    """Return a list of lines without nested ones."""
     return Bullets([Item(line) for line in lines])
 
 
 def paragraphs(*texts: str) -> list[Block]:
-    """A paragraph of each text that says something."""
+    """Return a paragraph of each text that is not empty."""
     return [Paragraph(text) for text in texts if text]
 
 
 def more(cut: int, place: str = "report.json") -> list[Block]:
-    """Say how many entries are left out, and where to find them all."""
+    """State how many entries are left out, and where to find them all."""
     return paragraphs(f"… and {cut} more; {place} has all.") if cut > 0 else []

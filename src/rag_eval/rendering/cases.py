@@ -1,4 +1,4 @@
-"""The questions of a report: which columns tell of them, and what their labels mean."""
+"""The questions of a report: their columns, and the meanings of their labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def questions(report: Report, formatter: TextFormatter, most: int) -> list[Block]:
-    """The first cases, failing ones first, and what their labels mean."""
+    """List the first cases, failing ones first, with the meanings of their labels."""
     first = phrases.by_urgency(report.questions, most)
     cut = len(report.questions) - most
     more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
@@ -69,14 +69,14 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def _turn(question: Question) -> tuple[int, int]:
-    """The place of a question in its conversation: its turn, else its line."""
+    """Return the position of a question in its conversation: its turn, otherwise its line."""
     named = (part.partition("=")[2] for part in question.slices if part.startswith("turn="))
     turn = next(named, "")
     return int(turn) if turn.isdecimal() and len(turn) <= _DIGITS else 0, question.gold_line
 
 
 def labels(report: Report) -> list[str]:
-    """The labels that some case has, in the order of their meanings."""
+    """Return the labels that some case has, in the order of their meanings."""
     return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
 
 

@@ -23,7 +23,7 @@ _BROKEN, _FIXED, _TEXT, _QID, _RUN, _SLICES, _COLUMNS = 10, 5, 60, 40, 24, 100, 
 
 
 def changed(report: Report, formatter: TextFormatter, place: str = "report.json") -> list[Block]:
-    """The cases that flipped against the baseline, newly broken first, and what it is; ``place`` has all of them."""
+    """List the cases that flipped against the baseline, newly broken first; ``place`` is where to find all of them."""
     if report.baseline is None:
         return []
     head = f"{_headed(report, formatter)} {baseline_view.against(report, formatter)}"
@@ -75,7 +75,7 @@ def effects(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def worst(report: Report, formatter: TextFormatter) -> list[Block]:
-    """The worst slice of each gated metric."""
+    """Describe the worst slice of each gated metric."""
     if not report.slices:
         return []
     lines = baseline_view.worst(report)
@@ -101,7 +101,7 @@ def _worst(one: baseline_view.Worst, formatter: TextFormatter) -> list[str]:
 
 
 def slices(report: Report, formatter: TextFormatter, most: int = _SLICES) -> list[Block]:
-    """Every slice with the value of each gated metric."""
+    """List every slice with the value of each gated metric."""
     names, shown = baseline_view.gated(report), report.slices[:most]
     bounds = baseline_view.bounds_of(report)
     rows = [[*_part(report, part, formatter), *_values(bounds, part, names)] for part in shown]
@@ -111,7 +111,7 @@ def slices(report: Report, formatter: TextFormatter, most: int = _SLICES) -> lis
 
 
 def every(report: Report, formatter: TextFormatter, most: int = _COLUMNS) -> list[Block]:
-    """Return a table a field: every metric by the slices of it, the largest first."""
+    """Return a table for each field: every metric by its slices, the largest first."""
     blocks: list[Block] = []
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():

@@ -18,7 +18,7 @@ _SEVERITY = {"error": "critical", "warning": "minor"}
 
 
 def render(report: Report) -> str:
-    """Return a list of issues. GitLab finds new and fixed ones by their fingerprints, which must differ.
+    """Return a list of issues. GitLab matches them by their fingerprints, which must differ.
 
     A wrong answer is major in a run that fails, and info in a run that passes. It points at its gold item, which is in
     the repository; GitLab links there.

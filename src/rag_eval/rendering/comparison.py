@@ -1,4 +1,4 @@
-"""Runs side by side and repeats of systems, as table, Markdown, JSON and CSV."""
+"""Comparisons of runs and repeats of systems, as table, Markdown, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ARROW = {"higher": "↑", "lower": "↓"}
 
 
 def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
-    """Runs, values, what differs from the base and by how much, the weighted score, the front."""
+    """Yield runs, values, differences from the base, the weighted score, and the front."""
     yield Section(f"{len(comparison.runs)} runs over {_cases(comparison.cases)}", [_headline(comparison, formatter)])
     yield _runs(comparison, formatter)
     if comparison.refused:
@@ -101,7 +101,7 @@ def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
 
 
 def _telling(headers: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """The columns that tell something: none that holds nothing in every row, or what another one holds already."""
+    """Return the columns with information: those that are not empty, and not equal to another one."""
     columns = [(header, cells) for header, *cells in zip(headers, *rows, strict=True)]
     filled = [column for column in columns if column[0] == "run" or not set(column[1]) <= {"0", _NONE}]
     names = dict(filled)["run"]
@@ -116,7 +116,7 @@ def _spent(run: Standing, cases: int) -> list[str]:
 
 
 def _partly(spread: Spread | None, text: str, cases: int) -> str:
-    """A number with how many cases say it, where not all do."""
+    """Return a number with its number of cases, if some have none."""
     return text if spread and spread.n == cases else f"{text} (of {spread.n if spread else 0})"
 
 
@@ -143,7 +143,7 @@ def _values(comparison: SideBySide, formatter: TextFormatter) -> Section:
 
 
 def _same(row: Row) -> str:
-    """The number of cases, where it is the same in every run; else it stands with each value."""
+    """Return the number of cases if it is the same in every run; otherwise each value shows it."""
     counts = {cell.n for cell in row.cells}
     return str(counts.pop()) if len(counts) == 1 else ""
 
@@ -202,7 +202,7 @@ def _flips(run: Standing, formatter: TextFormatter) -> Iterator[Section]:
 
 
 def _label_texts(labels: Sequence[str], formatter: TextFormatter) -> list[str]:
-    """Labels of a report.json may be anybody's words."""
+    """Return the labels; those of a report.json are untrusted input."""
     return [formatter.said(label, _NAME) for label in labels]
 
 
@@ -247,14 +247,14 @@ def _point(point: Sequence[float], front: Front) -> list[str]:
 
 
 def _plots(front: Front) -> Iterator[str]:
-    """Quality over each of the other dimensions: the better is up and to the left."""
+    """Yield plots of quality over each of the other dimensions: up and to the left is better."""
     for axis, name in enumerate(front.dimensions[1:], 1):
         unit = _UNIT[name].split()[1]
         yield scatter([(point[axis], point[0]) for point in front.points], f"{name}, {unit}", "quality")
 
 
 def render(comparison: SideBySide, form: str) -> str:
-    """``found`` as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    """Return the comparison as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
         return json_values.json_text(
             {"format": FORMAT, "kind": "comparison", **json_values.plain(comparison)}, allow_nan=False
@@ -272,7 +272,7 @@ def _writer(form: str) -> tuple[Callable[[Iterable[Section]], str], TextFormatte
 
 
 def _csv(comparison: SideBySide) -> str:
-    """A row a metric and run."""
+    """Return a row for each metric and run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     compared = ("difference", "difference_low", "difference_high", "p", "adjusted", "result", "wins", "losses", "ties")
@@ -286,12 +286,12 @@ def _csv(comparison: SideBySide) -> str:
 
 
 def mark(place: int) -> str:
-    """The letter of the point at a place; ``+`` for those beyond the alphabet."""
+    """Return the letter of the point with this index; ``+`` beyond the alphabet."""
     return ascii_letters[26:][place] if place < 26 else ascii_letters[place - 26] if place < 52 else "+"
 
 
 def scatter(points: Sequence[tuple[float, float]], across: str, up: str) -> str:
-    """A plot of points (x, y), each by its letter; ``*`` where several fall together. The axes span the points."""
+    """Return a plot of points (x, y), each by its letter; ``*`` for several in one place. The axes span the points."""
     grid = [[" "] * WIDTH for _ in range(HEIGHT)]
     xs, ys = ([point[axis] for point in points] for axis in (0, 1))
     for place, (x, y) in enumerate(points):
@@ -315,7 +315,7 @@ def _step(value: float, values: Sequence[float], steps: int) -> int:
 
 
 def render_repeats(systems: Sequence[Repeats], form: str) -> str:
-    """The systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
+    """Return the systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
         system_rows = [{**json_values.plain(one), "flaky": [question.qid for question in one.flaky]} for one in systems]
         value = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": system_rows}
@@ -327,7 +327,7 @@ def render_repeats(systems: Sequence[Repeats], form: str) -> str:
 
 
 def _repeats_csv(systems: Sequence[Repeats]) -> str:
-    """A row a system and question."""
+    """Return a row for each system and question."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["system", "qid", "question", "passes", "tries", "labels"])
@@ -339,7 +339,7 @@ def _repeats_csv(systems: Sequence[Repeats]) -> str:
 
 
 def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Section]:
-    """The share of repeats of a system that pass, and its flaky questions."""
+    """Yield the share of repeats of a system that pass, and its flaky questions."""
     count, flaky = len(repeats.runs), repeats.flaky
     always, never = (sum(one.passes == of for one in repeats.questions) for of in (count, 0))
     counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."

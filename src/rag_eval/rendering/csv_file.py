@@ -1,6 +1,6 @@
-"""The questions as CSV: a row a question, a column a metric, an empty cell where it does not apply.
+"""The questions as CSV: rows are questions, columns metrics; a cell is empty if the metric does not apply.
 
-Where there is a baseline, a column says which questions flipped against it.
+With a baseline, a column shows which questions flipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def render(report: Report) -> str:
-    """RFC 4180 with line feeds; text that a spreadsheet would run as a formula begins with an apostrophe."""
+    """Return CSV by RFC 4180 with line feeds; text that a spreadsheet would run as a formula gets an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names, flips = list(_columns(report)), _flips(report)
@@ -49,7 +49,7 @@ def _columns(report: Report) -> dict[str, None]:
 
 
 def _flips(report: Report) -> Flips | None:
-    """``broken`` or ``fixed`` by case, None without a baseline."""
+    """Return ``broken`` or ``fixed`` by case, None without a baseline."""
     if report.baseline is None:
         return None
     return {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}

@@ -1,4 +1,4 @@
-"""The gates: their table, and below it why some have no outcome and what the cases could not have shown."""
+"""The gates: their table, why some have no outcome, and what the tests could not have detected."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ORDER = ("failed", "warning", "inconclusive", "no_data", "passed")
 
 
 def gates(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> list[Block]:
-    """The gates that are worth a row, and a line for each that needs one."""
+    """Return the gates that get a row, and a line for each that needs a remark."""
     lines: list[Block] = [listed(notes)] if (notes := asides(report, formatter)) else []
     return [table(report, formatter, failed_first=failed_first), *lines, *paragraphs(phrases.usual(report))]
 
@@ -57,7 +57,7 @@ def by_outcome(gates: Iterable[GateResult]) -> list[GateResult]:
 
 
 def table(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> Table:
-    """The gates that are worth a row, each with its outcome in the last cell."""
+    """Return the table of the gates that get a row, each with its outcome in the last cell."""
     chosen = phrases.telling(report.gates)
     mixed, changes = phrases.two_sided(report), moves(report)
     delta = ["Δ baseline"] if changes else []
@@ -91,7 +91,7 @@ _MOST, _NAMED = 12, 3
 
 
 def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
-    """A line a gate that needs one, gates of which the same is to be said in one line; what is left is counted."""
+    """Return a line for each gate that needs one; gates with the same remark share a line, and too many are counted."""
     gates = phrases.telling(report.gates)
     unclear = [gate for gate in phrases.hushed(report.gates) if gate.unclear]
     notes: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def _reasons(report: Report, gate: GateResult, formatter: TextFormatter) -> Iter
 
 
 def _blind(gate: GateResult) -> bool:
-    """Return whether a test was too weak to show a regression that matters, as far as that is known."""
+    """Return whether a test was known to be too weak to show a regression that matters."""
     comparison = gate.comparison
     if comparison is None or comparison.adjusted is None or not _has_formula(gate, comparison):
         return False
@@ -136,7 +136,7 @@ def _blind(gate: GateResult) -> bool:
 def _has_formula(gate: GateResult, comparison: Comparison) -> bool:
     """Return whether a missing size means that no change is visible: not for percentiles, areas or constant values.
 
-    Scores of at most 1 have one even where none moved.
+    Scores of at most 1 have a formula even if none changed.
     """
     if comparison.mde is not None or comparison.needed is not None:
         return True
@@ -158,7 +158,7 @@ def _untested(gate: GateResult) -> bool:
 
 
 def _sight(report: Report, gate: GateResult, comparison: Comparison) -> str:
-    """``30 cases reliably detect a drop of 0.12 or more; a drop of 0.05 takes 180 cases``."""
+    """Return ``30 cases reliably detect a drop of 0.12 or more; a drop of 0.05 takes 180 cases``."""
     what, cases = regression_text(gate), f"{comparison.n} {phrases.unit_of(report, comparison.n)}"
     if comparison.mde is None:
         text = f"{cases} cannot detect any {what}" + ("" if _within_reach(report) else " with so many tests")
@@ -194,7 +194,7 @@ def _legend(gates: Sequence[GateResult]) -> str:
 
 
 def _seen(gates: Iterable[GateResult], formatter: TextFormatter) -> str:
-    """The smallest regressions that would have been seen, where they are small enough."""
+    """Return the smallest regressions that would have been detected, if they are small enough."""
     sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate))
     sizes = [
         f"{formatter.gate(gate)} {at_least(gate.comparison.mde)}"
@@ -210,7 +210,7 @@ def _enumerated(texts: Sequence[str], most: int = _MOST) -> str:
 
 
 def _tries(report: Report, formatter: TextFormatter) -> str:
-    """Say what intervals and tests count, and what a single run cannot show."""
+    """State what intervals and tests count, and what a single run cannot show."""
     several, cluster = phrases.several(report), report.statistics.cluster
     if cluster:
         field = formatter.code(cluster)
@@ -226,7 +226,7 @@ def _tries(report: Report, formatter: TextFormatter) -> str:
 
 
 def _one_sided(gates: Sequence[GateResult]) -> str:
-    """Explain an interval of which one end is not known."""
+    """Explain an interval with an unknown end."""
     ends = [(gate.low, gate.high) for gate in gates]
     ends += [(gate.comparison.low, gate.comparison.high) for gate in gates if gate.comparison is not None]
     open_ended = any((low is None) is not (high is None) for low, high in ends)

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60
 _LABEL, _AXIS_LABEL = 60, 24
-# What Mermaid gives a meaning to, or Markdown, is left out: a label on an axis need not be more than recognised.
+# Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
 SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", ""]
 POINTS = ["report", "value", "95 % interval", "cases", ""]
 
 
 def table(series: Sequence[Series], reports: int) -> str:
-    """Plain text for a terminal: a row a metric, what there is to say, the newest twenty readings of each."""
+    """Return plain text for a terminal: a row for each metric, remarks, and the newest twenty readings of each."""
     rows = [summary(one, str) for one in series]
     parts = [headline(series, reports), *([grid(SUMMARY, rows)] if rows else []), *_remarks(series, _plain)]
     for one in series:
@@ -40,7 +40,7 @@ def table(series: Sequence[Series], reports: int) -> str:
 
 
 def markdown(series: Sequence[Series], reports: int) -> str:
-    """GitHub's Markdown: the same, with a Mermaid chart of each metric."""
+    """Return GitHub's Markdown: the same, with a Mermaid chart of each metric."""
     grid_of_all = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
     parts = [f"## {headline(series, reports)}", *([grid_of_all] if series else []), *_remarks(series, safe)]
     for one in series:
@@ -52,7 +52,10 @@ def markdown(series: Sequence[Series], reports: int) -> str:
 
 
 def spark(readings: Sequence[Reading]) -> str:
-    """A bar a reading from the least value to the greatest, ``·`` without a value, ``│`` where the contract changed."""
+    """Return a bar for each reading, scaled from minimum to maximum.
+
+    ``·`` is a reading without a value, ``│`` a change of the metric fingerprint.
+    """
     values = [reading.value for reading in readings if reading.value is not None]
     low, high = (min(values), max(values)) if values else (0.0, 0.0)
     bars = (("│" if reading.broken else "") + _bar(reading.value, low, high) for reading in readings)
@@ -62,7 +65,7 @@ def spark(readings: Sequence[Reading]) -> str:
 def _bar(value: float | None, low: float, high: float) -> str:
     if value is None:
         return "·"
-    span = high / 2 - low / 2  # halves: the whole may be more than a float holds
+    span = high / 2 - low / 2  # halves, because the whole range may exceed a float
     share = (value / 2 - low / 2) / span if span > 0 else 0.5
     return _BARS[min(len(_BARS) - 1, int(share * len(_BARS)))]
 
@@ -80,7 +83,7 @@ def headline(series: Sequence[Series], reports: int) -> str:
 
 
 def summary(one: Series, name: Callable[[str], str]) -> list[str]:
-    """The cells under :data:`SUMMARY`."""
+    """Return the cells under :data:`SUMMARY`."""
     contrast, trend = one.oldest, spark(one.readings[-_SPARKS:])
     if contrast is None:
         newest = one.values[-1] if one.values else None
@@ -110,7 +113,7 @@ def _remarks(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[s
 
 
 def trend_remarks(one: Series, name: Callable[[str], str]) -> Iterator[str]:
-    """Yield the remarks on a metric beside its numbers."""
+    """Yield the remarks on a metric."""
     best, step, metric = one.best, one.step, name(one.metric)
     if one.slow:
         largest = f"the largest is {step.regression:+.3f}" if step else "there is none"
@@ -129,7 +132,7 @@ def trend_remarks(one: Series, name: Callable[[str], str]) -> Iterator[str]:
 
 
 def row(reading: Reading, name: Callable[[str], str]) -> list[str]:
-    """The cells under :data:`POINTS`."""
+    """Return the cells under :data:`POINTS`."""
     ends = between(*(None if end is None else f"{end:.3f}" for end in (reading.low, reading.high)))
     return [name(reading.label), _number(reading.value), ends or "–", str(reading.n), _reading_notes(reading)]
 
@@ -151,11 +154,11 @@ def _cut(one: Series) -> str:
 
 
 def _chart(one: Series) -> Iterator[str]:
-    """A chart of the readings that are comparable with the newest; none of fewer than two."""
+    """Yield a chart of the readings that are comparable with the newest, if there are two."""
     shown = [reading for reading in one.readings if reading.comparable and reading.value is not None][-_CHARTED:]
     if len(shown) < 2:
         return
-    # A number in front: of two equal labels Mermaid would make one place.
+    # A number comes first, because Mermaid merges equal labels.
     labels = (f'"{place} {_axis(reading.label)}"' for place, reading in enumerate(shown, 1))
     values = [reading.value for reading in shown if reading.value is not None]
     drawn = ", ".join(f"{value:.4f}" for value in values)
@@ -164,7 +167,7 @@ def _chart(one: Series) -> Iterator[str]:
 
 
 def _scale(values: Sequence[float]) -> str:
-    """From the tenth below the least to the tenth above the greatest: a drift of 0.02 is to be seen."""
+    """Return the scale from a tenth below the minimum to a tenth above the maximum, so that a drift of 0.02 shows."""
     low, high = floor(min(values) * 10), ceil(max(values) * 10)
     return f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}"
 
@@ -187,12 +190,12 @@ def _code(name: str) -> str:
 
 
 def as_json(series: Sequence[Series], reports: int) -> str:
-    """Everything, two spaces a level."""
+    """Return everything as JSON with two spaces for each level."""
     return json_text({"reports": reports, "metrics": [{**plain(one), "slow": one.slow} for one in series]})
 
 
 def as_csv(series: Sequence[Series], reports: int) -> str:
-    """RFC 4180 with line feeds, a row a reading; an empty cell where there is no value."""
+    """Return CSV by RFC 4180 with line feeds, a row for each reading; an empty cell without a value."""
     del reports
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""report.json: the whole report, and the way back from it."""
+"""report.json: writing the whole report, and reading it back."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _MAYBE["ci"] = CiRun
 
 
 def render(report: Report) -> str:
-    """The JSON text of ``schemas/report.schema.json``, two spaces a level."""
+    """Return the JSON text of ``schemas/report.schema.json``, two spaces for each level."""
     fields = _fields(report)
     try:
         data = _dumped(fields)
-    except UnicodeEncodeError:  # a path that is not UTF-8; what files hold was read strictly
+    except UnicodeEncodeError:  # a path that is not UTF-8; content of files was read strictly
         data = _dumped({name: value if name == "questions" else _spelled(value) for name, value in fields.items()})
     return json_source(data.decode())
 
@@ -60,7 +60,7 @@ def render(report: Report) -> str:
 def _dumped(fields: dict[str, Any]) -> bytes:
     split = score_splitter(dict)
 
-    def as_dict(scores: Any) -> dict[str, Any]:  # one after another, as they are written: they may be many
+    def as_dict(scores: Any) -> dict[str, Any]:  # one after another while they are written: there may be many
         shared, others = split(scores)
         return {**shared, **others}
 
@@ -68,7 +68,7 @@ def _dumped(fields: dict[str, Any]) -> bytes:
 
 
 def _spelled(value: Any) -> Any:
-    """``value`` with what is no UTF-8 in escapes, as stderr has it: JSON cannot hold such a path."""
+    """Return ``value`` with bytes that are not UTF-8 as escapes, as on stderr: JSON cannot contain such a path."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -77,7 +77,7 @@ def _spelled(value: Any) -> Any:
 
 
 def _fields(report: Report) -> dict[str, Any]:
-    """The report in plain values but for the scores of its cases."""
+    """Return the report as plain values, without the scores of its cases."""
     fields = report._asdict()
     for name in (*_LISTS, "questions"):
         fields[name] = [entry._asdict() for entry in fields[name]]
@@ -93,7 +93,7 @@ def _fields(report: Report) -> dict[str, Any]:
 
 
 class Questions:
-    """Makes cases of the questions of reports, of which there may be many: what they have alike they share."""
+    """Makes cases of the questions of reports; equal values become one object, because there may be many."""
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[str, ...], _Layout] = {}
@@ -160,7 +160,7 @@ def is_shared(column: str) -> bool:
 
 
 def from_json(value: dict[str, Any]) -> Report:
-    """The report of a value that keeps the schema; its questions may be made already, by :class:`Questions`."""
+    """Return the report of a valid value; its questions may be converted already, by :class:`Questions`."""
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(_made(kind, entry) for entry in value[name])
@@ -182,14 +182,14 @@ def from_json(value: dict[str, Any]) -> Report:
 
 
 def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
-    """A noun of its fields: lists frozen, and whole numbers whole, which JSON may write as 3.0."""
+    """Return a named tuple of its fields: lists become tuples, and whole numbers int, which JSON may write as 3.0."""
     whole = _whole(kind)
     return kind(**{name: _fit(part, name in whole) for name, part in entry.items()})
 
 
 @cache
 def _whole(kind: Callable[..., Any]) -> frozenset[str]:
-    """The fields of a noun that are whole numbers."""
+    """Return the fields of a named tuple that are whole numbers."""
     texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
     return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
 

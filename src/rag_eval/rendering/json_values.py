@@ -1,4 +1,4 @@
-"""Values as JSON to print."""
+"""Conversion of values to JSON text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rag_eval.common.escaping import json_source
 
 
 def plain(value: Any) -> Any:
-    """Named tuples as objects, other tuples as lists, all the way down."""
+    """Return named tuples as objects, other tuples as lists, at all levels."""
     if hasattr(value, "_asdict"):
         return {name: plain(part) for name, part in value._asdict().items()}
     return [plain(part) for part in value] if isinstance(value, (tuple, list)) else value
 
 
 def json_text(value: Any, *, allow_nan: bool = True) -> str:
-    """The JSON text of a value, two spaces a level."""
+    """Return the JSON text of a value, two spaces for each level."""
     return json_source(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=allow_nan) + "\n")

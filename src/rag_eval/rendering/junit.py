@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a test case a gate, a finding that fails the run, and a question."""
+"""The report as JUnit XML: a test case for each gate, each finding that fails the run, and each question."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def render(report: Report) -> str:
     """Return a test suite of each kind: gates, completeness, findings and questions.
 
     A gate fails its test if it fails the run; another that did not pass is skipped with a message. A wrong question is
-    a failure in a run that fails; if the run passes, it is skipped, so that no CI system calls the run unstable. JUnit
-    has no warnings: findings that only warn stand below the verdict.
+    a failure in a run that fails; if the run passes, it is skipped, so that no CI system marks the run as unstable.
+    JUnit has no warnings: findings that only warn are listed below the verdict.
     """
     gates = [(is_count(gate), _of_gate(report, gate)) for gate in report.gates]
     questions, cut = _questions(report)
@@ -59,7 +59,7 @@ def render(report: Report) -> str:
     lines = [phrases.headline(report), *warned, *([cut] if cut else [])]
     ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
     ET.indent(root)
-    # A reference means the same bracket, and a CI system would take a printed ##[ or ##vso[ for a command.
+    # A character reference means the same bracket, but a CI system would run a printed ##[ or ##vso[ as a command.
     text = unbracketed(ET.tostring(root, encoding="unicode"), "&#91;")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
@@ -110,7 +110,7 @@ def _findings(report: Report) -> Iterator[_Test]:
 
 
 def _questions(report: Report) -> tuple[list[Question], str]:
-    """Return the questions that get a test case, all or of too many the first wrong ones, and what is left out."""
+    """Return the questions that get a test case, at most the first wrong ones, and how many are left out."""
     if len(report.questions) <= _MOST:
         return list(report.questions), ""
     wrong = phrases.failing(report)

@@ -28,16 +28,16 @@ _NO_SLICES = "Every metric by slice did not fit here; report.html and report.jso
 
 
 def render(report: Report) -> str:
-    """The whole report; failing questions first, at most two hundred questions."""
+    """Return the whole report; failing questions first, at most two hundred questions."""
     return _render(report, laid(gates_table.gates(report, FORMATTER)), _QUESTIONS, whole=True)
 
 
 def within(report: Report, most: int, size: _Size) -> str:
     """Return the report in at most ``most`` units of ``size``. Verdict and failed gates always stay.
 
-    Metrics by slice go first, then questions, then all that is folded, then details.
+    Metrics by slice are left out first, then questions, then folded parts, then details.
     """
-    gates = laid(gates_table.gates(report, FORMATTER))  # on thousands of slices a table takes its time
+    gates = laid(gates_table.gates(report, FORMATTER))  # with thousands of slices a table is slow
     if size(text := _render(report, gates, _QUESTIONS, whole=True)) <= most:
         return text
     options = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
@@ -49,19 +49,19 @@ def within(report: Report, most: int, size: _Size) -> str:
 
 
 def warned_within(report: Report, most: int, size: _Size) -> str:
-    """The report below a line on why its step fails though it passes: somebody asked for no warnings either."""
+    """Return the report below a line that explains why its step fails: warnings were forbidden."""
     why = untabled(phrases.warned(report, FORMATTER))
     line = f"{SIGNS['failed']} **The step fails** because `fail-on` is `warning`: {why}.\n\n"
     return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
 
 
 def unjudged(reason: str) -> str:
-    """Why nothing could be judged, in our own words."""
+    """Explain why nothing could be judged, in a sentence of this program."""
     return f"{_UNJUDGED}\n\n{reason}\n"
 
 
 def problems_within(error: InputError, most: int, size: _Size) -> str:
-    """Why a run cannot be judged, in at most ``most`` units of ``size``."""
+    """Explain why a run cannot be judged, in at most ``most`` units of ``size``."""
     total = len(error.problems) + error.more
     head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
     for shown in (_PROBLEMS, 5, 0):
@@ -74,14 +74,14 @@ def problems_within(error: InputError, most: int, size: _Size) -> str:
 
 
 def reason_within(reason: str, most: int, size: _Size) -> str:
-    """Why nothing could be judged, in at most ``most`` units of ``size``."""
+    """Explain why nothing could be judged, in at most ``most`` units of ``size``."""
     head = f"{_UNJUDGED}\n"
     text = f"{head}\n{untabled(safe(reason, 1_000))}\n"
     return next((candidate for candidate in (text, head) if size(candidate) <= most), "")
 
 
 def named(text: str, name: str) -> str:
-    """The text with ``name`` in its heading, so that of several in one pull request each says which one it is."""
+    """Return the text with ``name`` in its heading, which distinguishes several in one pull request."""
     return _HEADING.sub(lambda heading: heading[0] + _name(name), text, count=1)
 
 
@@ -129,7 +129,7 @@ def _folds(report: Report, questions: int, *, every: bool) -> list[str]:
 
 
 def _least(report: Report, most: int, size: _Size) -> str:
-    """Verdict, broken gates and errors, as many as fit; the others are counted."""
+    """Return verdict, failed gates and errors, as many as fit; the others are counted."""
     broken = phrases.gravest(gate for gate in report.gates if gate.broken)
     lines = [f"\n- {phrases.reason(report, gate, FORMATTER)}" for gate in broken]
     lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
@@ -156,7 +156,7 @@ def _changed(report: Report, *, whole: bool) -> list[Block]:
 
 
 def _metrics(report: Report) -> str:
-    """All metrics, a section a perspective; those with a cutoff in a table of their own."""
+    """Return all metrics, a section for each metric group; those with a cutoff are in their own table."""
     parts = [part for one in metrics_tables.perspectives(report) for part in _section(report, one)]
     return "\n\n".join(part for part in (*parts, escaped(metrics_tables.without_cases(report))) if part)
 

@@ -1,4 +1,4 @@
-"""Markdown for what every part of a report has: tables, lists, names, signs, folds."""
+"""Markdown for the elements of a report: tables, lists, names, signs, folds."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as tabulate's ``github`` writes it, its empty cells as a dash.
+    """Return a table as tabulate's ``github`` writes it, its empty cells as a dash.
 
-    Not by tabulate: that takes longer to load than a small run to score, and pads by another measure where a package
-    for wide characters happens to be installed. The tests hold both to the same text.
+    Tabulate is not used: importing it takes longer than scoring a small run, and its padding changes if a package for
+    wide characters is installed. A test compares both.
     """
     filled = [[(cell or "–").strip() for cell in row] for row in rows]
     widths = [max([len(head) + _PADDING, *map(len, cells)]) for head, *cells in zip(headers, *filled, strict=True)]
@@ -40,20 +40,20 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def name(metric: str, part: str = "") -> str:
-    """A metric's name as code, with the slice that it is about; its ``@`` is no mention, and the name can be copied."""
+    """Return a metric's name as code, with its slice; in code ``@`` is no mention, and the name can be copied."""
     code = f"`{metric}`" if _METRIC.fullmatch(metric) else safe(metric)
     return f"{code} where {safe(part, _SLICE)}" if part else code
 
 
 def glued(text: str) -> str:
-    """A cell that breaks before brackets alone: numbers are read in one piece."""
+    """Return a cell that breaks only before brackets, so that numbers stay on one line."""
     return _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text))
 
 
 def escaped(text: str) -> str:
-    """Our own sentences, without code in them: names of metrics hold underscores and ``@``.
+    """Escape a sentence of this program, without code in it: names of metrics contain underscores and ``@``.
 
-    A report may come from elsewhere: what can be none of our sentences is code.
+    A report may come from elsewhere: text that cannot be such a sentence becomes code.
     """
     if prose(_CUTOFF.sub("", text), _OURS) == _CUTOFF.sub("", text).replace("_", "\\_"):
         return text.replace("_", "\\_").replace("@", "@\u200b")
@@ -66,7 +66,7 @@ def folded(title: str, body: str) -> str:
 
 
 def nested(bullets: Bullets) -> str:
-    """A list with lists below its lines."""
+    """Return a list with lists below its lines."""
     below = (
         line for item in bullets.items for line in [f"- {item.text}", *(f"  - {sub_line}" for sub_line in item.below)]
     )
@@ -74,12 +74,12 @@ def nested(bullets: Bullets) -> str:
 
 
 def laid(parts: Iterable[Block]) -> str:
-    """The blocks of a report."""
+    """Return the blocks of a report."""
     return "\n\n".join(_block(part) for part in parts)
 
 
 def titled(title: str, parts: Sequence[Block]) -> str:
-    """Blocks under a title; nothing without blocks."""
+    """Return blocks under a title; empty without blocks."""
     return f"**{title}**\n\n{laid(parts)}" if parts else ""
 
 

@@ -1,4 +1,4 @@
-"""All metrics of a report, perspective by perspective, as tables; and what would give a value to those without one."""
+"""All metrics of a report as tables, by metric group, and the fields that metrics without a value need."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MANY = 3
 
 
 def perspectives(report: Report) -> list[str]:
-    """The perspectives that have a value, in the order of the report."""
+    """Return the metric groups that have a value, in the order of the report."""
     return list(dict.fromkeys(result.perspective for result in report.metrics.values() if result.n))
 
 
 def tables(report: Report, perspective: str) -> Iterator[Table]:
-    """The tables of a perspective: plain values, values by cutoff, and those of metrics that give many."""
+    """Yield the tables of a metric group: plain values, values by cutoff, and those of metrics with many values."""
     results = {
         name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n
     }
@@ -62,7 +62,7 @@ def _plain(report: Report, results: Results, names: Sequence[str]) -> Iterator[T
 
 
 def _with_baseline(report: Report, results: Results, parts: Sequence[tuple[str, str, str]]) -> Iterator[Table]:
-    """Yield a row a metric, a column a value; ``parts`` are a value's name, its metric and its column."""
+    """Yield a row for each metric, a column for each value; ``parts`` are a value's name, its metric and its column."""
     if not parts:
         return
     at = {(metric, column): name for name, metric, column in parts}
@@ -84,7 +84,7 @@ def _with_baseline(report: Report, results: Results, parts: Sequence[tuple[str, 
 
 
 def without_cases(report: Report) -> str:
-    """The metrics that apply to no case, by what they need and no metric that has a value does."""
+    """Name the metrics that apply to no case, by the missing fields that they need."""
     absent, there = _by_value(report)
     known = {field for one in there for field in one.needs}
     groups: dict[tuple[str, ...], list[str]] = {}
@@ -100,7 +100,7 @@ def without_cases(report: Report) -> str:
 
 
 def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
-    """The metrics of which no value applies to any case, and the others."""
+    """Return the metrics without a value that applies to any case, and the others."""
     by_value: dict[str, Metric] = {}
     valued: set[str] = set()
     for name, result in report.metrics.items():
@@ -116,7 +116,7 @@ def _size(group: tuple[tuple[str, ...], list[str]]) -> tuple[int, tuple[str, ...
 
 
 def _few(names: Sequence[str]) -> str:
-    """The first names of several, and how many more there are."""
+    """Return the first names of several, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
 

@@ -1,4 +1,4 @@
-"""What is told besides the numbers: notes on the input, the likely causes, and where a report comes from."""
+"""Parts of a report other than values: notes on the input, the likely causes, and the origin of the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME, _TEXT = 80, 200
 
 
 def notes(report: Report, formatter: TextFormatter, most: int = _MOST) -> list[Block]:
-    """List the notes on the input: what is odd, where, how often."""
+    """List the notes on the input: what is unusual, where, how often."""
     lines = [
         f"{formatter.code(_place(note.file, note.line), _TEXT)}: "
         f"{formatter.text(note.message, _TEXT)}{_times(note.times)}"
@@ -29,7 +29,7 @@ def notes(report: Report, formatter: TextFormatter, most: int = _MOST) -> list[B
 
 
 def diagnosis(report: Report, formatter: TextFormatter) -> list[Block]:
-    """The likely causes, what speaks for each, and what to look at next."""
+    """List the likely causes, the evidence for each, and what to look at next."""
     lines = [
         f"{formatter.strong(formatter.own(cause.cause))} ({formatter.own(cause.evidence)}) {formatter.own(cause.next)}"
         for cause in report.diagnosis
@@ -46,7 +46,7 @@ def _times(count: int) -> str:
 
 
 def provenance(report: Report, formatter: TextFormatter) -> list[Block]:
-    """The inputs, the run, the settings."""
+    """List the inputs, the run, and the settings."""
     rows = [
         [formatter.said(source.role, _NAME), formatter.code(source.path, _TEXT), formatter.code(source.sha256, _NAME)]
         for source in report.inputs

@@ -1,4 +1,4 @@
-"""The numbers of a report as people read them, with as many decimals as it takes not to contradict an outcome."""
+"""Number formats of a report, with enough decimals that no shown number contradicts an outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_count(gate: GateResult) -> bool:
 
 
 def value(gate: GateResult) -> str:
-    """A gate's value; of a margin both values, ``0.900 → 0.867``."""
+    """Return a gate's value; for a margin both values, ``0.900 → 0.867``."""
     if gate.comparison is not None:
         before, after = (number(one, gate.name) for one in (gate.comparison.baseline, gate.comparison.value))
         return f"{before} → {after}"
@@ -44,7 +44,7 @@ def value(gate: GateResult) -> str:
 
 
 def enclosed(gate: GateResult) -> str:
-    """A gate's value with its interval, the ends of which do not contradict an outcome that hangs on them either."""
+    """Return a gate's value with its interval, whose ends do not contradict the outcome either."""
     if gate.value is None or gate.comparison is not None:
         return value(gate)
     keeps = gate.gate.keeps if gate.confidence else bool
@@ -55,9 +55,9 @@ def enclosed(gate: GateResult) -> str:
 def interval(
     low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool, name: str = ""
 ) -> str:
-    """`` (0.69–0.96)``; `` (≥ 0.69)`` where an end is open, nothing where both are.
+    """Return an interval: `` (0.69–0.96)``; `` (≥ 0.69)`` if an end is open, empty if both are.
 
-    The ends shown enclose ``number``, and ``keeps`` says of them what it says of the true ones.
+    The shown ends enclose ``number``, and ``keeps`` has the same result for them as for the exact ones.
     """
     amount = number > 1 or unit(name)
     least = decimals(float(number), name) if amount else 2
@@ -84,7 +84,7 @@ def change(gate: GateResult) -> str:
 
 
 def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
-    """The interval of a regression, ``−0.01 to 0.08``; ``turned`` shows it as a movement of the value instead."""
+    """Return the interval of a regression, ``−0.01 to 0.08``; ``turned`` shows it as a change of the value instead."""
     comparison = gate.comparison
     if comparison is None or (comparison.low is None and comparison.high is None):
         return ""
@@ -96,7 +96,7 @@ def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
 
 
 def between(low: str | None, high: str | None) -> str:
-    """``−0.01 to 0.08``, ``≥ −0.01``, ``≤ 0.08``."""
+    """Return ``−0.01 to 0.08``, ``≥ −0.01`` or ``≤ 0.08``."""
     return f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}" if high else ""
 
 
@@ -117,7 +117,7 @@ def size(gate: GateResult) -> str:
 
 
 def moved(number: float, name: str = "") -> str:
-    """A movement with its sign; of shares, three decimals."""
+    """Return a change with its sign; for shares, three decimals."""
     if not number:
         return "0.000"
     return _moved(shown(abs(exactly(number)), bool, decimals(abs(number), name)), up=number > 0) + unit(name)
@@ -130,7 +130,7 @@ def _moved(far: str, *, up: bool) -> str:
 def moves(report: Report) -> Moves:
     """Return the changes of the gates' values by metric, slice and origin, if there is a baseline.
 
-    A bound without a margin beside it shows how the system moved the metric.
+    A bound without a margin shows how the system changed the metric.
     """
     if report.baseline is None and not any(gate.comparison for gate in report.gates):
         return {}
@@ -150,12 +150,12 @@ def _key(gate: GateResult) -> tuple[str, str, str]:
 
 
 def threshold(gate: GateResult) -> str:
-    """The bound as a reader expects it; what it means in cases where it is no share of them."""
+    """Return the bound as shown to people, with its meaning in cases if it is no share of them."""
     return f"{bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else bound(gate)
 
 
 def bound(gate: GateResult) -> str:
-    """The bound alone, the same whatever the run."""
+    """Return only the bound, the same for every run."""
     if gate.direction in MARGINS:
         return f"{regression_text(gate)} ≤ {gate.threshold}{unit(gate.name)}"
     return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
@@ -167,7 +167,7 @@ def regression_text(gate: GateResult) -> str:
 
 
 def probability(p: float | None, alpha: str = "0.05") -> str:
-    """``0.12``, ``<0.001``: on the side of ``alpha`` that it is on; empty for none."""
+    """Return ``0.12`` or ``<0.001``, rounded to its side of ``alpha``; empty for None."""
     if p is None:
         return ""
     level = Fraction(Decimal(alpha))
@@ -176,14 +176,14 @@ def probability(p: float | None, alpha: str = "0.05") -> str:
 
 
 def at_least(number: float) -> str:
-    """A size from which on something is seen: two significant digits, rounded up."""
+    """Return a minimum visible size: two significant digits, rounded up."""
     exact = Decimal(repr(number))
     decimal_places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
     return f"{exact.quantize(Decimal(1).scaleb(-decimal_places), ROUND_CEILING):f}"
 
 
 def metric(result: MetricResult, name: str = "") -> str:
-    """A metric's value, ``–`` where it has none."""
+    """Return a metric's value, ``–`` if it has none."""
     return number(result.value, name)
 
 
@@ -201,7 +201,7 @@ def _exact(gate: GateResult) -> Fraction:
 
 
 def number(value: float | None, name: str = "") -> str:
-    """A value of a metric with its unit, ``–`` for none."""
+    """Return a value of a metric with its unit, ``–`` for None."""
     return "–" if value is None else f"{value:.{decimals(value, name)}f}{unit(name)}"
 
 
@@ -215,7 +215,7 @@ def decimals(value: float, name: str = "") -> int:
 
 @lru_cache(maxsize=256)
 def unit(name: str) -> str:
-    """The unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
+    """Return the unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
     metric_found = of_column(column_of(name))
     return f" {metric_found.unit}" if metric_found and metric_found.unit else ""
 

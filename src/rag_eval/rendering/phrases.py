@@ -51,12 +51,11 @@ def _no_sign(_: str) -> str:
 
 
 class TextFormatter(NamedTuple):
-    """Formatting of names and texts from data, so that a rendering never interprets them.
+    """Formatting of names and untrusted input, so that a rendering never interprets them.
 
-    ``said`` is for words with names in them, ``code`` for a name, ``text`` for a text; all three may be told how many
-    characters they have room for. ``own`` is for a sentence of ours in a report that may come from elsewhere,
-    ``figure`` for numbers that are read in one piece, ``sign`` for what an outcome, a finding or a change of the policy
-    looks like.
+    ``said`` formats words with names in them, ``code`` a name, ``text`` a text; all three accept a maximum number of
+    characters. ``own`` formats a sentence of this program in a report that may come from elsewhere, ``figure`` numbers
+    that must not be split, ``sign`` the symbol of an outcome, a finding or a change of the policy.
     """
 
     named: Callable[[str, str], str]  # metric, slice
@@ -69,7 +68,7 @@ class TextFormatter(NamedTuple):
     sign: Callable[[str], str] = _no_sign
 
     def gate(self, gate: GateResult) -> str:
-        """The name of a gate."""
+        """Return the name of a gate."""
         return self.named(gate.name, gate.slice)
 
 
@@ -81,7 +80,7 @@ PLAIN = TextFormatter(_plain, one_line, one_line)
 
 
 def title(report: Report) -> str:
-    """Return a report's title; the verdict on part of the questions or metrics says so."""
+    """Return a report's title; it names a partial run."""
     return f"RAG evaluation {report.verdict}{' in part' if in_part(report) else ''}"
 
 
@@ -91,7 +90,7 @@ def in_part(report: Report) -> bool:
 
 
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     failed, errors, warned_only = gravest(report.failed_gates), report.errors, not_passed(report)
     on = cases(report) + _unanswered(report)
     if failed or errors:
@@ -117,12 +116,12 @@ def _reasons(
 
 
 def gravest(gates: Iterable[GateResult]) -> list[GateResult]:
-    """The gates that fail the run first; of these, completeness: what is not there explains all that follows."""
+    """Return the gates that fail the run first, among these completeness: missing answers explain the others."""
     return sorted(gates, key=lambda gate: (not gate.blocks, not is_count(gate)))
 
 
 def _unanswered(report: Report) -> str:
-    """Say how many cases have no answer at all, whatever the gates say."""
+    """State how many cases have no answer at all."""
     absent, whole = sum(report.labels.get(name, 0) for name in ABSENT), len(report.questions)
     if not absent:
         return ""
@@ -130,12 +129,12 @@ def _unanswered(report: Report) -> str:
 
 
 def counted_gates(report: Report) -> list[GateResult]:
-    """Return the gates that every count of gates counts: all but those on completeness, which is counted by itself."""
+    """Return the gates that are counted: all except those on completeness, which is counted by itself."""
     return [gate for gate in report.gates if not is_count(gate)]
 
 
 def _passing(gates: Sequence[GateResult]) -> str:
-    """``8 of 8 gates and completeness``, ``7 of 8 gates``."""
+    """Return ``8 of 8 gates and completeness``, ``7 of 8 gates``."""
     metric_gates, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
     passing, n = sum(gate.outcome == "passed" for gate in metric_gates), len(metric_gates)
     names = [f"{passing} of {n} gate{'s' if n != 1 else ''}"] if metric_gates else []
@@ -143,7 +142,7 @@ def _passing(gates: Sequence[GateResult]) -> str:
 
 
 def left_out(report: Report) -> str:
-    """Say what a partial run did not look at."""
+    """Name the questions and metric groups that a partial run left out."""
     scope = report.scope
     if scope is None:
         return ""
@@ -161,7 +160,7 @@ def _unjudged(gates: int) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
+    """Return ``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
@@ -201,8 +200,8 @@ def several(report: Report) -> bool:
 def telling(gates: Sequence[GateResult]) -> list[GateResult]:
     """Return the gates that get a row, grouped by name, failed completeness first; at most two hundred.
 
-    A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. Of too many
-    gates those that fail the run stay, then those that warn; :func:`beyond` counts the rest.
+    A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. If there are
+    too many gates, those that fail the run stay, then those that warn; :func:`beyond` counts the rest.
     """
     shown = _rows(gates)
     if len(shown) <= _MOST_GATES:
@@ -212,7 +211,7 @@ def telling(gates: Sequence[GateResult]) -> list[GateResult]:
 
 
 def beyond(gates: Sequence[GateResult]) -> str:
-    """Return a line that counts the gates for which :func:`telling` has no room."""
+    """Return a line that counts the gates that :func:`telling` left out."""
     rows, shown = _rows(gates), {id(gate) for gate in telling(gates)}
     cut = [gate for gate in rows if id(gate) not in shown]
     failed = sum(gate.blocks for gate in cut)
@@ -227,21 +226,21 @@ def _rows(gates: Sequence[GateResult]) -> list[GateResult]:
 
 
 def hushed(gates: Sequence[GateResult]) -> list[GateResult]:
-    """The gates on slices that passed, and those that are inconclusive and fail nothing, if they are many."""
+    """Return the gates on slices that passed, and those that are inconclusive and fail nothing, if they are many."""
     slices = [gate for gate in gates if gate.slice and not gate.blocks]
     same_outcome = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
     return [gate for group in same_outcome if len(group) > _ALIKE for gate in group]
 
 
 def counted_aside(gates: Sequence[GateResult]) -> str:
-    """Say how many gates on slices have no row of their own."""
+    """State how many gates on slices have no row."""
     counts = Counter[str](gate.outcome for gate in hushed(gates))
     parts = [f"{counts[outcome]} {outcome}" for outcome in _HUSHED if counts[outcome]]
     return f"Gates on slices that are not shown: {', '.join(parts)}." if parts else ""
 
 
 def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -> str:
-    """Why a gate did not pass, in a few words, and whether it is one that the change under test does not have."""
+    """Return why a gate did not pass, in a few words, and whether the change under test lacks this gate."""
     ours = gate.origin != "base" or report.base is None
     if is_count(gate) and gate.value is not None:
         what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
@@ -266,7 +265,7 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
 
 
 def unclear(report: Report, gate: GateResult) -> str:
-    """Why a gate is inconclusive."""
+    """Return why a gate is inconclusive."""
     comparison, alpha = gate.comparison, report.statistics.alpha
     likely = comparison is not None and comparison.adjusted is not None and comparison.adjusted > float(alpha)
     if comparison is not None and not _kept(gate) and (likely or not gate.slice):
@@ -277,7 +276,7 @@ def unclear(report: Report, gate: GateResult) -> str:
 
 
 def confidence(report: Report) -> str:
-    """The confidence of the intervals of differences: ``95 %``."""
+    """Return the confidence of the intervals of differences: ``95 %``."""
     return f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"
 
 
@@ -288,7 +287,7 @@ def unit_of(report: Report, n: int = 2) -> str:
 
 
 def chance(report: Report, gate: GateResult) -> str:
-    """``p = 0.12 after correction``; empty where no test was made."""
+    """Return ``p = 0.12 after correction``; empty if no test was made."""
     if gate.comparison is None or gate.comparison.adjusted is None:
         return ""
     corrected = " after correction" if report.statistics.correction != "none" else ""
@@ -308,12 +307,12 @@ def _one_sided(gate: GateResult) -> bool:
 
 
 def counted(result: MetricResult | None, n: int) -> str:
-    """Return the number of cases: ``26 of 30`` for a 0/1 metric, else their count."""
+    """Return the number of cases: ``26 of 30`` for a 0/1 metric, otherwise their count."""
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
 
 
 def outcome(gate: GateResult) -> str:
-    """The outcome in words."""
+    """Return the outcome in words."""
     word = OUTCOMES[gate.outcome]
     if gate.unclear:
         return f"{word} (counts as failed)" if gate.blocks else word
@@ -325,39 +324,39 @@ def outcome(gate: GateResult) -> str:
 
 
 def usual(report: Report) -> str:
-    """Say that there is no gates file, if there is none."""
+    """Note a missing gates file."""
     return "" if report.gates_file else "There is no gates file, so the default gates apply."
 
 
 def label(text: str, formatter: TextFormatter) -> str:
-    """A label; one that is none of ours is data."""
+    """Return a label; an unknown label is untrusted input."""
     return text if text in MEANING else formatter.code(text)
 
 
 def signed_label(text: str, formatter: TextFormatter) -> str:
-    """A label with the sign of whether it is a good one."""
+    """Return a label with a sign for good or bad."""
     return f"{formatter.sign('passed' if text in GOOD else 'failed')} {label(text, formatter)}"
 
 
 def failing(report: Report) -> list[Question]:
-    """The cases that fail."""
+    """Return the cases that fail."""
     return _labelled(report.questions, {*map(_LABEL, report.questions)} - GOOD)
 
 
 def by_urgency(questions: Sequence[Question], most: int = sys.maxsize) -> list[Question]:
-    """The first cases, failures first, each group in the order of the report."""
+    """Return the first cases, failures first, each group in the order of the report."""
     labels = {*map(_LABEL, questions)}
     failing = _labelled(questions, labels - GOOD)
     return [*failing, *(_labelled(questions, labels & GOOD) if len(failing) < most else ())][:most]
 
 
 def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
-    """The cases of some labels. There may be millions: none is looked at by a call of its own."""
+    """Return the cases with some labels, without a function call for each, because there may be millions."""
     return list(compress(questions, map(labels.__contains__, map(_LABEL, questions))))
 
 
 def completeness(report: Report) -> str:
-    """Completeness in one line."""
+    """Return completeness in one line."""
     completeness_counts = report.completeness
     counts = ", ".join(
         f"{getattr(completeness_counts, name)} {name}" for name in ("missing", "duplicate", "unknown", "errored")
@@ -366,7 +365,7 @@ def completeness(report: Report) -> str:
 
 
 def value_of(report: Report, name: str) -> str:
-    """A metric's value, as its gate shows it where it has one: two roundings of one number would look like two."""
+    """Return a metric's value, as its gate shows it if it has one: two roundings would look like two values."""
     gate = next((gate for gate in report.gates if gate.name == name and _about(report, gate)), None)
     if gate is not None:
         return value(gate)

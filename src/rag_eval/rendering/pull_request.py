@@ -22,7 +22,7 @@ FINDINGS, POLICY = "Findings", "Changes of the gates"
 
 
 def authority(report: Report, formatter: TextFormatter) -> list[Block]:
-    """Say in a sentence who decided; nothing if only local files were used."""
+    """State in a sentence who decided; nothing if only local files were used."""
     base = report.base
     if base is None:
         return []
@@ -38,7 +38,7 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def findings(report: Report, formatter: TextFormatter, most: int = _FINDINGS) -> list[Block]:
-    """The findings, errors first, those of a kind together, each kind with what fixes it."""
+    """List the findings, errors first, grouped by kind, each kind with its fix."""
     if not report.findings:
         return []
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
@@ -64,12 +64,12 @@ def _finding_text(finding: Finding, formatter: TextFormatter) -> str:
 
 
 def _fix(text: str, formatter: TextFormatter) -> str:
-    """Commands as such, to copy them; advice in plain words."""
+    """Return commands unchanged, to copy them; advice in plain words."""
     return (formatter.code if text.startswith(("rag-eval ", "git ")) else formatter.said)(text, _FIX)
 
 
 def policy(report: Report, formatter: TextFormatter, most: int = _CHANGES) -> list[Block]:
-    """Every change of the gates file, what would have got through first."""
+    """List every change of the gates file, those with an effect on this run first."""
     if not report.policy_changes:
         return []
     lines = [_policy_line(change, formatter) for change in report.policy_changes[:most]]
@@ -91,7 +91,7 @@ def _values(change: PolicyChange, formatter: TextFormatter) -> str:
 
 
 def gold(report: Report, formatter: TextFormatter, most: int = _ITEMS) -> list[Block]:
-    """The items that the change touches, flips first, and the gates that turn with them."""
+    """List the changed gold items, flips first, and the gates that change with them."""
     if not report.gold_changes:
         return []
     ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
@@ -126,7 +126,7 @@ def _signed_at(report: Report, formatter: TextFormatter) -> str:
 
 
 def counted(report: Report, formatter: TextFormatter) -> list[Block]:
-    """Count the gold items that the change touches and the cases that flip because of it."""
+    """Count the changed gold items and the cases that flip because of them."""
     if not report.gold_changes:
         return []
     verbs = [change.verb for change in report.gold_changes]

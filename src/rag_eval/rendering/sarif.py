@@ -1,4 +1,4 @@
-"""The report as SARIF 2.1.0, which code scanning reads: broken gates, findings and wrong answers on their lines."""
+"""The report as SARIF 2.1.0 for code scanning: failed gates, findings and wrong answers on their lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FINGERPRINT = "ragEval/v1"
 
 
 def render(report: Report) -> str:
-    """One run of one tool. The wrong answers of a run that passed are notes: nothing has to be done about them."""
+    """Return one run of one tool. The wrong answers of a run that passed are notes, because nothing has to be done."""
     pointers = all_of(report)
     rules = {one.rule: _rule(one) for one in pointers}
     indexes = {name: place for place, name in enumerate(rules)}
@@ -53,7 +53,7 @@ def _result(one: Pointer, indexes: dict[str, int], report: Report) -> dict[str, 
 
 
 def _place(one: Pointer, report: Report) -> dict[str, Any]:
-    """Return where it stands; code scanning takes only files of the repository, so others point at the gates file."""
+    """Return the position; code scanning accepts only files of the repository, so others point at the gates file."""
     file, line = in_repository(one.file, one.line, report.gates_file)
     written = _ODD.sub(lambda odd: b"%%%02X" % odd[0][0], file.encode(errors="replace")).decode()
     location: dict[str, Any] = {"artifactLocation": {"uri": written, "uriBaseId": "%SRCROOT%"}}
@@ -61,5 +61,5 @@ def _place(one: Pointer, report: Report) -> dict[str, Any]:
 
 
 def _text(text: str) -> dict[str, str]:
-    """A message. Brackets in it are no link: whoever names a question does not write what a reviewer clicks on."""
+    """Return a message. Brackets in it are escaped, so that untrusted input cannot make links."""
     return {"text": _BRACKET.sub(r"\\\g<0>", one_line(text, _LONGEST))}

@@ -25,17 +25,17 @@ _CATCHES = ["gate or finding", "perturbation", "caught from", "effect"]
 
 
 def table(probe: Probe) -> str:
-    """Plain text for a terminal."""
+    """Return plain text for a terminal."""
     return page(bulleted(part) if "\n" in part else wrapped(part) for part in _parts(probe, _plain, "simple", ""))
 
 
 def markdown(probe: Probe) -> str:
-    """GitHub's Markdown, for a comment or a job summary."""
+    """Return GitHub's Markdown, for a comment or a job summary."""
     return "\n\n".join(_parts(probe, _code, "github", "## ")) + "\n"
 
 
 def as_json(probe: Probe) -> str:
-    """Everything, two spaces a level."""
+    """Return everything as JSON, two spaces for each level."""
     kinds = [{**plain(kind), "passes": kind.passes} for kind in probe.kinds]
     return json_text({**plain(probe), "kinds": kinds, "idle": probe.idle})
 
@@ -44,7 +44,7 @@ FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown
 
 
 def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> Iterator[str]:
-    """The parts of a page; ``name`` shows a name from data, ``style`` is tabulate's, ``head`` begins the first line."""
+    """Yield the parts of a page; ``name`` formats a name, ``style`` is tabulate's, ``head`` begins the first line."""
     if probe.exit_code:
         yield head + "A failing run cannot be probed"
         yield from _refused(probe, name)
@@ -143,7 +143,7 @@ def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
 
 
 def _moved(moves: Sequence[Move], name: Callable[[str], str]) -> str:
-    """The metrics that moved, of those with a cutoff or several values the one that moved most."""
+    """Return the metrics that changed; of those with a cutoff or several values, the one that changed most."""
     furthest: dict[str, Move] = {}
     for move in sorted(moves, key=_distance, reverse=True):
         furthest.setdefault(re.split("[@.]", move.metric)[0], move)
@@ -161,7 +161,7 @@ def _distance(move: Move) -> float:
 
 
 def _at(at: Rate, kind: Probed) -> str:
-    """In cases: of ten, one percent is a case and no percent."""
+    """Return a rate as a number of cases: one percent of ten cases is one case."""
     return f"{at.cases} of {kind.cases}"
 
 

@@ -27,7 +27,7 @@ _MORE = "rag-eval score -v shows"
 
 
 def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
-    """Return a page of plain text: what failed and changed, with ``by`` the slices, with ``verbose`` everything."""
+    """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
     judged = report.gates if verbose else tuple(gate for gate in report.gates if gate.broken)
     gates = phrases.telling(judged)
     parts = [
@@ -110,7 +110,7 @@ def _about(report: Report) -> Report:
 
 
 def _measured(report: Report, gates: Sequence[GateResult]) -> str:
-    """Count what else was measured, in one line."""
+    """Count the other measured metrics, in one line."""
     valued = sum(result.n > 0 for result in report.metrics.values())
     groups = len(metrics_tables.perspectives(report))
     rest = sum(gate.outcome == "passed" for gate in phrases.counted_gates(report))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 _GAP, _NARROWEST = 2, 12
-_PADDING = "  "  # which tabulate gives to a header
+_PADDING = "  "  # tabulate sets it for a header
 _RED, _GREEN, _YELLOW = "31", "32", "33"
 _COLOURS = {"FAILED": _RED, "failed": _RED, "error": _RED, "PASSED": _GREEN, "passed": _GREEN}
 _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
@@ -26,7 +26,7 @@ _FIRST = re.compile(
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes: a wide character takes two, a combining one none."""
+    """Return the number of terminal columns of a text: two for a wide character, none for a combining one."""
     return len(text) if text.isascii() else max(wcswidth(text), 0)
 
 
@@ -66,7 +66,7 @@ def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = WID
 
 
 def _folded(cell: str, most: int) -> str:
-    """Break a cell at its spaces, and where no space is, anywhere."""
+    """Break a cell at its spaces, otherwise anywhere."""
     if columns(cell) <= most:
         return cell
     words = []
@@ -80,7 +80,7 @@ def _folded(cell: str, most: int) -> str:
 
 
 def bulleted(text: str) -> str:
-    """Break the lines of a list, which begin with ``- ``, and leave others as they are."""
+    """Break the lines of a list, which begin with ``- ``, and leave others unchanged."""
     return "\n".join(wrapped(line[2:], "  ", "- ") if line.startswith("- ") else line for line in text.split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file, to be opened anywhere: plots, and a table of the questions to search and sort."""
+"""The report as one HTML file: plots, and a table of the questions to search and sort."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNFOLDED = 12
 
 
 def render(report: Report, details: Details | None = None) -> str:
-    """The whole report: nothing of it is cut but single strings of more than a thousand characters.
+    """Return the whole report; only single strings of more than a thousand characters are cut.
 
     With ``details`` each question unfolds to its answer and evidence.
     """
@@ -73,7 +73,7 @@ def summary(report: Report) -> str:
 
 
 def _system(report: Report) -> str:
-    """Return what the report is about: repository and commit if they are known, otherwise the file of the traces."""
+    """Return the subject of the report: repository and commit if they are known, otherwise the file of the traces."""
     commit = _commit(report)
     trace = next((one.path for one in report.inputs if one.role == "trace"), "")
     named = " at ".join(filter(None, [report.ci.repository if report.ci else "", commit]))
@@ -86,7 +86,7 @@ def _commit(report: Report) -> str:
 
 
 def _facts(report: Report) -> Markup:
-    """Return what was scored: repository, commit, models, gold with its size, gates and baseline, as far as known."""
+    """Return the scored files: repository, commit, models, gold with its size, gates and baseline, as far as known."""
     run, ci, paths = report.run or {}, report.ci, {one.role: one.path for one in report.inputs}
     models = run.get("models") or {}
     dates = (run[name] for name in ("date", "started_at", "created_at") if isinstance(run.get(name), str))
@@ -129,7 +129,7 @@ def _header(report: Report) -> Markup:
 
 
 def _tiles(report: Report) -> Markup:
-    """Count the gates by outcome; completeness has a section and counts of its own."""
+    """Count the gates by outcome; completeness has its own section and counts."""
     counts = dict.fromkeys(("failed", "warning", "inconclusive", "no_data", "passed"), 0)
     for gate in phrases.counted_gates(report):
         counts[gates_table.kind(gate)] += 1
@@ -143,7 +143,7 @@ def _tile(kind: str, count: int) -> Markup:
 
 
 def _changed(report: Report) -> Markup:
-    """What flipped and moved since the baseline. The table of questions has all flips."""
+    """Show flips and changes since the baseline; the table of questions has all flips."""
     body = laid(changes.changed(report, FORMATTER, "the table of questions"))
     return joined([body, *plots.since(report), laid(changes.effects(report, FORMATTER))])
 
@@ -169,7 +169,7 @@ def _provenance(report: Report) -> Markup:
 
 
 def _metrics(report: Report) -> Markup:
-    """Every metric that has a value, folded by perspective, and what would give a value to the others."""
+    """Show every metric that has a value, folded by metric group, and the fields that the others need."""
     parts = [_perspective(report, name) for name in metrics_tables.perspectives(report)]
     missing = metrics_tables.without_cases(report)
     return joined([*parts, tag("p", shown(missing)) if missing else Markup("")])
@@ -189,7 +189,7 @@ def _metrics_table(about: str, headers: Sequence[str], rows: Sequence[Sequence[s
 
 
 def _contracts(report: Report) -> Markup:
-    """The contract of each metric: values are comparable only under the same one."""
+    """Show the fingerprint of each metric: only values with the same one are comparable."""
     if not report.contracts:
         return Markup("")
     rows = [[FORMATTER.named(name, ""), FORMATTER.code(digest)] for name, digest in report.contracts.items()]

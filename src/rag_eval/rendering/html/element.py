@@ -1,4 +1,4 @@
-"""HTML elements as strings, and the blocks of a report made of them: what is not made by :func:`tag` is escaped."""
+"""HTML elements as strings, and the blocks of a report made of them; everything not made by :func:`tag` is escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Markup(str):
 
 
 def tag(name: str, /, *children: str, **attributes: str | float | bool | None) -> Markup:
-    """An element: children that are no :class:`Markup` are escaped.
+    """Return an element; children that are no :class:`Markup` are escaped.
 
     Attributes are named with ``_`` for ``-`` and may end in one (``class_``); None and False leave one out, True is one
     without a value.
@@ -46,12 +46,12 @@ def _attribute(key: str, value: str | float | bool | None) -> str:
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
-    """Elements one after the other, a line each."""
+    """Return elements one after the other, each on a line."""
     return Markup("\n".join(part for part in parts if part))
 
 
-# How a sentence tells its names from its words until it becomes HTML. Unicode keeps these characters for use inside of
-# programs; from data they are taken out.
+# Marks that separate names from words in a sentence until it becomes HTML. Unicode reserves these characters for
+# internal use of programs; they are removed from data.
 _CODE, _TEXT, _STRONG, _SIGN, _FIGURE, _END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4", "\ufdef"
 _MARKED = re.compile(f"([{_CODE}{_TEXT}{_STRONG}{_SIGN}{_FIGURE}])([^\ufdd0-\ufdef]*){_END}")
 _INTERNAL = re.compile("[\ufdd0-\ufdef]")
@@ -60,7 +60,7 @@ GLYPHS |= {"error": "✗", "looser": "↓", "stricter": "↑", "neutral": "="}
 
 
 def inline(sentence: str) -> Markup:
-    """A sentence that :data:`FORMATTER` has had a part in: names as code, and so on; all else of it is text."""
+    """Return a sentence of :data:`FORMATTER` with names as code, and so on; all else is text."""
     parts, at = [], 0
     for match in _MARKED.finditer(sentence):
         parts += [Markup(hypertext(sentence[at : match.start()])), _marked(match[1], match[2])]
@@ -79,19 +79,19 @@ def _marked(kind: str, text: str) -> Markup:
 
 
 def sign(kind: str) -> Markup:
-    """Render the sign of an outcome, as the text beside it says."""
+    """Render the sign of an outcome, as in the text next to it."""
     return tag("span", GLYPHS[kind], class_=f"sign {kind}", aria_hidden="true")
 
 
 def shown(text: str) -> str:
-    """A string from data as it is shown: on one line, without control and bidirectional characters, not without end."""
+    """Return a string from data on one line, without control and bidirectional characters, limited in length."""
     if len(text) <= _CUT and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     return _INTERNAL.sub("", one_line(text, _CUT))
 
 
 def clean(sentence: str) -> str:
-    """A sentence of :data:`FORMATTER` as plain text, for headings and labels."""
+    """Return a sentence of :data:`FORMATTER` as plain text, for headings and labels."""
     return shown(_INTERNAL.sub("", sentence))
 
 
@@ -116,7 +116,7 @@ FORMATTER = TextFormatter(
 
 
 def laid(parts: Iterable[Block]) -> Markup:
-    """The blocks of a report, one below the other."""
+    """Return the blocks of a report, one below the other."""
     return joined(_block(part) for part in parts)
 
 
@@ -136,7 +136,7 @@ def _item(item: Item) -> Markup:
 
 
 def table(part: Table) -> Markup:
-    """A table of which each row is named by its first cell."""
+    """Return a table in which the first cell names each row."""
     head = tag("tr", *(_header(header) for header in part.headers))
     labels = [clean(header) for header in part.headers]
     body = joined(_row(row, labels) for row in part.rows)
@@ -150,7 +150,7 @@ def caption(about: str) -> Markup:
 
 
 def scrolled(about: str, inner: Markup) -> Markup:
-    """Wrap wide content so that it scrolls by itself, by keyboard too."""
+    """Wrap wide content so that it scrolls by itself, also by keyboard."""
     return tag("div", inner, class_="wide", tabindex="0", role="group", aria_label=about)
 
 
@@ -159,7 +159,7 @@ def _header(text: str) -> Markup:
 
 
 def _row(cells: Sequence[str], labels: Sequence[str]) -> Markup:
-    """Return a row; on a narrow screen it is a card, and the label of a cell stands before it."""
+    """Return a row; on a narrow screen it is a card, with the label of each cell before it."""
     first, *rest = cells
     shown = (
         tag("td", inline(cell or "–"), data_label=label or None) for cell, label in zip(rest, labels[1:], strict=True)
@@ -168,7 +168,7 @@ def _row(cells: Sequence[str], labels: Sequence[str]) -> Markup:
 
 
 def section(key: str, title: str, *parts: Markup) -> Markup:
-    """A part of the report under a heading that it is named by; none without content."""
+    """Return a part of the report under its heading; empty without content."""
     inner = [part for part in parts if part]
     heading = tag("h2", title, id=f"{key}-title")
     return tag("section", joined([heading, *inner]), id=key, aria_labelledby=f"{key}-title") if inner else Markup("")
@@ -180,6 +180,6 @@ def folded(title: str, *parts: Markup, unfolded: bool = False) -> Markup:
 
 
 def headed(title: str, *parts: Markup) -> Markup:
-    """Parts below a smaller heading; nothing where there are none."""
+    """Return parts below a smaller heading; empty without parts."""
     inner = [part for part in parts if part]
     return joined([tag("h3", title), *inner]) if inner else Markup("")

@@ -1,4 +1,4 @@
-"""A form on which a person grades answers: one self-contained file, which saves the grades as another."""
+"""A form on which a person grades answers: one self-contained file, which saves the grades to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def form(
     rater: str,
     version: str,
 ) -> str:
-    """Return the page; each answer has the fields of its label and what the judge was shown."""
+    """Return the page; each answer has the fields of its label and the judge's input."""
     who = tag("p", tag("label", "Your name: ", tag("input", id="rater", type="text", value=rater, autocomplete="name")))
     items = [_answer(number, len(answers), *one, scores) for number, one in enumerate(answers, 1)]
     instruction = "Grade each answer by the rubric, from 0 to 5. Leave a score open if you cannot tell."

@@ -35,7 +35,7 @@ _READ = (
 def history_page(
     series: Sequence[Series], reports: int, runs: Sequence[Point] = (), unsteady: Sequence[Flaky] = ()
 ) -> str:
-    """Return the page of a history: a chart a metric, what drifts, flaky questions, the last runs, all readings."""
+    """Return the page of a history: a chart for each metric, drift, flaky questions, the last runs, all readings."""
     newest = runs[-1].verdict if runs else None
     kind = "neutral" if newest is None else "passed" if newest.passed else "failed"
     word = "" if newest is None else f"The newest run {kind}. "
@@ -54,7 +54,7 @@ def history_page(
 
 
 def _drift(series: Sequence[Series]) -> Markup:
-    """Say what got worse so slowly that no step shows it, the most first, then what else there is to say."""
+    """Name the metrics that got worse so slowly that no step shows it, the largest first, then other remarks."""
     drifting = [one for one in series if one.slow]
     lines = [
         line
@@ -127,7 +127,7 @@ def _place(reading: Reading) -> str:
 
 
 def _limits(one: Series) -> Iterator[Limit]:
-    """Yield the thresholds, each over the readings that it was in force for."""
+    """Yield the thresholds, each with the readings that it applied to."""
     bounds = [(place, reading.bound) for place, reading in enumerate(one.readings)]
     for side, group in groupby(bounds, key=lambda entry: entry[1] and entry[1][:2]):
         indexes = [place for place, _ in group]
@@ -136,7 +136,7 @@ def _limits(one: Series) -> Iterator[Limit]:
 
 
 def _parts(one: Series) -> list[list[Dot]]:
-    """The readings with a value, cut where the definition changed."""
+    """Return the readings with a value, split at changes of the definition."""
     parts: list[list[Dot]] = [[]]
     for place, reading in enumerate(one.readings):
         if reading.value is None:
@@ -156,7 +156,7 @@ def _parts(one: Series) -> list[list[Dot]]:
 
 
 def comparison_page(comparison: SideBySide) -> str:
-    """Return the page of a comparison: what differs first."""
+    """Return the page of a comparison: differences first."""
     plots = tag("div", *_plots(comparison, comparison.front), class_="charts") if comparison.front else _NONE
     first, *rest = sections(comparison, FORMATTER)
     return of_sections([first, *differing(comparison, FORMATTER), *rest], comparison.version, plots)
@@ -169,7 +169,7 @@ def repeats_page(systems: Sequence[Repeats]) -> str:
 
 
 def of_sections(parts: Iterable[Section], version: str, plots: Markup = _NONE) -> str:
-    """The page of sections, headed by the first of them; ``plots`` stand where there are figures of plain text."""
+    """Return a page of sections with the first one at the top; ``plots`` replace figures of plain text."""
     first, *rest = parts
     lines = joined(tag("p", inline(line), class_="verdict") for line in first.lines)
     header = tag("div", tag("h1", clean(first.title)), lines, class_="head")
@@ -182,7 +182,7 @@ def of_sections(parts: Iterable[Section], version: str, plots: Markup = _NONE) -
 
 
 def _grouped(parts: Sequence[Section]) -> Iterator[tuple[str, list[Section]]]:
-    """Sections by title; one without a title belongs to the one before."""
+    """Yield sections by title; one without a title belongs to the one before."""
     groups: list[tuple[str, list[Section]]] = []
     for one in parts:
         if one.title or not groups:
@@ -200,7 +200,7 @@ def _body(one: Section) -> Markup:
 
 
 def _plots(comparison: SideBySide, front: Front) -> Iterator[Markup]:
-    """Quality over each of the other dimensions."""
+    """Yield quality over each of the other dimensions."""
     for axis, name in enumerate(front.dimensions[1:], 1):
         dots = [_dot(comparison, front, place, axis) for place in range(len(front.points))]
         yield chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality"))

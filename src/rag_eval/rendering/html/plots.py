@@ -1,4 +1,4 @@
-"""The plots of a report: gates against their thresholds, values since the baseline, slices from the worst on."""
+"""The plots of a report: gates with their thresholds, values since the baseline, slices from the worst on."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ _SLICED = (
 
 
 def gates(report: Report) -> Iterator[Markup]:
-    """Bounds against their thresholds: shares on one scale, amounts each on its own."""
+    """Yield bounds with their thresholds: shares on one scale, amounts each on its own."""
     mixed = phrases.two_sided(report)
     shown = by_outcome(phrases.telling(report.gates))
     rows = [_bound(gate, mixed=mixed) for gate in shown if _drawable(gate)]
     legend = f"{_SHAPES}; {_ENCLOSED}; {_KEPT}"
     shares, amounts = ([mark for mark in rows if is_share(mark) is which] for which in (True, False))
     yield _capped("gates-plot", "Gates and their thresholds", legend, shares)
-    legend = "" if shares else legend  # it has been read
+    legend = "" if shares else legend  # it is used up
     yield _capped("amounts-plot", "Gates on amounts, each on a scale of its own", legend, amounts, own=True)
 
 
 def _capped(key: str, title: str, legend: str, rows: Sequence[Mark], *, own: bool = False) -> Markup:
-    """The first of many marks, failing ones before others; the table has all."""
+    """Return the first of many marks, failing ones before others; the table has all."""
     if len(rows) <= _MOST:
         return figure(key, title, legend, rows, own=own)
     chosen = sorted(rows, key=lambda mark: mark.kind != "failed")[:_MOST]
@@ -69,7 +69,7 @@ def _drawable(gate: GateResult) -> bool:
 
 
 def _label(gate: GateResult, *, mixed: bool) -> str:
-    """The gate, and whose it is where that matters."""
+    """Return the gate, and its origin if that matters."""
     return shown(f"{gate.label} ({phrases.WHOSE[gate.origin]})" if mixed else gate.label)
 
 
@@ -80,7 +80,7 @@ def _bound(gate: GateResult, *, mixed: bool) -> Mark:
 
 
 def since(report: Report) -> Iterator[Markup]:
-    """Margins: where a value came from, where it is, and how far it may go."""
+    """Yield margins: the value before, the value now, and the limit."""
     changes = [gate for gate in by_outcome(phrases.telling(report.gates)) if gate.comparison is not None]
     mixed = phrases.two_sided(report)
     rows = [mark for gate in changes if (mark := _margin(gate, mixed=mixed)) is not None]
@@ -104,7 +104,7 @@ def _margin(gate: GateResult, *, mixed: bool) -> Mark | None:
 
 
 def slices(report: Report) -> Iterator[Markup]:
-    """A plot of each gated metric: its slices from the worst on, and a tick where all cases stand."""
+    """Yield a plot of each gated metric: its slices from the worst on, with a tick at the value of all cases."""
     bounds = baseline_view.bounds_of(report)
     for place, name in enumerate(baseline_view.gated(report)):
         parts = _worst_first(report, name)
@@ -116,7 +116,7 @@ def slices(report: Report) -> Iterator[Markup]:
 
 
 def heat(report: Report) -> Iterator[Markup]:
-    """Yield a table a field, of every metric by slice: the colour says how far a value is from that of all cases."""
+    """Yield a table for each field, of every metric by slice, coloured by the distance from the value of all cases."""
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():
         title, parts = f"Every metric by {shown(field)}", parts[:_MOST]

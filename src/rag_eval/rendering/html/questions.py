@@ -1,4 +1,4 @@
-"""The cases of a report as a table that its script searches, filters and sorts, and that is whole without it."""
+"""The cases of a report as a table that a script searches, filters and sorts, and that is complete without it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BROKEN, _FIXED = "newly broken", "newly fixed"
 
 
 class Column(NamedTuple):
-    """A column: its title, how it is sorted, how the rows are filtered by it (if at all), and its cells."""
+    """A column: its title, its sort order, its filter (if any), and its cells."""
 
     title: str
     order: str
@@ -44,7 +44,7 @@ ROWS = Markup("\ufde0")
 
 
 def questions(report: Report, details: Details) -> tuple[Markup, Markup]:
-    """Return the labels with their counts, the controls and a table of the cases, and the rows to put in at `ROWS`.
+    """Return the labels with their counts, the controls and a table of the cases, and the rows to insert at `ROWS`.
 
     A case has a row, with ``details`` two.
     """
@@ -78,7 +78,7 @@ def _labels(report: Report) -> Markup:
 
 
 def _columns(report: Report) -> list[Column]:
-    """Question, run where there are several, label, what changed where there is a baseline, and the rest."""
+    """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): _BROKEN if flip.after not in GOOD else _FIXED for flip in report.flips}
     run = Column("Run", "text", "run", lambda one: tag("td", _name(one.run)))
     change = Column("Changed", "text", "changed", lambda one: _word(flips.get((one.qid, one.run), "")))
@@ -103,7 +103,7 @@ def _name(text: str | None) -> Markup:
 
 @lru_cache(maxsize=1024)
 def _word(text: str, kind: str | None = None) -> Markup:
-    """A cell that many rows have alike."""
+    """Return a cell that many rows share."""
     return tag("td", text, class_=kind)
 
 
@@ -124,7 +124,7 @@ def _header(column: Column) -> Markup:
 
 
 def _row(one: Question, columns: Sequence[Column], details: CaseDetails | None) -> Markup:
-    # There may be a million rows: the cells that differ in each are written without a call of tag.
+    # There may be a million rows: cells that differ in each are written without a call of tag.
     row = Markup(f"<tr>{''.join([column.cell(one) for column in columns])}</tr>")
     if details is None:
         return row
@@ -166,7 +166,7 @@ def _expected(details: CaseDetails) -> list[Markup]:
 
 
 def _ids(names: Sequence[Named], of: CaseDetails | None = None) -> Markup:
-    """Ids that were cited, or those that were retrieved with their texts: each says what the other side says of it."""
+    """Render cited ids, or retrieved ids with their texts; each names its role on the other side."""
     if not names:
         return tag("p", tag("em", "(nothing)"))
     rows = []
@@ -180,7 +180,7 @@ def _ids(names: Sequence[Named], of: CaseDetails | None = None) -> Markup:
 
 
 def _text(pieces: Sequence[Segment]) -> Markup:
-    """A text with its pieces marked: supported or not, not in any chunk, the passage that supports best, masked."""
+    """Render a text with its pieces marked: supported or not, in no chunk, the best passage, masked."""
     return tag("blockquote", *(_piece(one) for one in pieces), dir="auto")
 
 
@@ -190,7 +190,7 @@ def _piece(one: Segment) -> Markup:
 
 
 def _controls(report: Report, columns: Sequence[Column]) -> Markup:
-    """Search and filters, hidden until the script has shown that it runs; choices are filled in by it."""
+    """Return search and filters, hidden until the script runs, which fills in the choices."""
     search = tag("label", "Search ", tag("input", type="search", id="search", autocomplete="off", spellcheck="false"))
     choices = [_choice(column.choice, column.choice) for column in columns if column.choice]
     outcome = _choice("outcome", "outcome")

@@ -1,4 +1,4 @@
-"""The page around a report: one file that asks for nothing from outside and runs nothing but its own script."""
+"""The page around a report: one self-contained file that makes no network requests and runs only its own script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_eval.rendering.html.element import Markup, joined, tag
 
 
 def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str, str, Markup]]) -> str:
-    """The whole document; ``sections`` are (id, title, section), and those without content are left out."""
+    """Return the whole document; ``sections`` are (id, title, section), and those without content are left out."""
     there = [(key, name, part) for key, name, part in sections if part]
     links = joined(tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in there)
     body = [
@@ -29,7 +29,7 @@ def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str,
 
 
 def document(title: str, version: str, body: Sequence[Markup], script: str) -> str:
-    """The whole document with the style of reports and one script of this package."""
+    """Return the whole document with the style of reports and one packaged script."""
     inner = tag("body", joined([*body, _raw("script", script)]))
     return f"<!DOCTYPE html>\n{tag('html', joined([_head(title, version, script), inner]), lang='en')}\n"
 
@@ -54,7 +54,7 @@ def _head(title: str, version: str, script: str) -> Markup:
 
 @cache
 def _policy(script: str) -> str:
-    """Nothing is loaded, sent or embedded; of styles and scripts those of this file alone, known by their digests."""
+    """Return the policy: nothing is loaded, sent or embedded; only this file's styles and scripts run, by digest."""
     sources = f"style-src '{_digest('style.css')}'; script-src '{_digest(script)}'"
     return (
         f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'; "
@@ -67,11 +67,11 @@ def _digest(name: str) -> str:
 
 
 def _raw(name: str, file: str) -> Markup:
-    """An element whose text is not escaped: it is ours, and the browser compares it with its digest."""
+    """Return an element whose text is not escaped: it is packaged, and the browser compares it with its digest."""
     return Markup(f"<{name}>{_shipped(file)}</{name}>")
 
 
 @cache
 def _shipped(name: str) -> str:
-    """A file of this package."""
+    """Return a packaged file."""
     return (get_data(__package__ or "", name) or b"").decode()

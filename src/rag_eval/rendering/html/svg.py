@@ -1,6 +1,6 @@
-"""Plots as SVG: rows of marks on a scale, and points in a plane. They are as wide as the screen lets them be.
+"""Plots as SVG: rows of marks on a scale, and points in a plane, as wide as the screen allows.
 
-A row has its words beside its drawing, so that a narrow screen can put them above it.
+A row has its text beside its drawing, so that a narrow screen can put the text above it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _GLYPH = 5.0
 
 
 class Mark(NamedTuple):
-    """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``said`` stands at its end.
+    """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``said`` is the text at its end.
 
-    ``limit`` is what the value is held to, ``side`` where it keeps it: ``min`` to the right, ``max`` to the left,
-    nothing where it is only to compare with.
+    ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left, empty if it is
+    only a reference.
     """
 
     label: str
@@ -45,7 +45,7 @@ class Mark(NamedTuple):
     before: float | None = None
 
     def numbers(self) -> list[float]:
-        """All that is drawn of it."""
+        """Return all numbers that are drawn of it."""
         return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
 
 
@@ -55,7 +55,7 @@ def is_share(mark: Mark) -> bool:
 
 
 def figure(key: str, title: str, legend: str, drawn_rows: Sequence[Mark], *, own: bool = False) -> Markup:
-    """A plot of ``marks`` on one scale, or each on its ``own``; ``legend`` tells how to read it. None without marks."""
+    """Return a plot of ``marks`` on one scale, or each on its ``own``; ``legend`` explains it. None without marks."""
     if not drawn_rows:
         return Markup("")
     scales = [_scale([mark]) if own else _scale(drawn_rows) for mark in drawn_rows]
@@ -71,12 +71,12 @@ def _caption(key: str, title: str, legend: str) -> Markup:
 
 
 def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Markup:
-    """A drawing; the figure around it says in words what it shows."""
+    """Return a drawing; the figure around it describes it in words."""
     return tag("svg", joined(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
 
 
 def _described(mark: Mark) -> str:
-    """A row in words, with what its shape means."""
+    """Describe a row in words, with the meaning of its shape."""
     meant = _MEANT.get(mark.kind, "")
     return f"{mark.label}: {mark.said}{f', {meant}' if meant else ''}"
 
@@ -140,7 +140,7 @@ def _limit(mark: Mark, scale: Ends) -> Iterator[Markup]:
 
 
 def _interval(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
-    """An end that is not known is that of the scale, and has no cap."""
+    """Yield an interval; an unknown end is drawn to the end of the scale, without a cap."""
     if mark.low is None and mark.high is None:
         return
     ends = [(mark.low, scale[0]), (mark.high, scale[1])]
@@ -160,7 +160,7 @@ def _before(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
 
 
 def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
-    """Each kind has a shape of its own: a cross fails, a disc passes, a diamond is open, a triangle warns."""
+    """Return a point; each kind has a shape: a cross fails, a disc passes, a diamond is open, a triangle warns."""
     wide = 2 * size
     paths = {
         "failed": f"M{x - size:.1f} {y - size:.1f}l{wide:g} {wide:g}m0 -{wide:g}l-{wide:g} {wide:g}",
@@ -173,9 +173,9 @@ def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
 
 
 class Dot(NamedTuple):
-    """A point: ``kind`` is its class, ``said`` what it stands for, ``mark`` what is written beside it.
+    """A point: ``kind`` is its class, ``said`` its description, ``mark`` the text next to it.
 
-    ``low`` and ``high`` enclose ``y``. ``rule`` says that a line goes down here, because something changed.
+    ``low`` and ``high`` enclose ``y``. ``rule`` draws a vertical line here, because something changed.
     """
 
     x: float
@@ -189,7 +189,7 @@ class Dot(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A threshold from one ``x`` to another; the ``side`` of it that passes is shaded."""
+    """A threshold from one ``x`` to another; its passing ``side`` is shaded."""
 
     start: float
     end: float
@@ -216,16 +216,16 @@ class Frame:
         self.up = _span([*ends, *(limit.y for limit in limits)])
 
     def x(self, number: float) -> float:
-        """From left to right."""
+        """Return the position from left to right."""
         return _CHART_LEFT + (_RIGHT - _CHART_LEFT) * _share(number, self.across)
 
     def y(self, number: float) -> float:
-        """From the bottom to the top."""
+        """Return the position from the bottom to the top."""
         return _CHART_BOTTOM - (_CHART_BOTTOM - _CHART_TOP) * _share(number, self.up)
 
 
 def _span(numbers: Sequence[float]) -> Ends:
-    """The numbers with a tenth of their spread on either side; shares stay between 0 and 1."""
+    """Return the range of the numbers plus a tenth on either side; shares stay between 0 and 1."""
     low, high = min(numbers), max(numbers)
     room = (high - low) / 10 or abs(high) / 10 or 1.0
     bounded = low >= 0 and high <= 1
@@ -241,7 +241,7 @@ def chart(
     axes: Axes,
     limits: Sequence[Limit] = (),
 ) -> Markup:
-    """A plot of ``dots``, those of each of ``lines`` joined, between axes; none without dots."""
+    """Return a plot of ``dots``, those of each of ``lines`` joined, between axes; None without dots."""
     if not dots:
         return Markup("")
     frame = Frame(dots, limits)
@@ -260,7 +260,7 @@ def chart(
 
 
 def _passing(frame: Frame, limit: Limit) -> Markup:
-    """The side of a threshold that passes."""
+    """Return the passing side of a threshold."""
     start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
     top, bottom = (_CHART_TOP, y) if limit.side == "min" else (y, _CHART_BOTTOM)
     return tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="kept")
@@ -288,7 +288,7 @@ def _grid(frame: Frame, axes: Axes) -> Iterator[Markup]:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers from ``low`` to ``high``, some four of them; none where there is no room for any."""
+    """Return about four round numbers from ``low`` to ``high``; none if no round number is between them."""
     least = (high - low) / _TICKS
     if not isfinite(least) or least <= 0 or (power := 10.0 ** floor(log10(least))) == 0:
         return []
