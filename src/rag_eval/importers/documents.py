@@ -196,7 +196,7 @@ def objects(inputs: Inputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
 
 
 def frame_rows(value: Row) -> Iterator[Row]:
-    """Yield the rows of a data frame that pandas wrote as one object, by columns or split; else the object itself."""
+    """Yield the rows of a data frame that pandas wrote as one object, by columns or split; otherwise the object."""
     columns, data = value.get("columns"), value.get("data")
     if value and all(isinstance(column, dict) and "0" in column for column in value.values()):
         for number in next(iter(value.values())):

@@ -60,7 +60,7 @@ GOLD_FIELDS = {
     "category": ("category",),
     "tags": ("tags",),
 }
-"""The same of a map for gold."""
+"""The same for a map of gold."""
 FORMS = {"table": FIELDS, "table-gold": GOLD_FIELDS}
 _GROUPED = ("chunks", "chunk_ids")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -129,7 +129,7 @@ def header(inputs: Inputs, path: str) -> list[str]:
 
 
 def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
-    """Path, line and mapped values of each record; a mapped column that no record has is a problem."""
+    """Yield path, line and mapped values of each record; a mapped column that no record has is a problem."""
     inputs = conversion.inputs
     read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
     for path in inputs.paths:
@@ -212,7 +212,7 @@ def _items(value: Any) -> list[Any]:
 def _listed(
     conversion: Conversion, path: str, line: int, name: str, values: Row, separators: re.Pattern[str] | None = None
 ) -> list[str]:
-    """The texts of a list; of a text without brackets its parts between ``separators``, or the whole text."""
+    """Return the texts of a list, or split a text without brackets at ``separators``."""
     value = values.get(name)
     if value is None:
         return []

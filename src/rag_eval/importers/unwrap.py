@@ -288,7 +288,7 @@ def nanoseconds(value: Any) -> int | None:
 
 
 def milliseconds(start: int | None, end: int | None) -> float | None:
-    """The time between two instants in nanoseconds, in milliseconds with three decimals; None if it is not positive."""
+    """Return the milliseconds between instants in nanoseconds, with three decimals; None if not positive."""
     if start is None or end is None or end <= start:
         return None
     return round_half_even(end - start) / 1000

@@ -124,7 +124,7 @@ class Worst(NamedTuple):
 
 
 def worst(report: Report) -> list[Worst]:
-    """The worst slice of each gated metric that is worse than the whole; small slices count where no other is."""
+    """Return the worst slice of each gated metric that is worse than the whole; small ones if there is no other."""
     bounds = bounds_of(report)
     lines = (_worst(report, name, report.metrics[name], bounds) for name in gated(report))
     return [one for one in lines if one is not None]
