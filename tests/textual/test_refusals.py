@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import depth
 from cases import ROOT, make_case
 from rag_eval.analysis.report import contract
 from rag_eval.textual import refusals
@@ -93,6 +94,34 @@ def test_a_text_compiles_only_the_languages_that_it_may_be_in():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['en']"
+
+
+def skipped(language, text):
+    """The patterns that match a text but are not tried on it."""
+    tried = language.candidates(text)
+    others = [rule.text for rule in language._rules if rule not in tried]
+    return [(rule, text) for rule in others if language.pattern(rule).search(text)]
+
+
+@EACH_LANGUAGE
+def test_a_pattern_that_matches_an_example_is_tried(language):
+    claims = [refusals.fold(claim) for claim, _ in examples(language)]
+    assert [one for claim in claims for one in skipped(refusals.Language(language), claim)] == []
+
+
+@pytest.mark.deep
+@EACH_LANGUAGE
+def test_a_pattern_that_matches_any_text_is_tried(language):
+    known = refusals.Language(language)
+
+    @depth.examples(100)
+    @given(st.data())
+    def check(data):
+        rule = data.draw(st.sampled_from(known._rules)).text
+        text = data.draw(st.from_regex(known.pattern(rule).pattern))
+        assert skipped(known, refusals.fold(text)[:600]) == []
+
+    check()
 
 
 def test_every_language_has_examples_of_both_kinds():

@@ -4,9 +4,10 @@ A claim refuses when one of its first sentences says that the speaker will not o
 nothing. ``I can't say who built it, but it was finished in 1889`` is a partial answer, which is no refusal.
 
 The patterns of a language are data in ``data/refusals/CODE.toml``. To add a language, add such a file and examples in
-``tests/refusals/``. Line breaks in a pattern and the indentation after them are ignored. ``<name>`` in a pattern is
-the entry of ``[words]`` with that name; an entry may use earlier ones. Patterns meet folded text: lower case, no
-accents, and only classes in lower case. The keys of a file:
+``tests/refusals/``, and run ``make generate``, which lists in ``required.json`` the words that each pattern requires:
+only patterns whose words a sentence has are compiled and tried. Line breaks in a pattern and the indentation after them
+are ignored. ``<name>`` in a pattern is the entry of ``[words]`` with that name; an entry may use earlier ones. Patterns
+meet folded text: lower case, no accents, and only classes in lower case. The keys of a file:
 
 - ``hints``: words, one of which occurs in any text that ``declines`` or ``lacks`` match. Six letters are compared.
   ``hints_within``: substrings with the same purpose, for languages that do not separate words.
@@ -25,11 +26,14 @@ accents, and only classes in lower case. The keys of a file:
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 import unicodedata
+from collections import defaultdict
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -57,8 +61,11 @@ _MAX_WHOLE = 60  # characters of the longest claim that is compared with ``whole
 _SHOWN = 80  # characters of a match that explain shows
 _MIN_CONTENT = 3  # characters; a shorter clause has no content
 _MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
-_MIN_LITERAL = 4  # letters of a text that a pattern requires; a shorter one occurs in most sentences
 _HINT = 6  # letters of a word that are compared
+WORD_START = 6
+"""The same of a word that a pattern requires."""
+KINDS: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
+"""The kinds of patterns that refuse."""
 
 _SEPARATORS = str.maketrans(dict.fromkeys("'\".,;:!?()[]{}*_-/<>\n", " "))
 _SENTENCE_END = re.compile(
@@ -70,8 +77,7 @@ _MARKUP = re.compile("[*_#>]")
 _COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # what NFKD splits off, Arabic vowel signs and tatweel
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\((?:\?(?:<?[=!]|:))?|<[a-z_]+>|\{[0-9,]*\}|.", re.DOTALL)
-"""A part of a pattern: an escape, a class, the start of a group, ``<name>``, a repetition or a character."""
+_WORD = re.compile(rf"(\w{{1,{WORD_START}}})\w*")
 _ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
 _FOLDED = str.maketrans(
     {
@@ -107,6 +113,14 @@ class Refusal(NamedTuple):
         if self.kind == "empty":
             return "the empty answer (built-in)"
         return f"the built-in pattern '{self.text[:_SHOWN]}' ({self.language}, {self.kind})"
+
+
+class _Rule(NamedTuple):
+    """A pattern that refuses. A sentence that it matches has a word of each of the sets ``required``."""
+
+    kind: Literal["declines", "lacks"]
+    text: str
+    required: list[frozenset[str]]
 
 
 class _Match(NamedTuple):
@@ -190,7 +204,7 @@ class Language:
         self.typical = frozenset(map(fold, self.table.get("typical", ())))
         self.whole = frozenset(map(fold, self.table.get("whole", ())))
         self.hints = frozenset(fold(word)[:_HINT] for word in self.table.get("hints", ()))
-        self._patterns: dict[tuple[str, ...], re.Pattern[str]] = {}
+        self._patterns: dict[str, re.Pattern[str]] = {}
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
     def is_hinted(self, folded: str) -> bool:
@@ -242,14 +256,13 @@ class Language:
     def _matches(self, sentence: str) -> Iterator[_Match]:
         """Yield the matches of ``declines``, then of ``lacks``, by their start; of several there, the first pattern's.
 
-        A pattern is compiled when a sentence has the literal text that it requires.
+        A pattern is compiled when a sentence has the words that it requires.
         """
-        kinds: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
-        for kind in kinds:
-            rules = [rules for literal, rules in self._rules[kind] if literal in sentence]
-            start = 0
+        candidates = self.candidates(sentence)
+        for kind in KINDS:
+            rules, start = [rule.text for rule in candidates if rule.kind == kind], 0
             while rules:
-                searched = [(rule, self._pattern(rule).search(sentence, start, _MAX_SENTENCE)) for rule in rules]
+                searched = [(rule, self.pattern(rule).search(sentence, start, _MAX_SENTENCE)) for rule in rules]
                 matches = [match for _, match in searched if match]
                 if not matches:
                     break
@@ -257,6 +270,17 @@ class Language:
                 yield _Match(kind, *first.span())
                 start = max(first.end(), start + 1)
                 rules = [rule for rule, match in searched if match]
+
+    def candidates(self, sentence: str) -> list[_Rule]:
+        """Return the patterns with a word of each of their sets in a sentence, in the order of the file."""
+        words = self._read(sentence[:_MAX_SENTENCE])
+        numbers = {number for word in self._by_word.keys() & words for number in self._by_word[word]}
+        rules = [self._rules[number] for number in sorted(numbers)]
+        return [rule for rule in rules if not any([one.isdisjoint(words) for one in rule.required])]
+
+    def _read(self, text: str) -> set[str]:
+        """Return the starts of the words of a text; its signs and pairs of signs if no spaces separate words."""
+        return {"", *(_WORD.findall(text) if self.spaced else [*text, *map("".join, pairwise(text))])}
 
     def _is_condition(self, sentence: str, match: _Match) -> bool:
         if self._behind.match(sentence, match.end) or self._case.match(sentence, 0, _MAX_SENTENCE):
@@ -327,10 +351,11 @@ class Language:
         boundary = r"(?<!\w)" if start and self.spaced else ""
         return re.compile(f"{boundary}(?:{'|'.join(map(fold, parts))}){end}")
 
-    def _pattern(self, rules: tuple[str, ...]) -> re.Pattern[str]:
-        if rules not in self._patterns:
-            self._patterns[rules] = self._compiled(rules, start=True, end=self._end)
-        return self._patterns[rules]
+    def pattern(self, rule: str) -> re.Pattern[str]:
+        """Return a pattern of ``declines`` or ``lacks``, compiled at its first use."""
+        if rule not in self._patterns:
+            self._patterns[rule] = self._compiled([rule], start=True, end=self._end)
+        return self._patterns[rule]
 
     @property
     def _end(self) -> str:
@@ -344,15 +369,24 @@ class Language:
         return words
 
     @cached_property
-    def _rules(self) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-        """The patterns that refuse, by a literal text that they require."""
-        groups: dict[str, dict[str, tuple[str, ...]]] = {"declines": {}, "lacks": {}}
-        for kind, by_literal in groups.items():
-            for rule in self.table[kind]:
-                literal = required(_joined(rule))
-                literal = literal if len(literal) >= _MIN_LITERAL or not self.spaced else ""
-                by_literal[literal] = *by_literal.get(literal, ()), rule
-        return {kind: [*by_literal.items()] for kind, by_literal in groups.items()}
+    def _rules(self) -> list[_Rule]:
+        """The patterns that refuse, each with the words that it requires."""
+        table = _required()[self.code]
+        sets = [frozenset(words.split(" ")) for words in table["words"]]
+        return [
+            _Rule(kind, text, [sets[number] for number in numbers])
+            for kind in KINDS
+            for text, numbers in zip(self.table[kind], table[kind], strict=True)
+        ]
+
+    @cached_property
+    def _by_word(self) -> dict[str, list[int]]:
+        """The numbers of the patterns by a word of their first set."""
+        numbers = defaultdict[str, list[int]](list)
+        for number, rule in enumerate(self._rules):
+            for word in rule.required[0]:
+                numbers[word].append(number)
+        return numbers
 
     @cached_property
     def _turns(self) -> re.Pattern[str]:
@@ -395,6 +429,14 @@ def _languages() -> tuple[Language, ...]:
 
 
 @cache
+def _required() -> dict[str, dict[str, Any]]:
+    """Return the words that patterns require, which ``tools/refusal_words.py`` finds."""
+    source = files("rag_eval.textual").joinpath("data", "refusals", "required.json")
+    tables: dict[str, dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
+    return tables
+
+
+@cache
 def _hints() -> tuple[dict[str, list[str]], list[tuple[str, str]], list[tuple[str, str]]]:
     """Return the languages by the first letters of their hints, and the hints within words, each with its language."""
     by_start: dict[str, list[str]] = {}
@@ -413,24 +455,6 @@ def _whole_claims() -> dict[str, str]:
 def _joined(text: str) -> str:
     """Return a text of the file without its line breaks and indentation."""
     return _LINE_BREAK.sub("", text.lstrip())
-
-
-def required(pattern: str) -> str:
-    """Return the longest literal text that every match of a pattern has; empty if none is outside of its groups."""
-    runs, depth, in_run = [""], 0, False
-    for token in _TOKEN.findall(pattern):
-        if token == "|" and not depth:
-            return ""
-        depth += token.startswith("(") - (token == ")")
-        is_literal = not depth and len(token) == 1 and token not in ")^$.|*+?"
-        if is_literal and in_run:
-            runs[-1] += token
-        elif is_literal:
-            runs.append(token)
-        elif in_run and token[0] in "*?{":
-            runs[-1] = runs[-1][:-1]
-        in_run = is_literal
-    return max(map(fold, runs), key=len)
 
 
 def _bare(text: str) -> str:
