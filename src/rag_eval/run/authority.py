@@ -33,14 +33,13 @@ class Written(NamedTuple):
 class Authority(NamedTuple):
     """The authority over a change under test.
 
-    ``gates`` is the state that gates and policies come from, None where the head decides for itself. The gold is
-    compared from ``fork``, where the change began, to ``head``, what is scored; ``used_records`` has records that
-    no longer count. ``before`` and ``after`` show what else the change touches. ``commits`` are the ids that traces
-    may be of; empty if any may. ``people`` says who approved and who wrote the change, ``written_at`` how old a
-    file of the base is; None if nobody can be asked. ``fork_of_gates`` is where the change left the history of
-    ``gates``, None if it grew out of that very state, or out of another history. ``unknown``: the state of
-    ``gates`` may never have been on the base. ``wrong_checkout`` is the commit that is checked out if it is known
-    to lack the change.
+    ``gates`` is the state that gates and policies are read from, None if the head decides for itself. The gold is
+    compared from ``fork``, where the change began, to ``head``, which is scored; ``used_records`` has records that no
+    longer count. ``before`` and ``after`` show the other changed files. ``commits`` are the allowed commit ids of
+    traces, empty if any is allowed. ``people`` returns who approved and who wrote the change, ``written_at`` how old a
+    file of the base is; both are None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``.
+    It is None if the change is based on that very state, or on another history. ``unknown``: the state of ``gates`` may
+    never have been on the base. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change.
     """
 
     ref: str
@@ -63,12 +62,12 @@ class Authority(NamedTuple):
     wrong_checkout: str = ""
 
     def inside(self, path: str) -> str | None:
-        """A path as git has it, from the root of the repository; None for what lies outside of it."""
+        """Return a path as git has it, from the root of the repository; None for a path outside of it."""
         folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
         return self._below(os.path.join(os.path.realpath(folder), name))  # noqa: PTH118
 
     def written(self, path: str) -> str | None:
-        """The same of a path as it was written, whatever links stand on it now: the head's have no say."""
+        """Return a path as git has it, without following links, because the head controls them."""
         return self._below(os.path.abspath(path))  # noqa: PTH100
 
     def _below(self, path: str) -> str | None:
@@ -79,7 +78,7 @@ class Authority(NamedTuple):
         return None if relative.startswith("../") or posixpath.isabs(relative) or relative == ".." else relative
 
     def outside(self, path: str) -> str:
-        """A path of the repository as it is named from the current folder."""
+        """Return a path of the repository relative to the current folder."""
         return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
 
     @property
@@ -107,7 +106,7 @@ def last_written(git: Git, path: str, commit: str) -> Written | None:
 
 
 def authority_from_git(ref: str) -> Authority:
-    """The work tree around the current folder against ``ref``, by git: gates of its tip, gold since the fork."""
+    """Return the authority of ``ref`` over the current work tree: gates of its tip, gold since the fork."""
     git = Git()
     tip, head = commit_id(git, ref), commit_id(git, "HEAD")
     fork = git.merge_base(tip, head)

@@ -1,4 +1,4 @@
-"""The gates of the base branch that apply to a change, wherever the change moved their file."""
+"""The base branch's gates that apply to a change, even if the change moved their file."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _ENDINGS, _MOST, _FOLDERS = (".yml", ".yaml"), 200, 200
 
 
 def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
-    """Return the policy of the base branch with the options laid over it, as over that of the pull request.
+    """Return the policy of the base branch, with the same options laid over it as over the pull request's.
 
-    Files that it names and that no longer exist are taken from the pull request: to remove them is a change of its own.
-    So is gold that the change edits at the base's path, and scores from elsewhere.
+    If files that it names no longer exist, those of the pull request are used: removing them is another change. The
+    same applies to gold that the change edits at the base's path, and to scores from elsewhere.
     """
     silent = reader._replace(ledger=ProblemCollector())
 
@@ -72,16 +72,16 @@ def policy_of_base(authority: Authority, options: Options, head: Policy, reader:
 def _base_policy(
     authority: Authority, gates: str, folder: str, gold: str, scored: Golds, *, is_discovered: bool = False
 ) -> Policy | None:
-    """Return the base's gates; None when the head decides for itself, or when the base has none for this system.
+    """Return the base's gates; None if the head decides for itself, or if the base has none for this system.
 
-    If the gates were found, not named by the caller, they are searched on the base in the same way from ``folder``: a
-    change of pyproject.toml moves no goalposts. Next, the named path is looked for as it was written, so that a folder
-    that the change turned into a link leads nowhere else; then a file of the usual name in ``folder``. Next come the
-    usual names above the ``gold``, the nearest first, and the root: to name another file or folder, or to delete the
-    one that is there, moves no goalposts. Then come gates files of any name that the change deletes or moves. Gates
-    about this gold come before those that name no gold; those of another system do not decide. A file that only
-    the pyproject.toml of the change names comes last. ``scored`` gives the items of the gold that is scored. Raises
-    InputError if the base's file cannot be read.
+    If the gates were found, not named by the caller, they are searched on the base in the same way from ``folder``, so
+    that a change of pyproject.toml does not replace them. Next, the named path is searched as it was written, so that a
+    folder that the change turned into a link leads nowhere else; then a file of the usual name in ``folder``. Next are
+    the usual names above the ``gold``, the nearest first, and the root, so that naming another file or folder, or
+    deleting the existing one, does not replace them. The last are gates files of any name that the change deletes or
+    moves. Gates about this gold precede those that name no gold; those of another system do not decide. A file that
+    only the pyproject.toml of the change names is last. ``scored`` returns the items of the scored gold. Raises
+    InputError if the base's file is unreadable.
     """
     tree = authority.gates
     if tree is None:
@@ -130,13 +130,13 @@ def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
 
 
 def _gates_moved_with_gold(authority: Authority, gold: str, scored: Golds) -> Policy | None:
-    """Return the gates of another folder about this gold, which the change took out of there, or copied."""
+    """Return the gates of another folder about this gold, which the change moved or copied from there."""
     near = files_near_changes(authority.before, authority.after, GATES_FILES)
     paths = dict.fromkeys([*near, *named_files(authority.before, GATES_FILES, _FOLDERS)])
     for path in list(paths)[:_MOST]:
         policy = _policy_at(authority, path)
         named_gold = gold_named_by(authority, policy, authority.before) if policy else None
-        # Gates that come to stand beside others for the very same file are first gates of their own.
+        # Gates moved next to others for the same file are the first gates of that folder.
         if policy is None or named_gold == authority.inside(gold):
             continue
         if _subject_of(authority, policy, gold, scored, moved=True) == _SAME_GOLD:
@@ -150,7 +150,7 @@ def _policy_at(authority: Authority, path: str) -> Policy | None:
 
 
 def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[str]:
-    """Return where a gates file of the usual name may stand: in ``folder``, above the gold, here and at the root."""
+    """Return the possible paths of a usual gates file: in ``folder``, above the gold, here and at the root."""
     tree = authority.gates
     in_folder = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
     above = [name for name in _standard_paths_above(authority, gold) if tree is not None and _may_hold(tree, name)]
@@ -159,7 +159,7 @@ def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[s
 
 
 def _standard_paths_above(authority: Authority, gold: str) -> list[str]:
-    """The usual names in the folders that the gold is in, the nearest first."""
+    """Return the usual names in the folders above the gold, the nearest first."""
     path = authority.inside(gold) if gold else None
     folders = path.split("/")[:-1] if path else []
     ends = range(len(folders), 0, -1)
@@ -189,7 +189,7 @@ def _is_standard_name(path: str) -> bool:
 
 
 def _gates_file(authority: Authority, path: str) -> Policy | None:
-    """Return the policy of a YAML file of the base, when it is one of the usual name, or is a gates file in fact."""
+    """Return the policy of a YAML file of the base if it has the usual name, or if it is a gates file."""
     if _is_standard_name(path):
         return _policy_at(authority, path)
     data = read_regular(authority.gates, path) if authority.gates is not None else None
@@ -198,10 +198,10 @@ def _gates_file(authority: Authority, path: str) -> Policy | None:
 
 
 def _subject_of(authority: Authority, policy: Policy, gold: str, scored: Golds, *, moved: bool) -> str:
-    """Return what the gates of ``policy`` are about: the gold that is scored, no gold, or that of another system.
+    """Return the subject of the gates of ``policy``: the scored gold, no gold, or another system's gold.
 
-    It is another system's when the scored gold repeats nearly nothing of it. The gold of gates that the change leaves
-    in place has to be there still.
+    It is another system's if the scored gold repeats almost none of it. The gold of gates that the change leaves in
+    place must still exist.
     """
     tree = authority.gates
     named_gold = gold_named_by(authority, policy, tree) if tree is not None else None
@@ -224,7 +224,7 @@ def _subject_of(authority: Authority, policy: Policy, gold: str, scored: Golds, 
 
 
 def _count_shared(base_items: Iterable[Gold], ours: Iterable[Gold]) -> int:
-    """Count the items of ours that repeat a question, or the labels, of one of theirs."""
+    """Count the scored items that repeat a question, or the labels, of an item of the base."""
     known = {key for gold in base_items for key in _item_keys(gold)}
     return sum(not known.isdisjoint(_item_keys(gold)) for gold in ours)
 
@@ -264,7 +264,7 @@ def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
 
 
 def stored_at(authority: Authority, tree: Tree, path: str, limits: Limits) -> StoredGold | None:
-    """Return the gold file or label folder at ``path`` of a tree, None when nothing is there."""
+    """Return the gold file or label folder at ``path`` of a tree, None if there is nothing."""
     shown = f"{path} of {authority.ref}"
     try:
         data = read(tree, path)
@@ -279,10 +279,10 @@ def stored_at(authority: Authority, tree: Tree, path: str, limits: Limits) -> St
 
 
 def is_unchanged(authority: Authority, path: str) -> bool:
-    """Return whether a file or folder of the work tree is as the base has it, or the base has none."""
+    """Return whether a file or folder of the work tree is the same on the base, or missing there."""
     inside = authority.inside(path)
     if inside is None:
-        return True  # the base has no say in it
+        return True  # the base does not decide about it
     states = [_content(tree, inside) for tree in (authority.fork, authority.gates) if tree and tree is not NOTHING]
     return not any(states) or _content(authority.head, inside) in states
 

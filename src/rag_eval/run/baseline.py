@@ -1,6 +1,6 @@
-"""The baseline: where it is read, and its traces scored again under the gold in use.
+"""The baseline: its file, and its traces scored again under the gold in use.
 
-The base's file decides, as with gates: to replace the baseline in the same change moves no goalposts.
+The base's file decides, as with gates: a change cannot replace the baseline that it is compared with.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class _Content(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A baseline that was read: the sha256 of its bytes, where they are from, and the report that they are.
+    """A loaded baseline: the sha256 of its bytes, where they are from, and its report.
 
-    ``foreign`` is what there is to say of another framework's.
+    ``foreign`` is the finding about a report of another framework.
     """
 
     sha256: str
@@ -52,14 +52,14 @@ class Opened(NamedTuple):
 
 
 class BaselineFile:
-    """The file of a baseline, as the base has it, else as it is at hand; that of the base is read under ``limits``."""
+    """The file of a baseline, from the base or otherwise the work tree; the base's is read under ``limits``."""
 
     def __init__(self, reader: Reader, path: str, authority: Authority | None, limits: Limits) -> None:
         self.reader, self.path, self.authority, self.limits = reader, path, authority, limits
 
     @cached_property
     def opened(self) -> Opened | None:
-        """The report that the file is; None if there is none. InputError if it is there and no report.json."""
+        """Return the report in the file; None without a file. Raise InputError if it is no report.json."""
         content = _from_base(self.authority, self.path) or _from_work_tree(self.reader, self.path)
         if content is None:
             return None
@@ -74,10 +74,10 @@ def read_baseline(
 ) -> tuple[Earlier | None, list[Finding]]:
     """Return the baseline of ``file`` and findings about it; raise InputError if it is no report.json.
 
-    A file that the gates file names may be yet to come; one that the caller ``is_required`` for has to be there.
+    A file that the gates file names may not exist yet; with ``is_required`` it must exist.
 
-    Where its traces are at hand (``trace``), ``rescored`` gives their report under the gold in use. They have to be
-    those that the baseline was made of: other traces are another baseline, and the base has not agreed to that.
+    If its traces are available (``trace``), ``rescored`` gives their report under the gold in use. They must be the
+    traces that the baseline was made of: other traces are another baseline, which the base has not approved.
     """
     reader, path, authority, opened = file.reader, file.path, file.authority, file.opened
     if opened is None and is_required:
@@ -134,7 +134,7 @@ def missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: st
 
 
 _ORIGIN = ("system_commit", "gold_sha256")
-_OF_SAVED_RUNS = {"id", "name", "created_at", "completed_at", "config"}  # an imported run had no run.json
+_OF_SAVED_RUNS = {"id", "name", "created_at", "completed_at", "config"}  # an imported run has no run.json
 
 
 def _partial_baseline(recorded: Report, path: str) -> list[Finding]:
@@ -162,7 +162,7 @@ def _earlier(opened: Opened, now: Report | None, path: str) -> Earlier:
     recorded = opened.recorded
     if now is None:
         return Earlier(recorded, recorded.questions, recorded.contracts, path, opened.sha256, opened.ref)
-    # What the gold asks since then the baseline never answered: that is no failure of its own.
+    # The baseline never answered questions that were added since: those are no failures.
     is_required = {case.qid for case in recorded.questions}
     cases = tuple(case for case in now.questions if case.qid in is_required)
     return Earlier(recorded, cases, now.contracts, path, opened.sha256, opened.ref)
@@ -183,8 +183,7 @@ def _from_base(authority: Authority | None, path: str) -> _Content | None:
 def _from_work_tree(reader: Reader, path: str) -> _Content | None:
     """Return the file of the work tree; None if there is none yet.
 
-    InputError where something is there that cannot be read: a pointer to it, or a link that leads out, is no reason to
-    judge without a baseline.
+    InputError is raised for anything unreadable at the path, such as a Git LFS pointer or a link that leads out.
     """
     if not reader.has(path):
         return None

@@ -1,4 +1,4 @@
-"""Checks of a run that need its files: what the numbers could not have seen, as findings."""
+"""Checks of a run that need its files: findings about problems that metric values do not show."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rag_eval.readers.report_file import sidecar_of
 from rag_eval.run.inputs import Inputs
 from rag_eval.textual.tokens import holds_any, tokens
 
-_PADDED = 0.5  # of what other questions want to hear
-_SIMILARITY = 0.6  # of the words of two claims
-_TURNOVER, _ONE_SIDED = 0.8, 0.1  # of the baseline's ids, and of the gold's
+_PADDED = 0.5  # share of the expected answers of other questions
+_SIMILARITY = 0.6  # share of the words of two claims
+_TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
 SAMPLE, FOREIGN = 150, 40
 """So many right answers of a run are looked at, and so many items for what they want to hear."""
 _FEW_WORDS = 3
@@ -34,7 +34,7 @@ _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "do
 
 
 def vacuous_gold(inputs: Inputs) -> list[Finding]:
-    """Find gold that says too little, if a metric is asked for that needs it."""
+    """Find gold with too few labels, if a requested metric needs them."""
     if all(one.name != "precision" for one in inputs.measures):
         return []
     return vacuous(inputs.suite_golds.values(), inputs.policy.gold, levels(*inputs.policies))
@@ -133,7 +133,7 @@ def injected_instructions(inputs: Inputs, questions: Sequence[Question]) -> list
 
 
 def origin(inputs: Inputs, policy: Policy, about: Mapping[str, Any] | None, gold_sha256: str) -> list[Finding]:
-    """Find that traces are of another commit or other gold, as far as run.json (``about``) tells."""
+    """Find that traces are of another commit or other gold, according to run.json (``about``)."""
     authority = inputs.authority
     commits = authority.commits if authority else frozenset[str]()
     about = about or {}
@@ -162,12 +162,12 @@ def read_cases(
     with source:
         for number, line in source.lines_at(by_line):
             question = by_line[number]
-            trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated when it was scored
+            trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated during scoring
             yield question, Case(golds[question.qid], trace, policy.settings)
 
 
 def _hashes_of_gold(inputs: Inputs, path: str, sha256: str, about: Mapping[str, Any]) -> list[str]:
-    """Return the hashes by which run.json may name a gold file: of its bytes, and of them with other line ends."""
+    """Return the hashes by which run.json may name a gold file: of its bytes, with either line ending."""
     named = about.get("gold_sha256") or sha256
     source = None if named.lower() == sha256 else inputs.reader._replace(ledger=ProblemCollector()).open(path)
     if source is None:
@@ -185,10 +185,10 @@ class Answer(NamedTuple):
 
 
 def repeated(answers: Sequence[Answer], golds: Sequence[Gold], seed: str, levels: Mapping[str, str]) -> list[Finding]:
-    """Find right answers that are no answers to their questions: one claim for many, or one that says what many want.
+    """Find right answers that answer no question: one claim for many questions, or one that contains many answers.
 
-    ``answers`` are a sample of the right ones, and the items for the second question are drawn by ``seed``: whoever
-    writes answers to pass cannot know which are looked at.
+    ``answers`` are a sample of the right ones, and ``seed`` draws the items for the second question, so that nobody can
+    predict which answers are checked.
     """
     checks = {"padded-answers": _padded_right(answers, golds, seed), "constant-answers": _constant(answers)}
     wanted_checks = [[*check] for code, check in checks.items() if levels[code] != "off"]
@@ -272,7 +272,7 @@ def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -
 
 
 def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
-    """Find that the gold names its evidence otherwise than the traces do, as after a new chunking.
+    """Find that the gold names its evidence differently than the traces do, as after a new chunking.
 
     ``cases`` are of answerable items that name evidence; ``file`` is the gold.
     """
@@ -298,11 +298,11 @@ def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
 
 
 def ids_changed(pairs: Iterable[tuple[Case, Case]], guarding: bool, levels: Mapping[str, str]) -> list[Finding]:
-    """Find that the index names its chunks otherwise than when the baseline ran.
+    """Find that the index uses other chunk ids than for the baseline.
 
-    ``pairs`` are cases of the baseline and of the run under the same gold. Two things tell new names from another
-    retriever: hardly any id of the baseline was retrieved again, and the ids of the gold occur on one side only.
-    ``guarding`` says that a regression gate compares ids: then the run cannot be judged, which is an error.
+    ``pairs`` are cases of the baseline and of the run under the same gold. Two signs distinguish new ids from another
+    retriever: almost no id of the baseline was retrieved again, and the ids of the gold occur on only one side. With
+    ``guarding`` a regression gate compares ids, so the finding is an error.
     """
     old, new, gold = set[str](), set[str](), set[str]()
     for before, now in pairs:
@@ -326,7 +326,7 @@ def ids_changed(pairs: Iterable[tuple[Case, Case]], guarding: bool, levels: Mapp
 
 
 def injected(traces: Iterable[Trace], file: str, levels: Mapping[str, str]) -> list[Finding]:
-    """Find retrieved chunks that address a language model. The message has their ids, and nothing of their text."""
+    """Find retrieved chunks that address a language model. The message has their ids, but not their text."""
     from rag_eval.textual.injection import instruction
 
     seen: set[str] = set()

@@ -28,7 +28,7 @@ DEFAULT_CUTOFFS = (1, 3, 5, 10)
 
 
 class Inputs(NamedTuple):
-    """Everything that a run is scored with, except the traces, which stay a stream.
+    """All inputs of scoring except the traces, which stay a stream.
 
     ``policy`` is the policy of the pull request with the options laid over it, ``base`` that of the base branch.
     ``suite_golds`` are the gold items of the suite. ``measures`` and ``fields`` serve both policies.
@@ -48,25 +48,25 @@ class Inputs(NamedTuple):
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """The policies in force, that of the pull request first."""
+        """Return the policies that apply, that of the pull request first."""
         return (self.policy, self.base) if self.base else (self.policy,)
 
     @property
     def base_limits(self) -> Limits:
-        """The limits for files of the base branch."""
+        """Return the limits for files of the base branch."""
         return Limits(**self.base.limits) if self.base else self.reader.limits
 
     def in_suite_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
-        """Return the suite's items of another state of the gold: those of this one, and those that it lacks."""
+        """Return the suite's items of another state of the gold: the suite's qids, and items that this gold lacks."""
         if len(self.suite_golds) == len(self.golds):
             return golds
         return {qid: gold for qid, gold in golds.items() if qid in self.suite_golds or qid not in self.golds}
 
 
 def load_inputs(options: Options, authority: Authority | None = None) -> Inputs:
-    """Read everything but the traces: the policies of the change and of its base, the gold, the baseline.
+    """Read everything except the traces: the policies of the change and of its base, the gold, the baseline.
 
-    Raises InputError if a policy cannot be read. Other problems go into the reader's ledger.
+    Raises InputError if a policy is unreadable. Other problems go into the reader's ledger.
     """
     reader, policy, digests = open_policy(options)
     if authority is None:
@@ -84,7 +84,7 @@ def read_inputs(
     base: Policy | None = None,
     authority: Authority | None = None,
 ) -> Inputs:
-    """Read the gold, and find out what has to be measured. Problems go into the reader's ledger."""
+    """Read the gold, and determine the measures. Problems go into the reader's ledger."""
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
     if any(gold.conversation is not None for gold in golds.values()):
         policy, base = with_conversations(policy), base and with_conversations(base)
@@ -110,7 +110,7 @@ def read_inputs(
 
 
 def with_conversations(policy: Policy) -> Policy:
-    """Return the policy for gold with conversations: cut by turn, and statistics count conversations."""
+    """Return the policy for gold with conversations: slices by turn, statistics by conversation."""
     by = tuple(dict.fromkeys([*policy.slices.by, "turn"]))
     named = policy.statistics.cluster or "conversation"
     return policy._replace(slices=policy.slices._replace(by=by), statistics=policy.statistics._replace(cluster=named))
@@ -137,7 +137,7 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
 
 
 def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Policy:
-    """Return the policy of the gates file that is meant; the reference gates if there is none."""
+    """Return the policy of the gates file; the default gates if there is none."""
     path, usual = options.gates, Policy(gates=REFERENCE_GATES)
     if not path:
         gold, trace = (os.path.join(options.folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
@@ -152,7 +152,7 @@ def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Pol
 
 
 def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
-    """Return what to measure: for the cutoffs asked for, for the gates, and for the labels."""
+    """Return what to measure: for the requested cutoffs, for the gates, and for the labels."""
     gates = [gate.name for policy in policies for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies]
     selected = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
@@ -170,7 +170,7 @@ def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Di
 
 
 def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
-    """Return the run.json beside the traces of a policy; None if there is none."""
+    """Return the run.json next to the traces of a policy; None if there is none."""
     from rag_eval.readers.report_file import read_sidecar, sidecar_of
 
     path = sidecar_of(policy.trace)
@@ -195,7 +195,7 @@ def foreign_export_error(reader: Reader, policy: Policy, error: InputError) -> I
             continue
         with source:
             form = detect(source.head)
-        if form and (name := getattr(form, kind)) and IMPORTERS[name].function:  # others are read in place
+        if form and (name := getattr(form, kind)) and IMPORTERS[name].function:  # other formats are read directly
             out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
             hint = f"Convert it: rag-eval import {name} {path} --out {out}"
             problems.append(Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint))

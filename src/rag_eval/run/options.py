@@ -1,4 +1,4 @@
-"""Options of a run, which every command and the action give."""
+"""Options of a run, from commands and the action."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_eval.errors import UsageError
 
 
 class Options(NamedTuple):
-    """The inputs of a run. An empty path falls back on the gates file, then on the default paths."""
+    """The inputs of a run. An empty path means the one in the gates file, otherwise the default path."""
 
     gold: str = ""
     trace: str = ""
@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 
 def headline(cutoffs: Sequence[int], default: int) -> int:
-    """Return the k of labels and diagnosis: the policy's, unless other cutoffs are asked for."""
+    """Return the k of labels and diagnosis: the policy's, unless other cutoffs are requested."""
     return default if not cutoffs or default in cutoffs else max(cutoffs)
 
 
@@ -52,7 +52,7 @@ Rows = Path | Iterable[Mapping[str, Any]] | Any
 
 
 def rows_as_lines(stated: Rows, what: str) -> bytes:
-    """Return rows as JSON Lines; a cell of a data frame without a value is a field that is not there."""
+    """Return rows as JSON Lines; an empty cell of a data frame is an absent field."""
     rows = stated
     if hasattr(stated, "to_dicts"):  # polars
         rows = [_without_gaps(row) for row in stated.to_dicts()]
@@ -64,7 +64,7 @@ def rows_as_lines(stated: Rows, what: str) -> bytes:
 
 
 def gates_as_file(stated: Mapping[str, Any]) -> bytes:
-    """Return gates as a gates file: a mapping of metrics to bounds, or all that such a file says."""
+    """Return gates as a gates file: a mapping of metrics to bounds, or the whole content of such a file."""
     whole = stated if {"gates", "version"} & stated.keys() else {"gates": stated}
     return _dumped({"version": 1, **whole}, "gates")
 
@@ -87,7 +87,7 @@ def _dumped(value: object, place: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and arrays of numpy as those of Python."""
+    """Return numbers and arrays of numpy as plain Python values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (tuple, set, frozenset)):
@@ -99,7 +99,7 @@ _MOST = 999_999
 
 
 def cutoffs(stated: object) -> tuple[int, ...]:
-    """Return a whole number from 1 or several, ascending, each once; none for None."""
+    """Return one or several whole numbers from 1, ascending, each once; none for None."""
     several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
     return () if stated is None else tuple(sorted({_cutoff(one) for one in several}))
 
@@ -123,13 +123,13 @@ def path(stated: Path, what: str) -> str:
 
 
 def names(stated: object, what: str) -> tuple[str, ...]:
-    """Return a name or several."""
+    """Return one or several names."""
     several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
     return tuple(name(one, what) for one in several)
 
 
 def fields(stated: Iterable[str]) -> tuple[str, ...]:
-    """Return the gold fields that some names mean: ``tag`` is ``tags``, and an unknown name is one of ``meta``."""
+    """Return the gold fields of some names: ``tag`` is ``tags``, and an unknown name is a field of ``meta``."""
     from rag_eval.gates.selection import is_field
 
     plain = ["tags" if one == "tag" else one for one in stated]

@@ -38,12 +38,12 @@ class ScoredRun(NamedTuple):
 
     @property
     def gold(self) -> GoldSet:
-        """The gold set that was scored."""
+        """Return the gold set that was scored."""
         return GoldSet(self.inputs.golds, self.hashes, form_of(self.inputs.reader, self.inputs.policy.gold))
 
     @property
     def gold_sha256(self) -> str:
-        """The sha256, in hex, of the gold file that was scored."""
+        """Return the sha256, in hex, of the gold file that was scored."""
         return self.inputs.digests.hex("gold")
 
     def stored(self, gold: StoredGold) -> GoldSet:
@@ -51,7 +51,7 @@ class ScoredRun(NamedTuple):
         return stored_gold_set(self.inputs.reader, gold)
 
     def other_questions(self) -> list[str]:
-        """Return the qids whose traces say that another question was asked than the gold asks, sorted."""
+        """Return the qids, sorted, whose traces have another question than the gold."""
         reader, golds = self.inputs.reader._replace(ledger=ProblemCollector()), self.inputs.golds
         traces = chain.from_iterable(read_traces(reader, self.inputs.policy.trace))
         others = {other_question(trace, golds) for trace in traces if trace.q or trace.question}
@@ -91,7 +91,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
 
 
 def rescore(run: ScoredRun, policy: Policy) -> Report:
-    """Score the run again under another policy, beside the baseline as that policy has it."""
+    """Score the run again under another policy, with the baseline of that policy."""
     inputs, digests = run.inputs, Digests()
     reader, previous = inputs.reader._replace(ledger=ProblemCollector()), inputs.policy
     golds, hashes, gold_digests = inputs.golds, run.hashes, inputs.digests
@@ -100,7 +100,7 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
         hashes = item_hashes(reader, policy.gold, golds)
     card = _scorecard(inputs, reader, golds, policy, digests, inputs.in_suite_of(golds))
     earlier = run.earlier
-    if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values mean something else
+    if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
         earlier = _baseline(inputs, run.hashes, policy).earlier
     context = Context(fields=inputs.fields, hashes=hashes, about=run.about, earlier=earlier)
     findings = integrity_findings(card, policy, previous)
@@ -117,10 +117,10 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
 
 
 def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
-    """Score the run against other gold, beside the baseline on that gold.
+    """Score the run and the baseline on other gold.
 
-    Traces that answer none of its questions are left out, and so are questions that the run's gold no longer has and
-    no trace answers: nobody knows what the system would answer to them.
+    Traces that answer none of its questions are left out. So are questions that were removed from the run's gold and
+    have no trace: the system's answers to them are unknown.
     """
     inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=ProblemCollector())
     earlier = _baseline(inputs, run.hashes, policy, gold).earlier if run.earlier else None
@@ -138,7 +138,7 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
 
 
 class _Baseline(NamedTuple):
-    """The baseline, what there is to say of it, and the path and bytes of its traces if they were scored again."""
+    """The baseline, findings about it, and the path and bytes of its traces if they were scored again."""
 
     earlier: Earlier | None = None
     findings: Sequence[Finding] = ()
@@ -146,9 +146,9 @@ class _Baseline(NamedTuple):
 
 
 def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: GoldSet | None = None) -> _Baseline:
-    """Return the baseline and what there is to say of it; its traces are scored under ``policy``, on ``gold`` if given.
+    """Return the baseline and findings about it; its traces are scored under ``policy``, on ``gold`` if given.
 
-    The caller's own baseline comes first, then the one that the base branch's policy names.
+    The caller's own baseline has precedence over the one that the base branch's policy names.
     """
     if inputs.baseline is None:
         return _Baseline()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rag_eval.stats.intervals import CONFIDENCE
 from rag_eval.stats.special import student_quantile
 
-_NONE = 1e-12  # a variance that is nothing but rounding
+_NONE = 1e-12  # a variance that is only rounding
 _FEWEST = 3  # units
 
 
@@ -35,12 +35,12 @@ class Sums(NamedTuple):
         return cls(*map(sum, zip(*rows, strict=True)))
 
     def plus(self, other: Sums, sign: int = 1) -> Sums:
-        """Return the sums with others added, or with ``sign`` -1 taken away."""
+        """Return the sums with others added, or with ``sign`` -1 subtracted."""
         return Sums(*(a + sign * b for a, b in zip(self, other, strict=True)))
 
 
 class Estimate(NamedTuple):
-    """A value with the ends of its interval; None where the answers say nothing."""
+    """A value with the ends of its interval, None if the answers do not determine it."""
 
     value: float | None
     low: float | None = None
@@ -51,7 +51,7 @@ Statistic = Callable[[Sums], float | None]
 
 
 def concordance(sums: Sums) -> float | None:
-    """Return Lin's concordance, which is quadratic weighted kappa; None if all scores are the same one."""
+    """Return Lin's concordance, which is quadratic weighted kappa; None if all scores are equal."""
     varied_x, varied_y, together = _moments(sums)
     bias = ((sums.x - sums.y) / sums.n) ** 2 if sums.n else 0.0
     expected = varied_x + varied_y + bias
@@ -96,8 +96,8 @@ def jackknife(units: Sequence[Sums], statistic: Statistic, confidence: float = C
 def jackknife_z(units: Sequence[Sums], statistic: Statistic, confidence: float = CONFIDENCE) -> Estimate:
     """Return a coefficient between -1 and 1 and its interval, by the jackknife on Fisher's z.
 
-    One more unit, of pairs drawn at random from both sides, joins the interval's units: it keeps few answers on which
-    all agree from an interval without width. A side that is constant shows no agreement and no disagreement: no ends.
+    One more unit, of pairs drawn at random from both sides, is added for the interval: it prevents an interval without
+    width when a few answers all agree. A constant side shows neither agreement nor disagreement, so there are no ends.
     """
     whole = Sums(*map(sum, zip(*units, strict=True))) if units else Sums()
     varied_x, varied_y, _ = _moments(whole)
@@ -114,7 +114,7 @@ def jackknife_z(units: Sequence[Sums], statistic: Statistic, confidence: float =
 
 
 def _spread(units: Sequence[Sums], statistic: Statistic) -> tuple[float | None, float | None]:
-    """Return the statistic over all units, and its standard error: what leaving out one unit after another moves."""
+    """Return the statistic over all units, and its standard error from leaving out each unit in turn."""
     whole = Sums(*map(sum, zip(*units, strict=True))) if units else Sums()
     value, n = statistic(whole), len(units)
     without = [statistic(whole.plus(unit, -1)) for unit in units] if n > 1 else []

@@ -1,10 +1,10 @@
-"""Intervals where several scores are of one question: its tries, which are no independent cases.
+"""Intervals for several scores of one question: its repeats are not independent cases.
 
-A question is drawn at random, and with it all its tries: questions are what is counted, and what may differ from one
-sample to the next. The value is what it is without this: the mean (or percentile, or area) of all scores alike. So a
-question with more scores weighs more in it, and the interval is that of a ratio of two means over the questions, of
-the totals of their scores and of their numbers. Where each has one score it is the interval of independent scores, and
-where all scores are there several times over as well.
+Questions are drawn at random, each with all its repeats, so questions are counted, and differ from one sample to the
+next. The value does not change: the mean (or percentile, or area) of all scores. So a question with more scores has
+more weight, and the interval is that of a ratio of two means over the questions: of the totals of their scores and of
+their numbers. With one score for each question it is the interval of independent scores, and also if all scores are
+repeated equally often.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def interval_of_questions(
 
 
 def interval_of_totals(totals: GroupedCases, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
-    """The same of the mean: of so many questions the sum of their scores, rounded, and the number of them."""
+    """Return the interval of a mean from the rounded sum and the number of the scores of each question."""
     if not totals:
         return None
     sizes = {size for _, size in totals}
@@ -65,18 +65,18 @@ def interval_of_totals(totals: GroupedCases, bounds: Ends = UNIT, confidence: fl
 
 
 class BetweenRuns(NamedTuple):
-    """The variance of a mean that comes from differences between runs, and how many runs there are."""
+    """The variance of a mean between runs, and the number of runs."""
 
     variance: float
     runs: int
 
 
 def between_runs(totals: GroupedCases, runs: Sequence[tuple[int, float, float]]) -> BetweenRuns | None:
-    """Return what the runs of a system differ by: on some days all of it is better. None if nothing shows it.
+    """Return the variance between a system's runs, because it may be better on some days; None if it shows none.
 
-    ``runs`` hold the number of scores of each run, their sum and that of their squares. From the mean square between
-    runs a half of that within questions is subtracted, of two runs nothing: the whole of it is right on average, but
-    so few runs often seem to differ by less than they do.
+    ``runs`` has the number of scores of each run, their sum and that of their squares. Half of the mean square within
+    questions is subtracted from that between runs; with two runs nothing is: all of it is right on average, but two
+    runs often seem to differ by less than they do.
     """
     n, number, questions = sum(run[0] for run in runs), len(runs), sum(totals.values())
     freedom = n - questions - number + 1
@@ -103,7 +103,7 @@ def with_runs(interval: Interval, value: float, runs: BetweenRuns | None, bounds
 
 
 def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
-    """Return the one-sided p of a difference with the variance between runs added, as the interval has it.
+    """Return the one-sided p of a difference with the variance between runs added, as in the interval.
 
     At the returned level the distance that p alone needs, and Student's quantile for so many runs, make up the
     difference in quadrature.
@@ -149,7 +149,7 @@ def hit_rate_interval_of_questions(
 
 
 def _linear(totals: GroupedCases) -> Counter[float]:
-    """The mean of each question; where some have more scores than others, what each adds to the mean of all scores.
+    """Return the mean of each question, or its contribution to the mean of all scores if questions differ in size.
 
     The latter are the mean and its residuals over the mean number of scores: they vary as the ratio does.
     """
@@ -171,9 +171,9 @@ class _Steps(NamedTuple):
 
 
 def _around(questions: Mapping[Question, int], share: float, confidence: float) -> tuple[float | None, float | None]:
-    """The scores that enclose a percentile: those of which as many tries may lie at or below them as it says.
+    """Return the scores that enclose a percentile, by the share of repeats that score at most each.
 
-    The share of tries up to a score is a mean over the questions like any other, and with the bounds of such a mean.
+    The share of repeats up to a score is a mean over the questions, and has the bounds of such a mean.
     """
     grid, tail = sorted({score for scores in questions for score, _ in scores}), (1 - confidence) / 2
     steps = [_steps(scores, count) for scores, count in questions.items()]

@@ -1,8 +1,8 @@
 """The difference of two runs on the same cases: its interval, and how much noise it contains.
 
-A *unit* is a case, or all cases of a question or a cluster. Its effect is what it adds to the difference of the two
-means, times the number of units, so that the difference is the mean effect. Where every unit is one case with both
-scores, the effect is simply the first score less the second.
+A *unit* is a case, or all cases of a question or a cluster. Its effect is its contribution to the difference of the two
+means, times the number of units, so that the difference is the mean effect. If every unit is one case with both scores,
+the effect is the first score minus the second.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Effects(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """The largest loss to reckon with: a whole score of a metric from 0 to 1, else the largest that occurred."""
+        """Return the largest possible loss: 1 for a metric from 0 to 1, otherwise the largest that occurred."""
         return max(abs(self.low), abs(self.high), *map(abs, self.counts), 0.0)
 
 
 def effects(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT) -> Effects:
-    """Return the effect of each unit on the difference of the two means, the first less the second."""
+    """Return the effect of each unit on the difference of the two means, the first minus the second."""
     units = units_of(pairs)
     (first, n), (second, m) = (mean(units, side) for side in (0, 1))
     total = units.total()
@@ -64,10 +64,11 @@ def effects(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT) -> Effects:
 
 
 def mean_difference(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT, confidence: float = 0.95) -> Interval:
-    """Return the interval of the first run's mean less the second's.
+    """Return the interval of the first run's mean minus the second's.
 
-    Scores from 0 to 1: Gaffke's bound of the effects. For scores of 0 and 1 an end lies beyond 0 exactly when the exact
-    McNemar test is significant at half the error rate. Others: Hall's and Student's interval of the effects.
+    For scores from 0 to 1 it is Gaffke's bound of the effects. For scores of 0 and 1 an end is beyond 0 exactly when
+    the exact McNemar test is significant at half the error rate. For others it is Hall's and Student's interval of the
+    effects.
     """
     moved = effects(pairs, bounds)
     if None not in bounds:
@@ -79,7 +80,7 @@ def mean_difference(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT, confiden
 def other_difference(values: tuple[float, float], first: Interval, second: Interval) -> Interval:
     """Return the interval of the difference of any two figures from the intervals of both (square-and-add).
 
-    The ends take the distances of both intervals as independent, so that it is wide where the runs move together.
+    The two intervals are treated as independent, so it is wide if the runs change together.
     """
     difference = values[0] - values[1]
     low = _spread_of_means(values[0], first.low, values[1], second.high)
@@ -97,10 +98,10 @@ def _spread_of_means(value: float, end: float | None, other: float, its_end: flo
 
 
 def above_percentile(pairs: Iterable[Pair] | Units, percent: int) -> Units:
-    """Return the pairs as 0/1 scores: whether a score is above the percentile of the lower score of each case.
+    """Return the pairs as 0/1 scores: 1 above the percentile of the lower score of each case.
 
-    Swapping a case does not change that percentile, so that the sign-flip test of these scores is exact. It is near the
-    percentile of the better run; that of both runs together lets too few scores above it to show that all rose.
+    Swapping a case does not change that percentile, so the sign-flip test of these scores is exact. It is near the
+    percentile of the better run; with that of both runs together, too few scores are above it to show that all rose.
     """
     units = units_of(pairs)
     scores: Counter[float] = Counter()

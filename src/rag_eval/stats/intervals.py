@@ -1,8 +1,7 @@
-"""Confidence intervals: what a value over n cases says about the system's true value.
+"""Confidence intervals of the system's true value, from a value over n cases.
 
-No chance is needed: every method here is a formula, so that the same scores give the same interval, whatever their
-order. Which formula serves which kind of value is decided by measured coverage: docs/statistics.md, written by
-bench/statistics/coverage.py.
+Every method is a formula without random draws: the same scores in any order give the same interval. Measured coverage
+decides which formula is used for which kind of value: docs/statistics.md, written by bench/statistics/coverage.py.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _HUNDRED, _DIGITS = 100, 10
 
 
 def mean_at_most(points: Points, end: float, tail: float) -> float:
-    """The bound that the true mean exceeds with probability ``tail`` at most, for scores that never exceed ``end``."""
+    """Return the bound that the true mean exceeds with probability ``tail`` at most, for scores up to ``end``."""
     inside = [(value, count) for value, count in points if value < end]
     n = sum(count for _, count in inside)
     at_end = 1 + sum(count for value, count in points if value >= end)
@@ -47,15 +46,15 @@ def mean_at_most(points: Points, end: float, tail: float) -> float:
 
 
 def mean_at_least(points: Points, end: float, tail: float) -> float:
-    """The mirror image: for scores that are never below ``end``."""
+    """Return the mirror image of :func:`mean_at_most`, for scores from ``end`` on."""
     return -mean_at_most([(-value, count) for value, count in points], -end, tail)
 
 
 def ratio_at_most(grouped: GroupedCases, end: float, tail: float) -> float:
-    """Return the same bound for a ratio of two means over units: of their totals, and of their numbers of scores.
+    """Return the bound of :func:`mean_at_most` for a ratio of two means over units: of totals and of numbers of scores.
 
-    A unit counts by what it adds to the ratio. The unit at the end of the range is as large as that of a score drawn at
-    random. Where all units have as many scores this is the bound of the mean of their means.
+    A unit counts by its contribution to the ratio. The unit at the end of the range is as large as that of a score
+    drawn at random. If all units have equally many scores, this is the bound of the mean of their means.
     """
     n = sum(size * count for (_, size), count in grouped.items())
     units = sum(grouped.values())
@@ -69,12 +68,12 @@ def ratio_at_most(grouped: GroupedCases, end: float, tail: float) -> float:
 
 
 def ratio_at_least(grouped: GroupedCases, end: float, tail: float) -> float:
-    """The mirror image: for scores that are never below ``end``."""
+    """Return the mirror image of :func:`ratio_at_most`, for scores from ``end`` on."""
     return -ratio_at_most({(-total, size): count for (total, size), count in grouped.items()}, -end, tail)
 
 
 def _weighted_quantile(points: Points, z: float) -> float:
-    """Return the t below which the randomly weighted mean of the points is with the probability of ``z``, above 0."""
+    """Return the t that the randomly weighted mean of the points stays below with the probability of ``z``, above 0."""
     n = sum(count for _, count in points)
     mean = fsum(value * count for value, count in points) / n
     end = max(value for value, _ in points)
@@ -91,7 +90,7 @@ def _weighted_quantile(points: Points, z: float) -> float:
 
 
 def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: float) -> tuple[float, float]:
-    """The standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
+    """Return the standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
     s = _saddlepoint(offsets, counts, near)
     shrunk = [1 - s * offset for offset in offsets]
     w = sqrt(max(0.0, 2 * fsum(map(mul, counts, map(log, shrunk)))))
@@ -103,7 +102,7 @@ def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: flo
 
 
 def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], near: float) -> float:
-    """The s at which the sum's tilted mean is 0. It lies between 0 and where the greatest offset's term is infinite."""
+    """Return the s at which the sum's tilted mean is 0. It is between 0 and the pole of the maximum offset's term."""
     low, high = 0.0, 1 / max(offsets)
     s = near if near < high else 0.0
     for _ in range(_STEPS):
@@ -129,7 +128,7 @@ def _root(function: Callable[[float], float], bracket: tuple[float, float], star
         slope = (value - value_before) / (now - before) if now != before else inf
         following = now - value / slope if slope > 0 else inf
         if abs(following - now) <= _CLOSE * step:
-            return min(max(following, low), high)  # each step squares the error: this one is below what a float holds
+            return min(max(following, low), high)  # each step squares the error: this one is beyond a float's precision
         following = following if low < following < high else (low + high) / 2
         before, value_before, now = now, value, following
     return now
@@ -154,12 +153,12 @@ class Interval(NamedTuple):
 def interval(
     scores: Iterable[float], kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """The interval of a value over the cases' scores (or a Counter of them), or None where there is no score.
+    """Return the interval of a value over the cases' scores (or a Counter of them), or None without scores.
 
-    ``kind`` is ``rate`` (scores of 0 and 1), ``mean`` or a percentile such as ``p95``. ``bounds`` are the least and
-    the greatest score that the metric can give, None where there is none.
+    ``kind`` is ``rate`` (scores of 0 and 1), ``mean`` or a percentile such as ``p95``. ``bounds`` are the minimum and
+    the maximum score of the metric, None without a limit.
     """
-    # Rounded as values are, so that scores which differ in their last bits alone count as the same.
+    # Rounded like values, so that scores which differ only in their last bits count as equal.
     counted: Counter[float] = Counter()
     for score, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
         counted[round(float(score), DECIMALS) + 0.0] += count
@@ -174,8 +173,8 @@ def interval(
 def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> bool:
     """Return whether n scores are too few for ``confidence``.
 
-    Rates and means of scores with a known least and greatest value keep the promise for any n. Without one of them a
-    mean takes :data:`FEW` scores; a percentile takes so many that both its ends are scores.
+    Rates and means of scores with a known minimum and maximum have the stated coverage for any n. Without one of them a
+    mean needs :data:`FEW` scores; a percentile needs enough scores that both its ends are scores.
     """
     if kind in ("rate", "mean"):
         return kind == "mean" and None in bounds and n < FEW
@@ -183,9 +182,9 @@ def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: fl
     return n * log(rarer) > log((1 - confidence) / 2)
 
 
-@lru_cache(maxsize=1024)  # many a metric has as many hits, and a gate asks for its metric's interval again
+@lru_cache(maxsize=1024)  # many metrics have equally many hits, and gates request an interval again
 def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The exact two-sided interval of a rate, ``hits`` of ``n`` (Clopper and Pearson, 1934). ``n`` above 0."""
+    """Return the exact two-sided interval of a rate, ``hits`` of ``n`` above 0 (Clopper and Pearson, 1934)."""
     if not 0 <= hits <= n or n == 0:
         raise ValueError(f"{hits} of {n} is not a rate")
     tail = (1 - confidence) / 2
@@ -195,26 +194,26 @@ def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[
 
 
 def percentile(kind: str) -> float:
-    """The share that ``p50`` or ``p95`` names."""
+    """Return the share of ``p50`` or ``p95``."""
     if not (kind[:1] == "p" and kind[1:].isdecimal() and 0 < int(kind[1:]) < _HUNDRED):
         raise ValueError(f"{kind!r} is neither rate nor mean nor a percentile such as p95")
     return int(kind[1:]) / _HUNDRED
 
 
 def percentile_ranks(n: int, share: float, confidence: float = CONFIDENCE) -> tuple[int | None, int | None]:
-    """The ranks, from 1, of the ordered scores that enclose a percentile; None where no score of n lies so far out.
+    """Return the ranks, from 1, of the ordered scores that enclose a percentile; None if n scores are too few.
 
-    The count of scores at or below the true percentile is binomial, so that the ranks hold for any distribution.
+    The number of scores at or below the true percentile is binomial, so the ranks are right for any distribution.
     """
     tail = (1 - confidence) / 2
     above = _first(n, lambda rank: binomial_tail(rank, n, share) <= tail)
-    # P(X <= rank - 1) > tail, seen from the other side so that no small number is a difference of large ones
+    # P(X <= rank - 1) > tail, computed so that no small number is a difference of large ones
     below = _first(n, lambda rank: binomial_tail(n - rank + 1, n, 1 - share) > tail) - 1
     return below or None, above if above <= n else None
 
 
 def _first(n: int, holds: Callable[[int], bool]) -> int:
-    """The least rank from 1 to n at which a condition that stays true becomes true; n + 1 where it never does."""
+    """Return the minimum rank from 1 to n from which a condition is true; n + 1 if it never is."""
     low, high = 1, n + 1
     while low < high:
         middle = (low + high) // 2
@@ -253,8 +252,8 @@ def _bounded_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends
 def _open_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
     """Return the union of Student's interval and Hall's.
 
-    Hall's takes the sample's skewness out of the t statistic ("On the removal of skewness by transformation", 1992)
-    and reaches further towards the long tail; Student's reaches further on the other side.
+    Hall's removes the sample's skewness from the t statistic ("On the removal of skewness by transformation", 1992) and
+    reaches further towards the long tail; Student's reaches further on the other side.
     """
     n = _size(points)
     mean, spread, skewness = _moments(points, n)
@@ -267,7 +266,7 @@ def _open_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, s
 
 
 def _moments(points: Points, n: int) -> tuple[float, float, float]:
-    """Mean, standard deviation and skewness (G1, without its bias for normal scores; 0 for fewer than three)."""
+    """Return mean, standard deviation and skewness (G1, unbiased for normal scores; 0 for fewer than three)."""
     mean = fsum(value * count for value, count in points) / n
     second = fsum(count * (value - mean) ** 2 for value, count in points)
     third = fsum(count * (value - mean) ** 3 for value, count in points)
@@ -276,7 +275,7 @@ def _moments(points: Points, n: int) -> tuple[float, float, float]:
 
 
 def _unskewed(t: float, tilt: float) -> float:
-    """The inverse of Hall's t + tilt t²/3 + tilt² t³/27 + tilt/6."""
+    """Return the inverse of Hall's t + tilt t²/3 + tilt² t³/27 + tilt/6."""
     off = t - tilt / 6
     return (cbrt(1 + tilt * off) - 1) * 3 / tilt if abs(tilt) > 1e-6 else off  # the limit
 
@@ -298,7 +297,7 @@ def _size(points: Points) -> int:
 
 
 def settled(end: float | None) -> float | None:
-    """An end of an interval as it is shown: to ten digits, which every platform computes alike."""
+    """Return an end of an interval with ten digits, which are equal on every platform."""
     return None if end is None else _rounded(end)
 
 
@@ -307,11 +306,12 @@ def _rounded(end: float) -> float:
 
 
 def auc_interval(positives: Counter[float], negatives: Counter[float], confidence: float = CONFIDENCE) -> Interval:
-    """The interval of the area under the ROC curve; both samples hold at least one score.
+    """Return the interval of the area under the ROC curve; both samples have at least one score.
 
-    Whatever the distributions, the estimate's variance is at most A (1 - A) / min(m, n) (Birnbaum and Klose, "Bounds
-    for the variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So it is enclosed as
-    such a rate, by Clopper and Pearson's formula with as many hits, which need not be whole, as the area comes to.
+    For any distributions, the estimate's variance is at most A (1 - A) / min(m, n) (Birnbaum and Klose, "Bounds for the
+    variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So the interval is that of
+    such a rate, by Clopper and Pearson's formula with the area times the sample's size as hits, which need not be
+    whole.
     """
     return area_interval(area(positives, negatives), min(positives.total(), negatives.total()), confidence)
 
@@ -328,17 +328,18 @@ def area_interval(value: float, n: float, confidence: float) -> Interval:
 def hit_rate_interval(
     positives: Counter[float], negatives: Counter[float], false_alarms: float, confidence: float = CONFIDENCE
 ) -> Interval:
-    """The interval of the true positive rate at a rate of ``false_alarms``; both samples hold at least one score.
+    """Return the interval of the true positive rate at a rate of ``false_alarms``; both samples have a score.
 
-    The threshold itself is an estimate: a percentile of the negatives. Its two ends by order statistics take half of
-    what may go wrong, the exact intervals of the share of positives at or above each end the other half (Bonferroni).
+    The threshold itself is an estimate: a percentile of the negatives. Half of the error rate is used for its two ends
+    by order statistics, the other half for the exact intervals of the share of positives at or above each end
+    (Bonferroni).
     """
     half = 1 - (1 - confidence) / 2
     ordered = sorted(negatives.elements())
     below, above = percentile_ranks(len(ordered), 1 - false_alarms, half)
     loose, strict = _at(ordered, below, -inf), _at(ordered, above, inf)
     n = positives.total()
-    # The strict end lies above its negative's score, the loose one reaches down to its own.
+    # The strict end is above its negative's score, the loose one includes its own.
     most = sum(count for score, count in positives.items() if score >= loose)
     least = sum(count for score, count in positives.items() if score > strict)
     low, high = clopper_pearson(least, n, half)[0], clopper_pearson(most, n, half)[1]
@@ -350,7 +351,7 @@ def _at(ordered: Sequence[float], rank: int | None, otherwise: float) -> float:
 
 
 def area(positives: Counter[float], negatives: Counter[float]) -> float:
-    """The area under the ROC curve, ties counted half."""
+    """Return the area under the ROC curve, ties counted half."""
     grid = sorted(positives.keys() | negatives.keys())
     below = [0, *accumulate(negatives[score] for score in grid)]
     won = sum(positives[score] * (2 * before + negatives[score]) for score, before in zip(grid, below, strict=False))

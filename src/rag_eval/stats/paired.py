@@ -1,6 +1,6 @@
-"""Paired tests: whether one run is worse than another on the same cases, beyond chance.
+"""Paired tests: is one run significantly worse than another on the same cases?
 
-All p values are one-sided unless said otherwise, above 0, and the same for the same pairs in any order.
+All p values are one-sided unless stated otherwise, above 0, and the same for the same pairs in any order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LAST_BITS = 1e-12
 
 
 def mcnemar(worse: int, better: int, sides: int = 1) -> float:
-    """The exact test of 0/1 scores: ``worse`` cases turned from 1 to 0, ``better`` from 0 to 1.
+    """Return p of the exact test of 0/1 scores: ``worse`` cases turned from 1 to 0, ``better`` from 0 to 1.
 
     Without a change each turn goes either way with probability 1/2 (McNemar, 1947; the exact, binomial form).
     """
@@ -60,7 +60,7 @@ def mcnemar(worse: int, better: int, sides: int = 1) -> float:
 
 
 def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
-    """The p of :func:`sign_flip`, by McNemar's formula if each unit is one case with two scores of 0 and 1."""
+    """Return the p of :func:`sign_flip`, by McNemar's formula if each unit is one case with two scores of 0 and 1."""
     counts: Counter[Pair] = Counter()
     units = units_of(pairs)
     for unit, count in units.items():
@@ -71,16 +71,16 @@ def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, draws: int = DRAWS,
 
 
 def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
-    """The permutation test that the first run's mean is the greater one; pairs of one unit are swapped together.
+    """Return p of the permutation test that the first run's mean is larger; pairs of one unit are swapped together.
 
     The statistic is the difference of the two means, each over the cases with a score under that run. Without a change
-    the two runs of a case could as well be swapped: p is the share of all ways of swapping that give a difference at
-    least as great, counted exactly where they lead to few different sums, else (1 + hits) / (1 + draws). The draws come
-    from ``seed`` alone, and there are more of them where it takes more to reach the ``level`` that p is held to.
+    the two runs of a case are exchangeable. So p is the share of all swaps with a difference at least as large: counted
+    exactly if there are few different sums, otherwise (1 + hits) / (1 + draws). The draws depend only on ``seed``, and
+    there are more of them if a small ``level`` requires it.
 
     If some cases have a score in only one run, the test swaps what each case contributes to the difference, see
-    :mod:`rag_eval.stats.swap_units`. p is then the greater one with and without the cases that did not change: one new
-    wrong answer beside forty right ones moves each of the forty a little in the same direction. If few cases have both,
+    :mod:`rag_eval.stats.swap_units`. p is then the maximum with and without the cases that did not change: one new
+    wrong answer and forty right ones change each of the forty a little in the same direction. If few cases have both,
     only those are tested, and p is 1 if none has. Raises ValueError if a run has no score at all.
     """
     return max([_p(swaps, seed, draws, level) for swaps in _swappable(units_of(pairs))], default=1.0)
@@ -96,23 +96,22 @@ def _p(swaps: _Swaps, seed: bytes, draws: int, level: float) -> float:
 def holm(ps: Sequence[float], smallest: Sequence[float] = ()) -> list[float]:
     """Return Holm's step-down adjustment (1979) in the order given. Significant is an adjusted p of at most alpha.
 
-    ``smallest`` are the least ps that the tests could have. A test that could not have come down to p is no rival of it
-    and does not count against it (Tarone, 1990).
+    ``smallest`` are the minimum ps of the tests. A test that cannot reach p does not count against it (Tarone, 1990).
     """
     least = sorted(map(min, ps, smallest or ps)) if smallest else [0.0] * len(ps)
     adjusted, greatest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
-        rivals = bisect_right(least, ps[index]) - rank  # of those before it, each could
+        rivals = bisect_right(least, ps[index]) - rank  # tests before it that could reach p
         greatest = max(greatest, min(1.0, rivals * ps[index]))
         adjusted[index] = greatest
     return adjusted
 
 
 class _Swaps(NamedTuple):
-    """The first run's sum of scores as observed, in whole units, and what each swap of a unit would add to it.
+    """The first run's sum of scores as observed, in whole units, and the effect of swapping each unit.
 
-    From ``least`` on the difference of the two runs is as great as observed. ``gains`` says how many units have which
-    gain; those that a swap leaves as they are have none.
+    From ``least`` on, the difference of the two runs is at least the observed one. ``gains`` has the number of units by
+    gain; units that a swap does not change are left out.
     """
 
     first: int
@@ -121,7 +120,7 @@ class _Swaps(NamedTuple):
 
 
 def _swappable(units: Units) -> Iterator[_Swaps]:
-    """Yield what there is to swap: twice if cases lack a score; nothing if too few have both and none does."""
+    """Yield the possible swaps: twice if cases lack a score; nothing if too few have both and none does."""
     groups = [units]
     if has_gaps(units) or not units:
         groups = [moves(units), moves(units, changed=True)]
@@ -143,26 +142,26 @@ def _swaps(units: Units, greatest: float) -> _Swaps:
         first += before * count
         gains[after - before] += count
     del gains[0]
-    # Scores were rounded to whole units by at most half of one: so little is no difference.
+    # Scores were rounded to whole units by at most half of one: so small a difference is none.
     return _Swaps(first, first - 2 * n, gains)
 
 
 def _scale(greatest: float, width: int) -> float:
-    """A power of two that makes whole numbers of scores, so large that all their sums are still machine words.
+    """Return a power of two that makes whole numbers of scores, so large that all sums still fit a machine word.
 
-    The last bits of a score, which may be a difference itself, are too small to be any.
+    The last bits of a score, which may be a difference itself, are ignored.
     """
     return 2.0 ** (min(_FINEST, _WORD - 2 * width.bit_length()) - frexp(greatest)[1])
 
 
 def _counted(swaps: _Swaps) -> float | None:
-    """The exact p, or None where the ways of swapping lead to too many different sums."""
-    # Where a swap takes away, start from the swapped state: going back adds, and is as likely.
+    """Return the exact p, or None if the swaps lead to too many different sums."""
+    # If a swap subtracts, start from the swapped state: swapping back adds, with the same probability.
     start = swaps.first + sum(gain * count for gain, count in swaps.gains.items() if gain < 0)
     gains: Counter[int] = Counter()
     for gain, count in swaps.gains.items():
         gains[abs(gain)] += count
-    if gains.total() > _MOST_STEPS:  # the first of them would take long, and the last be one too many
+    if gains.total() > _MOST_STEPS:  # the first of them would be slow, and the last one too many
         return None
     counts, steps = {start: 1}, 0
     for gain, count in sorted(gains.items()):
@@ -174,13 +173,13 @@ def _counted(swaps: _Swaps) -> float | None:
 
 
 def _share(counts: int, swaps: int) -> float:
-    """The ways that count among the 2 to the power of ``swaps``: above 0 even where a float has no room for it."""
+    """Return the share of 2 to the power of ``swaps`` that counts: above 0 even if it is too small for a float."""
     share: float = counts / (1 << swaps)
     return max(share, _LEAST)
 
 
 def _spread(counts: Mapping[int, int], gain: int, count: int) -> dict[int, int]:
-    """The sums, and in how many ways each comes about, after ``count`` swaps of the same gain are free to happen."""
+    """Return the sums and their numbers of ways after ``count`` optional swaps of the same gain."""
     further: dict[int, int] = {}
     choices = [(number * gain, choice) for number, choice in enumerate(_choices(count))]
     for first, weight in counts.items():
@@ -198,7 +197,7 @@ def _choices(n: int) -> list[int]:
 
 
 def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
-    """The first run's sum after each draw. Eight swaps are one byte, looked up in a table of their sums."""
+    """Yield the first run's sum after each draw. Eight swaps are one byte, which indexes a table of their sums."""
     gains = _bunched(sorted(Counter(swaps.gains).elements()), key)
     tables = [_subset_sums(gains[at : at + _BITS]) for at in range(0, len(gains), _BITS)]
     width = len(tables)
@@ -209,9 +208,9 @@ def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
 
 
 def _bunched(gains: Sequence[int], key: bytes) -> Sequence[int]:
-    """Beyond :data:`MOST_SWAPS` cases that differ, cases thrown together by chance are swapped together.
+    """Bunch cases at random if more than :data:`MOST_SWAPS` differ, and swap each bunch together.
 
-    The bunches do not depend on which run is which, so that the test keeps its level; it saves time, not power.
+    The bunches do not depend on which run is which, so the test keeps its level; it saves time and loses power.
     """
     size = -(-len(gains) // MOST_SWAPS)
     if size < 2:
@@ -235,10 +234,10 @@ def swap(
     draws: int = FIGURE_DRAWS,
     level: float = 1.0,
 ) -> float:
-    """The permutation test that the first run's figure is the greater one.
+    """Return p of the permutation test that the first run's figure is larger.
 
-    As :func:`sign_flip`, with any ``statistic`` of a run's scores in place of the mean; a draw in
-    which a run has no figure counts as a hit. ValueError where a run has none as observed.
+    As :func:`sign_flip`, with any ``statistic`` of a run's scores in place of the mean; a draw in which a run has no
+    figure counts as a hit. Raises ValueError if a run has none as observed.
     """
     ordered = [_expanded(unit) for unit in sorted(units_of(pairs).elements(), key=repr)]
     observed = _difference(list(chain.from_iterable(ordered)), statistic)
@@ -269,9 +268,9 @@ def _difference(pairs: Pairs, statistic: Statistic) -> float | None:
 
 
 def enough(draws: int, level: float) -> int:
-    """Return the draws after which p without a hit is a quarter of a level, which may be one of many.
+    """Return the number of draws after which p without a hit is a quarter of a level of many tests.
 
-    Twenty times the usual number are the most: beyond, see :func:`within_reach`, no test can fail.
+    The maximum is twenty times the usual number; beyond it, see :func:`within_reach`, no test can fail.
     """
     return min(max(draws, ceil(_BELOW / level) - 1), _TIMES * (draws + 1) - 1)
 
@@ -287,15 +286,15 @@ def key_of(seed: bytes) -> bytes:
 
 
 def chance(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
-    """Bytes as good as random, the same for the same key on every platform and version of Python."""
+    """Return pseudo-random bytes, the same for the same key on every platform and version of Python."""
     return shake_256(b"%s %d %s" % (purpose, number, key)).digest(size)
 
 
 def p_value(hits: Iterable[bool], draws: int) -> float:
-    """(1 + hits) / (1 + draws) over what the draws gave, or over as many of them as it takes to enough hits.
+    """Return (1 + hits) / (1 + draws), over all draws or until there are enough hits.
 
-    Beyond the usual number of ``draws`` few hits are enough. Where draws stop hangs on hits alone that make p greater
-    than any that goes on could come to: p keeps its level.
+    After the usual number of ``draws`` few hits are enough. The draws stop only after hits that make p larger than any
+    continued draw could: p keeps its level.
     """
     extreme = done = 0
     for done, hit in enumerate(hits, 1):

@@ -1,9 +1,9 @@
 """Power of regression gates: how often a gate fails, and the minimum detectable effect (MDE).
 
-The model of a pair of runs is noise plus losses. Of n cases a share ``noise`` changes without any change of the system,
-half of it for the worse and half for the better. A drop comes on top: each loss costs a case one whole unit, so that a
-drop of d is a share d of the cases. For scores of 0 and 1 the unit is 1. Other scores count in units of the largest
-loss, which is the hardest drop to see: fewer cases carry it. See docs/statistics.md.
+The model of a pair of runs is noise plus losses. A share ``noise`` of n cases changes without any change of the system,
+half of it for the worse and half for the better. A drop is added to it: each loss costs a case one whole unit, so that
+a drop of d is a share d of the cases. For scores of 0 and 1 the unit is 1. Other scores count in units of the largest
+loss, which is the hardest drop to detect because fewer cases have it. See docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ NOISE_CONFIDENCE = 0.8
 GRID = 1_000
 """The MDE is a multiple of 1 / GRID, rounded up."""
 MAX_CASES = 100_000
-_EQUAL = 1 + 1e-12  # a level such as 1/16 can be met exactly, but for the last bits of a sum
-_DEVIATIONS = 7  # what lies beyond has a probability below 1e-11
+_EQUAL = 1 + 1e-12  # a level such as 1/16 can be met exactly, except for the last bits of a sum
+_DEVIATIONS = 7  # the rest has a probability below 1e-11
 
 
 def noise_bound(moves: float, n: int) -> float:
-    """Return the upper end of the share of cases that change by chance, where ``moves`` of n did (Clopper-Pearson).
+    """Return the upper end of the share of cases that change by chance, if ``moves`` of n did (Clopper-Pearson).
 
-    The observed share alone would promise too much: no change among 50 cases does not mean that there is no noise.
+    The observed share would promise too much: no change among 50 cases does not mean that there is no noise.
     """
     return beta_quantile(NOISE_CONFIDENCE, moves + 1, n - moves) if moves < n else 1.0
 
 
-@lru_cache(maxsize=1024)  # the gates of base and head, and many slices, ask the same
+@lru_cache(maxsize=1024)  # the gates of base and head, and many slices, need the same
 def minimum_effect(n: int, noise: float, margin: Fraction | Decimal, level: float) -> Fraction | None:
-    """Return the smallest drop that fails the gate with a probability of :data:`POWER`; None if n cases show none."""
+    """Return the smallest drop that fails the gate with a probability of :data:`POWER`; None if n cases are too few."""
     least = _least(1, GRID, lambda d: fail_probability(n, noise, d / GRID, margin, level) >= POWER)
     return None if least is None else Fraction(least, GRID)
 
@@ -47,7 +47,7 @@ def minimum_effect(n: int, noise: float, margin: Fraction | Decimal, level: floa
 def cases_needed(drop: float, noise: float, margin: Fraction | Decimal, level: float) -> int | None:
     """Return about the smallest number of cases that shows a drop; None beyond :data:`MAX_CASES`, or never.
 
-    About: the exact test's power falls a little here and there as n grows.
+    The number is approximate because the exact test's power falls a little here and there as n grows.
     """
     if drop <= margin:
         return None
@@ -68,7 +68,7 @@ def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decim
 def fail_rates(
     n: int, noise: float, drops: Sequence[float], margin: Fraction | Decimal, alpha: float, test: str, tests: int = 1
 ) -> list[float]:
-    """Return the probability that a gate fails at each drop, for what it asks: see rag_eval.gates.regression."""
+    """Return the probability that a gate fails at each drop, by its test: see rag_eval.gates.regression."""
     if test == "regression":
         return [fail_probability(n, noise, drop, margin, alpha / tests) for drop in drops]
     if test == "none":
@@ -100,7 +100,7 @@ def _ruled_out(n: int, worse: int, changed: int, margin: Fraction | Decimal, alp
 
 
 def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, int], Sequence[int]]) -> float:
-    """Return the probability that a run fails, where k changed cases fail it from ``needed`` worse ones on.
+    """Return the probability that a run fails if ``needed`` of k changed cases are worse.
 
     ``needed(first, last)`` gives that number for each k from first to last; it rises by 0 or 1 with k. The probability
     of k, and that of reaching its number, are carried from k to k + 1.
@@ -133,7 +133,7 @@ def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, i
 
 
 def _least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
-    """Return the least number at which a condition that stays true becomes true. Large ones cost more: double first."""
+    """Return the minimum number from which a condition is true. Large ones cost more: double first."""
     reached = low
     while not holds(reached):
         if reached >= high:
@@ -154,7 +154,7 @@ def _reach(n: int, share: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=32)
 def _significant(size: int, level: float) -> list[int]:
-    """Return for each k below ``size`` the least number w with P(X >= w) <= level for X of Binomial(k, 1/2)."""
+    """Return for each k below ``size`` the minimum w with P(X >= w) <= level for X of Binomial(k, 1/2)."""
     least, tail = (0, 1.0) if level >= 1 else (1, 0.0)
     first_counts = [least]
     for k in range(size - 1):

@@ -1,7 +1,7 @@
-"""Binomial, beta and normal probabilities, from the standard library alone.
+"""Binomial, beta and normal probabilities, only with the standard library.
 
-Formulas: the incomplete beta function by its continued fraction (DLMF 8.17.22) in the modified Lentz form; quantiles
-by Newton's steps inside a bracket that each step narrows, so that none can run away.
+Formulas: the incomplete beta function by its continued fraction (DLMF 8.17.22) in the modified Lentz form; quantiles by
+Newton's steps inside a bracket that each step narrows, so that none diverges.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
 
 _TINY, _EPSILON = 1e-300, 1e-16
 _STEPS, _TERMS = 200, 100_000
-_CLOSE = 1e-9  # each of Newton's steps squares the error: after such a one it is below what a float can hold
+_CLOSE = 1e-9  # each of Newton's steps squares the error: after this one it is below the precision of a float
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """P(X <= x) for X of Beta(a, b): the regularised incomplete beta function. ``a`` and ``b`` above 0."""
+    """Return P(X <= x) for X of Beta(a, b): the regularised incomplete beta function. ``a`` and ``b`` above 0."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    # The fraction converges quickly on the left of the mean only; the right is the left of the mirror image.
+    # The fraction converges quickly only on the left of the mean; the right is the left of the mirror image.
     if x > (a + 1) / (a + b + 2):
         return 1 - _beta_lower_tail(1 - x, b, a)
     return _beta_lower_tail(x, a, b)
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """The x with P(X <= x) = p for X of Beta(a, b), p strictly between 0 and 1."""
+    """Return the x with P(X <= x) = p for X of Beta(a, b), p strictly between 0 and 1."""
     mean = a / (a + b)
     spread = sqrt(mean * (1 - mean) / (a + b + 1))
     low, high, x = 0.0, 1.0, min(max(mean + normal_quantile(p) * spread, mean / 100), 1 - (1 - mean) / 100)
@@ -44,14 +44,14 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 
 
 def binomial_tail(least: int, n: int, p: float) -> float:
-    """P(X >= least) for X of Binomial(n, p)."""
+    """Return P(X >= least) for X of Binomial(n, p)."""
     if least <= 0 or least > n:
         return float(least <= 0)
     return beta_cdf(p, least, n - least + 1)
 
 
 def log_binomial(k: int, n: int, p: float) -> float:
-    """The logarithm of P(X = k) for X of Binomial(n, p); minus infinity where that cannot be."""
+    """Return the logarithm of P(X = k) for X of Binomial(n, p); minus infinity if that is impossible."""
     if not 0 <= k <= n or (p <= 0 and k) or (p >= 1 and k < n):
         return -inf
     return (
@@ -64,17 +64,17 @@ def log_binomial(k: int, n: int, p: float) -> float:
 
 
 def normal_cdf(z: float) -> float:
-    """P(Z <= z) of the standard normal distribution."""
+    """Return P(Z <= z) of the standard normal distribution."""
     return erfc(-z / sqrt(2)) / 2
 
 
 @lru_cache(maxsize=64)
 def normal_quantile(p: float) -> float:
-    """The z with P(Z <= z) = p, p strictly between 0 and 1."""
+    """Return the z with P(Z <= z) = p, p strictly between 0 and 1."""
     if p > 1 / 2:
         return -normal_quantile(1 - p)
     z = -sqrt(-2 * log(p))
-    for _ in range(_STEPS):  # Newton on the logarithm: concave, so that it cannot overshoot on this side
+    for _ in range(_STEPS):  # Newton on the logarithm: it is concave, so a step cannot overshoot on this side
         tail = normal_cdf(z)
         step = (log(tail) - log(p)) * tail * sqrt(2 * pi) * exp(z * z / 2)
         z -= step
@@ -84,12 +84,12 @@ def normal_quantile(p: float) -> float:
 
 
 def student_quantile(p: float, degrees: float) -> float:
-    """The t with P(T <= t) = p for Student's distribution, p strictly between 1/2 and 1."""
+    """Return the t with P(T <= t) = p for Student's distribution, p strictly between 1/2 and 1."""
     return student_upper(1 - p, degrees)
 
 
 def student_upper(tail: float, degrees: float) -> float:
-    """The t with P(T >= t) = tail, which is above 0 and at most 1/2."""
+    """Return the t with P(T >= t) = tail, which is above 0 and at most 1/2."""
     if tail >= 1 / 2:
         return 0.0
     x = beta_quantile(2 * tail, degrees / 2, 0.5)

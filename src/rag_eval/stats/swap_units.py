@@ -1,8 +1,8 @@
 """Units that a test may swap, and cases with a score in only one run.
 
-Swapped are the pairs of scores of a case, or all those of a question that was asked several times. To swap a case with
-one score gives it to the other run, and with it the number of scores by which a mean is divided: a mean of five scores
-would seem as sure as one of fifty. Such a case counts instead by how far it moves the difference that was observed.
+A unit is the pair of scores of a case, or all pairs of a repeated question. Swapping a case with one score gives it to
+the other run, and changes the number of scores by which a mean is divided: a mean of five scores would seem as certain
+as one of fifty. So such a case counts by its contribution to the observed difference.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Units(Counter["Unit"]):
 
 
 def units_of(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
-    """The units of pairs: themselves, or each pair alone."""
+    """Return the units of pairs: themselves, or each pair as a unit."""
     if isinstance(pairs, Units):
         return pairs
     counted = pairs if isinstance(pairs, Counter) else Counter(pairs)
@@ -100,14 +100,14 @@ def share(unit: Unit, middles: Sequence[float], sizes: Sequence[int]) -> float:
 
 
 def mean(units: Units, side: int) -> tuple[float, int]:
-    """A run's mean, and over how many scores."""
+    """Return a run's mean, and its number of scores."""
     scores = _scores(units, side)
     size = sum([count for _, count in scores])
     return total(scores) / size, size
 
 
 def total(points: Iterable[tuple[float, int]]) -> float:
-    """The sum of numbers, each as often as it occurs: rounded once, so that like ones may as well be told apart."""
+    """Return the sum of numbers with their counts, rounded once, so that equal numbers may be counted separately."""
     return fsum(chain.from_iterable(repeat(number, times) for number, times in points))
 
 

@@ -1,10 +1,10 @@
 """Scores that add, and the folds that make one number of them.
 
-A tally is a multiset of scores. Tallies add in any order and grouping, so that any way of sharing out the work gives
-the same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, a count, or a
-float; all but the last are folded exactly, floats by ``math.fsum`` and rounded to twelve decimals, so that the last
-bits of a platform's arithmetic decide no verdict. A labelled score is ``(score, whether it should be high)``: no mean
-is made of those, see :mod:`rag_eval.scoring.aggregations`.
+A tally is a multiset of scores. Tallies add in any order and grouping, so that any distribution of the work gives the
+same number. A score is ``True`` or ``False``, a ratio ``(numerator, denominator)`` of whole numbers, a count, or a
+float. All except floats are folded exactly; floats are summed by ``math.fsum`` and rounded to twelve decimals, so that
+the last bits of a platform's arithmetic decide no verdict. A labelled score is ``(score, whether it should be high)``,
+without a mean: see :mod:`rag_eval.scoring.aggregations`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN, _MOST_SHOWN = 3, 60
 
 
 class Value(NamedTuple):
-    """A metric's value over ``n`` cases; ``number`` is None where it applies to none.
+    """A metric's value over ``n`` cases; ``number`` is None if it applies to none.
 
     ``hits`` counts the ones of a 0/1 metric.
     """
@@ -38,15 +38,15 @@ class Value(NamedTuple):
 
 
 def tally(scores: Iterable[Score | None]) -> Tally:
-    """The multiset of the scores that apply."""
+    """Return the multiset of the scores that apply."""
     counted = Counter(scores)
     counted.pop(None, None)
     return counted  # type: ignore[return-value]
 
 
 def weighed(items: Sequence[T], counts: Iterable[int]) -> Counter[T]:
-    """The multiset of what was found so many times each, whether it stands there once or several times."""
-    counted = Counter(items)  # most stand for one case each, mostly: they are counted at once
+    """Return the multiset of items with counts, in which an item may occur several times."""
+    counted = Counter(items)  # most items usually have the count 1: they are counted at once
     for one, count in zip(items, counts, strict=True):
         if count != 1:
             counted[one] += count - 1
@@ -54,7 +54,7 @@ def weighed(items: Sequence[T], counts: Iterable[int]) -> Counter[T]:
 
 
 def mean(scores: Tally) -> Value:
-    """The mean: exact for 0/1 and ratios, a float rounded to :data:`DECIMALS` where a float is among the scores."""
+    """Return the mean: exact for 0/1 and ratios, rounded to :data:`DECIMALS` if a score is a float."""
     n = scores.total()
     if not n:
         return Value(None, 0)
@@ -65,24 +65,24 @@ def mean(scores: Tally) -> Value:
 
 
 def as_float(score: Score) -> float:
-    """A score as a number; not for labelled ones."""
+    """Return a score as a number; not for labelled ones."""
     return score[0] / score[1] if isinstance(score, tuple) else float(score)
 
 
 def as_shown(score: Score) -> Shown:
-    """A score as reports keep it: a number, or a labelled score as it is."""
+    """Return a score as in reports: a number, or a labelled score unchanged."""
     if isinstance(score, tuple) and isinstance(score[1], bool):
         return score[0], score[1]
     return as_float(score)
 
 
 def exactly(number: Fraction | float) -> Fraction:
-    """The number that a comparison takes: fractions as they are, floats by their shortest decimal."""
+    """Return the number for comparisons: fractions unchanged, floats by their shortest decimal."""
     return number if isinstance(number, Fraction) else Fraction(repr(number))
 
 
 def shown(number: Fraction, holds: Callable[[Fraction], object], least: int = _SHOWN) -> str:
-    """``number`` with ``least`` decimals, or as many more as it takes that ``holds`` says the same of what is shown."""
+    """Return ``number`` with at least ``least`` decimals, enough for the same result of ``holds``."""
     for decimals in range(least, _MOST_SHOWN):
         rounded = round(number, decimals)
         if holds(rounded) == holds(number):

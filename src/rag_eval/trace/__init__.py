@@ -54,7 +54,7 @@ def current() -> Trace | None:
 
 
 def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
-    """Add what a retrieval returned to a row. From the second one on the row has each as one of its ``retrievals``."""
+    """Add the results of a retrieval to a row. From the second one on the row has each in ``retrievals``."""
     new_chunks = [as_chunk(document) for document in documents]
     chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
     before = row.get("retrievals") or ([{"ids": list(chunks)}] if "retrieved_ids" in row else [])
@@ -103,7 +103,7 @@ class Trace:
         self.__exit__(kind, error, traceback)
 
     def retrieved(self, documents: Iterable[Any], query: str = "") -> None:
-        """Record what was retrieved, best first; a second call adds to it, as one more of the ``retrievals``.
+        """Record what was retrieved, best first; a second call adds another one of the ``retrievals``.
 
         A document is a text, an id and text as a pair, a mapping with ``id`` and ``text``, or an object of LangChain
         (``Document``) or LlamaIndex (``NodeWithScore``). Raises ValueError for a document without id and text.
@@ -139,7 +139,7 @@ class Trace:
         output_tokens: int | None = None,
         cost_usd: float | None = None,
     ) -> None:
-        """Add tokens and cost in US dollars; the last model named counts."""
+        """Add tokens and cost in US dollars; the last named model counts."""
         used = self._row.setdefault("usage", {})
         if model:
             used["model"] = model

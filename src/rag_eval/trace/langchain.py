@@ -57,7 +57,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         self._begin(run_id, parent_run_id, prompts[-1] if prompts else None, more.get("metadata"))
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
-        """Record the documents; those of several retrievals follow one another."""
+        """Record the documents; those of several retrievals are appended."""
         row = self._row(run_id)
         add_retrieval(row, documents)
         self._end(run_id, "retrieve", None)

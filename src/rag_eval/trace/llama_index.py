@@ -39,7 +39,7 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
         return "RagEvalQueryHandler"
 
     def handle(self, event: Any, **_: Any) -> None:
-        """Fill the row of the query that is open; write it when the query ends."""
+        """Fill the row of the current query; write it when the query ends."""
         outer = current()
         if isinstance(event, QueryStartEvent):
             question = getattr(event.query, "query_str", None) or str(event.query)
@@ -65,7 +65,7 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
 
 
 def record_queries(path: str | os.PathLike[str] = "runs/trace.jsonl", run: str = "") -> QueryHandler:
-    """Write a row for every query of this process from now on; returns the handler that does it."""
+    """Write a row for every query of this process from now on; return the handler."""
     handler = QueryHandler(path=os.fspath(path), run=run)
     get_dispatcher().add_event_handler(handler)
     return handler
