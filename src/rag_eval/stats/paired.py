@@ -1,4 +1,4 @@
-"""Paired tests: is one run significantly worse than another on the same cases?
+"""Paired tests of two runs on the same cases: is one significantly worse than the other, beyond chance.
 
 All p values are one-sided unless stated otherwise, above 0, and the same for the same pairs in any order.
 """
