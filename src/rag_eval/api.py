@@ -68,12 +68,12 @@ class Report(AnalysisReport):
             raise MissingExtra("to_pandas", "pandas") from None
         names = "qid", "run", "question", "answerable", "label"
         known = (
-            {name: score[0] if isinstance(score, tuple) else score for name, score in one.scores.items()}
-            for one in self.questions
+            {name: score[0] if isinstance(score, tuple) else score for name, score in question.scores.items()}
+            for question in self.questions
         )
         rows = [
-            {**{name: getattr(one, name) for name in names}, **scores}
-            for one, scores in zip(self.questions, known, strict=True)
+            {**{name: getattr(question, name) for name in names}, **scores}
+            for question, scores in zip(self.questions, known, strict=True)
         ]
         return pd.DataFrame(rows, columns=None if rows else list(names))
 

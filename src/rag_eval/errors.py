@@ -23,8 +23,8 @@ class Problem(NamedTuple):
     hint: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        parts = [f"{place}:", f"{self.where}:" if self.where else "", f"{self.message}.", self.hint]
+        prefix = f"{self.file}:{self.line}" if self.line else self.file
+        parts = [f"{prefix}:", f"{self.where}:" if self.where else "", f"{self.message}.", self.hint]
         return " ".join(part for part in parts if part)
 
 

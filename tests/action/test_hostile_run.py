@@ -56,7 +56,7 @@ slices:
 """
 
 
-class Place:
+class Runner:
     """A workspace in which every string is one of ``texts``."""
 
     def __init__(self, folder, texts):
@@ -130,7 +130,7 @@ class Place:
 @pytest.fixture
 def place_of(tmp_path_factory, monkeypatch):
     def place_of(texts):
-        place = Place(tmp_path_factory.mktemp("run"), texts)
+        place = Runner(tmp_path_factory.mktemp("run"), texts)
         monkeypatch.chdir(place.folder)
         return place
 
@@ -152,7 +152,7 @@ def test_hostile_texts_everywhere(tmp_path_factory, texts):
     from contextlib import chdir, redirect_stdout
     from io import StringIO
 
-    place, log = Place(tmp_path_factory.mktemp("run"), texts), StringIO()
+    place, log = Runner(tmp_path_factory.mktemp("run"), texts), StringIO()
     with chdir(place.folder), redirect_stdout(log):
         place.run(place.write())
     place.keeps_the_rules(log.getvalue())
@@ -200,7 +200,7 @@ def test_an_event_of_any_shape_does_no_harm(tmp_path_factory, event, report):
     from contextlib import chdir, redirect_stdout
     from io import StringIO
 
-    place, log = Place(tmp_path_factory.mktemp("run"), ["x", "y"]), StringIO()
+    place, log = Runner(tmp_path_factory.mktemp("run"), ["x", "y"]), StringIO()
     name = place.write()
     place.said = event
     with chdir(place.folder), redirect_stdout(log):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         def default(self) -> str:
             """The name of the default branch."""
 
-        def merge_base(self, one: str, other: str) -> str:
+        def merge_base(self, first: str, other: str) -> str:
             """The best common ancestor of two commits."""
 
         def at(self, commit: str) -> Snapshot:
@@ -301,9 +301,9 @@ class ApiHistory:
         """The name of the default branch."""
         return self._from_api().default_branch()
 
-    def merge_base(self, one: str, other: str) -> str:
+    def merge_base(self, first: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        return self._from_api().merge_base(one, other)
+        return self._from_api().merge_base(first, other)
 
     def parents(self, commit: str) -> list[str]:
         """The ids of a commit's parents."""
@@ -367,9 +367,9 @@ class GitHistory:
         """A checkout does not say which branch is the default one."""
         raise UsageError("Only GitHub's API knows the default branch.")
 
-    def merge_base(self, one: str, other: str) -> str:
+    def merge_base(self, first: str, other: str) -> str:
         """The best common ancestor of two commits."""
-        return commit_objects.merge_base(self._git, one, other)
+        return commit_objects.merge_base(self._git, first, other)
 
     def written(self, path: str, commit: str) -> Written | None:
         """Return when a file of a commit was last written, according to git; it decides nothing."""

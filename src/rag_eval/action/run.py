@@ -22,7 +22,7 @@ from rag_eval.action.runner import (
     legible,
     put_outputs,
     read_inputs,
-    read_place,
+    read_runner,
     real_path,
     report_folder,
 )
@@ -44,7 +44,7 @@ from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
 from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
-    from rag_eval.action.runner import Place
+    from rag_eval.action.runner import Runner
     from rag_eval.analysis.report import Report
     from rag_eval.github.comment import Mode, Posted
     from rag_eval.gold.signoff.identity import Author
@@ -112,22 +112,24 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
 
 def _report_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
     """Report in every place that rag-eval failed; each step runs even if another one fails."""
-    place, inputs = read_place(environ), legible(environ)
+    runner, inputs = read_runner(environ), legible(environ)
     why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details. Please report them."
     reason = f"rag-eval failed to judge this run: {why}"
     outcome = _unjudged(partial(markdown.reason_within, reason))
     steps: tuple[Callable[[], object], ...] = (
         lambda: print(annotation("error", reason, title="rag-eval")),
-        lambda: _remove_old_reports(inputs, place),
-        lambda: put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""}),
-        lambda: _summarise(inputs, place, outcome),
+        lambda: _remove_old_reports(inputs, runner),
+        lambda: put_outputs(
+            runner, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""}
+        ),
+        lambda: _summarise(inputs, runner, outcome),
         lambda: (
-            _publish(inputs, place, connect, CommentBody(markdown.unjudged(reason), "invalid"))
+            _publish(inputs, runner, connect, CommentBody(markdown.unjudged(reason), "invalid"))
             if inputs.report
             else None
         ),
-        lambda: None if inputs.report else _comment(inputs, place, outcome, connect),
-        lambda: None if inputs.report else _check(inputs, place, outcome, connect),
+        lambda: None if inputs.report else _comment(inputs, runner, outcome, connect),
+        lambda: None if inputs.report else _check(inputs, runner, outcome, connect),
     )
     for step in steps:
         with suppress(Exception):
@@ -135,40 +137,40 @@ def _report_crash(environ: Mapping[str, str], connect: Connect, error: Exception
 
 
 def _run(environ: Mapping[str, str], connect: Connect) -> int:
-    place, wrong = read_place(environ), None
+    runner, wrong = read_runner(environ), None
     try:
         inputs = read_inputs(environ)
     except UsageError as error:
         inputs, wrong = legible(environ), error
     if inputs.report:
-        return _post_from_artifact(inputs, place, connect, wrong)
-    return _report_outcome(inputs, place, _refused(wrong) if wrong else _judged(inputs, place, connect), connect)
+        return _post_from_artifact(inputs, runner, connect, wrong)
+    return _report_outcome(inputs, runner, _refused(wrong) if wrong else _judged(inputs, runner, connect), connect)
 
 
-def _report_outcome(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> int:
+def _report_outcome(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -> int:
     """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
-        _remove_old_reports(inputs, place)
+        _remove_old_reports(inputs, runner)
     outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
     for line in limit_per_level(annotation(*note) for note in outcome.notes) if inputs.annotations else ():
         print(line)
     if outcome.why:
         print(annotation("error", outcome.why, title="rag-eval"))
-    url, written = _comment(inputs, place, outcome, connect)
-    check = _check(inputs, place, outcome, connect)
-    _summarise(inputs, place, outcome)
+    url, written = _comment(inputs, runner, outcome, connect)
+    check = _check(inputs, runner, outcome, connect)
+    _summarise(inputs, runner, outcome)
     posted = {"comment-url": url, "comment-written": str(written).lower(), "check-url": check}
-    put_outputs(place, {**outcome.outputs, **posted})
+    put_outputs(runner, {**outcome.outputs, **posted})
     return outcome.code
 
 
-def _judged(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
+def _judged(inputs: Inputs, runner: Runner, connect: Connect) -> Outcome:
     """Return the outcome.
 
     A run that cannot be judged has an outcome too, because an older comment must not keep saying that it passed.
     """
     try:
-        return judge(inputs, place, connect)
+        return judge(inputs, runner, connect)
     except InputError as error:
         _log("\n".join(error.lines()))
         text = partial(markdown.problems_within, error)
@@ -182,13 +184,13 @@ def _refused(error: RagEvalError) -> Outcome:
     return _unjudged(partial(markdown.reason_within, str(error)))
 
 
-def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
+def judge(inputs: Inputs, runner: Runner, connect: Connect) -> Outcome:
     """Score, compare with the base and judge; raise RagEvalError if that is impossible."""
-    gates = inputs.gates or usual_gates(inputs.working_directory.strip("/"), place.workspace)
+    gates = inputs.gates or usual_gates(inputs.working_directory.strip("/"), runner.workspace)
     folder = inputs.working_directory.strip("/")
-    options = Options(inputs.gold, inputs.trace, gates, inputs.k, place.workspace, folder, inputs.baseline)
+    options = Options(inputs.gold, inputs.trace, gates, inputs.k, runner.workspace, folder, inputs.baseline)
     options = options._replace(is_discovered=not inputs.gates)
-    report = api.run(options, _authority(inputs, place, connect))._replace(ci=place.ci)
+    report = api.run(options, _authority(inputs, runner, connect))._replace(ci=runner.ci)
     _log(render(report, "table", verbose=True))
     details = details_of(report, options) if inputs.details else None
     fails = {
@@ -196,7 +198,7 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
         "warning": not report.passed or bool(report.findings) or any(gate.broken for gate in report.gates),
         "never": False,
     }
-    outputs = {**_outputs(report), **_write(report, details, inputs, place)}
+    outputs = {**_outputs(report), **_write(report, details, inputs, runner)}
     code = GATE_FAILED if fails[inputs.fail_on] else PASSED
     text, why = markdown.within, ""
     if code and report.passed:
@@ -205,39 +207,39 @@ def judge(inputs: Inputs, place: Place, connect: Connect) -> Outcome:
     return Outcome(report.verdict, partial(text, report), outputs, list(_notes(report)), code, why)
 
 
-def _authority(inputs: Inputs, place: Place, connect: Connect) -> Authority | None:
+def _authority(inputs: Inputs, runner: Runner, connect: Connect) -> Authority | None:
     """Return who decides; None if no event names a commit under test."""
-    if not place.trigger.name:
+    if not runner.trigger.name:
         return None
-    head = WorkTree(_root(inputs, place))
+    head = WorkTree(_root(inputs, runner))
     histories = (
-        lambda: ApiHistory(connect(place.api_url, inputs.github_token, place.repository), head),
+        lambda: ApiHistory(connect(runner.api_url, inputs.github_token, runner.repository), head),
         lambda: GitHistory(Git(head.top, foreign=True)),
     )
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
-    decider = authority(place.trigger, inputs.gates_ref, signoff, head, histories)
-    number = place.pull_request or place.trigger.queued
-    if number is None and not place.trigger.name.startswith("pull_request"):
+    decider = authority(runner.trigger, inputs.gates_ref, signoff, head, histories)
+    number = runner.pull_request or runner.trigger.queued
+    if number is None and not runner.trigger.name.startswith("pull_request"):
         return decider
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
-        api = connect(place.api_url, inputs.github_token, place.repository)
-        return people_of(api, number, place.trigger, policy, ApiHistory(api, head).parents)
+        api = connect(runner.api_url, inputs.github_token, runner.repository)
+        return people_of(api, number, runner.trigger, policy, ApiHistory(api, head).parents)
 
     return decider._replace(people=people)
 
 
-def _root(inputs: Inputs, place: Place) -> str:
+def _root(inputs: Inputs, runner: Runner) -> str:
     """Return the root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
 
     If there are several, it is the outermost one at the commit under test. A repository nested in the checkout has no
     gates on its base, so it would be judged by none.
     """
-    workspace = real_path(place.workspace)
+    workspace = real_path(runner.workspace)
     folder = real_path(workspace / inputs.working_directory.strip("/"))
     above = [path for path in (folder, *folder.parents) if path.is_relative_to(workspace)]
     roots = [path for path in reversed(above) if os.path.exists(path / ".git")]  # noqa: PTH110 - Path's raises for a name that is too long
-    trigger = place.trigger
+    trigger = runner.trigger
     under_test = {trigger.sha, trigger.head, f"ref: {trigger.ref}"} - {""}
     return str(next((path for path in roots if head_of(path) in under_test), next(iter(roots), workspace)))
 
@@ -255,9 +257,9 @@ def _on_problem(problem: Problem) -> Note:
 def _notes(report: Report) -> Iterator[Note]:
     """Yield failed gates and findings on their lines, and wrong questions on theirs if the run fails."""
     failing = () if report.passed else islice(of_questions(report), MOST_NOTES)
-    for one in chain(of_gates(report), of_findings(report), failing):
-        title = f"gate {one.code}" if one.kind == "gate" else one.code
-        yield Note(one.level, one.text, one.file, one.line, title)
+    for pointer in chain(of_gates(report), of_findings(report), failing):
+        title = f"gate {pointer.code}" if pointer.kind == "gate" else pointer.code
+        yield Note(pointer.level, pointer.text, pointer.file, pointer.line, title)
 
 
 def _outputs(report: Report) -> dict[str, str]:
@@ -273,40 +275,40 @@ def _outputs(report: Report) -> dict[str, str]:
     }
 
 
-def _write(report: Report, details: Details | None, inputs: Inputs, place: Place) -> dict[str, str]:
+def _write(report: Report, details: Details | None, inputs: Inputs, runner: Runner) -> dict[str, str]:
     """Write the report's files below the workspace, as its owner; return the outputs that name them."""
-    workspace, folder = real_path(place.workspace), report_folder(inputs, place)
+    workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)
     write_together(folder, files(report, details))
     give_to_owner(folder, workspace)
     below = folder.relative_to(workspace).as_posix()
     return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
 
 
-def _remove_old_reports(inputs: Inputs, place: Place) -> None:
+def _remove_old_reports(inputs: Inputs, runner: Runner) -> None:
     """Remove an older report from the paths of this run: a later step would upload it as this run's."""
     with suppress(RagEvalError):
-        folder = report_folder(inputs, place)
+        folder = report_folder(inputs, runner)
         for _, file in RENDERERS.values():
             with suppress(OSError):  # a folder of that name contains no other file
                 (folder / file).unlink(missing_ok=True)
 
 
-def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> tuple[str, bool]:
+def _comment(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -> tuple[str, bool]:
     """Update the sticky comment; return its address, and whether it was written. A failure is only a notice."""
-    number = place.pull_request
+    number = runner.pull_request
     if number is None or inputs.comment == "off" or not inputs.github_token:
         if inputs.comment != "off":
             reason = "this is not a pull request" if number is None else "there is no github-token"
             print(annotation("notice", f"No comment: {reason}. {_report_location(inputs)}", title="rag-eval"))
         return "", False
-    of = place.head, place.run, place.workflow, place.by
+    of = runner.head, runner.run, runner.workflow, runner.by
     first = marker(inputs.comment_id, *of, failed=outcome.failed) + "\n"
-    last = last_line(place.head, place.run, run_address(place.server, place.repository, place.run_id))
+    last = last_line(runner.head, runner.run, run_address(runner.server, runner.repository, runner.run_id))
     body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
     mode: Mode = inputs.comment  # type: ignore[assignment]
     try:
-        api = connect(place.api_url, inputs.github_token, place.repository)
-        posted = post(api, number, body, inputs.comment_id, mode, outcome.failed, place.run)
+        api = connect(runner.api_url, inputs.github_token, runner.repository)
+        posted = post(api, number, body, inputs.comment_id, mode, outcome.failed, runner.run)
     except RagEvalError as error:
         print(annotation("notice", f"No comment: {error} {_report_location(inputs)}", title="rag-eval"))
         return "", False
@@ -314,14 +316,14 @@ def _comment(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -
     return posted.url, posted.written
 
 
-def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> str:
+def _check(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -> str:
     """Write the check run, and return its address, empty if there is none. A failure is only a notice."""
     from rag_eval.github import check
 
     if not inputs.check:
         return ""
-    if not inputs.github_token or not place.head:
-        reason = "there is no github-token" if place.head else "the event names no commit"
+    if not inputs.github_token or not runner.head:
+        reason = "there is no github-token" if runner.head else "the event names no commit"
         print(annotation("notice", f"No check run: {reason}. {_report_location(inputs)}", title="rag-eval"))
         return ""
     failed = outcome.outputs["failed-gates"]
@@ -329,15 +331,15 @@ def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> 
     conclusion = "failure" if outcome.code else "neutral" if outcome.failed else "success"
     wanted = check.Check(
         name=f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
-        head=place.head,
+        head=runner.head,
         conclusion=conclusion,
         title=title.get(outcome.verdict, "Nothing was judged"),
         summary=outcome.text(check.MOST_CHARACTERS, len),
-        attempt=place.by,
-        details=run_address(place.server, place.repository, place.run_id),
+        attempt=runner.by,
+        details=run_address(runner.server, runner.repository, runner.run_id),
     )
     try:
-        api = connect(place.api_url, inputs.github_token, place.repository)
+        api = connect(runner.api_url, inputs.github_token, runner.repository)
         made, written = check.publish(api, wanted, outcome.notes)
     except RagEvalError as error:
         print(annotation("notice", f"No check run: {error} {_report_location(inputs)}", title="rag-eval"))
@@ -348,40 +350,40 @@ def _check(inputs: Inputs, place: Place, outcome: Outcome, connect: Connect) -> 
     return made.url
 
 
-def _post_from_artifact(inputs: Inputs, place: Place, connect: Connect, wrong: UsageError | None) -> int:
+def _post_from_artifact(inputs: Inputs, runner: Runner, connect: Connect, wrong: UsageError | None) -> int:
     """Comment with the report of a finished run; its verdict is that run's exit code, not this one's."""
     try:
         if wrong:
             raise wrong
         if inputs.check:
             raise UsageError("input 'check': a report from another run has no check run. Remove check or report.")
-        body, code = _handed_over(inputs, place)
-        posted = _publish(inputs, place, connect, body)
+        body, code = _handed_over(inputs, runner)
+        posted = _publish(inputs, runner, connect, body)
     except RagEvalError as error:
         outcome = _refused(error)
-        put_outputs(place, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""})
+        put_outputs(runner, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""})
         return outcome.code
     _note(posted)
     outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict, "comment-url": posted.url}
-    put_outputs(place, {**outputs, "comment-written": str(posted.written).lower(), "check-url": ""})
+    put_outputs(runner, {**outputs, "comment-written": str(posted.written).lower(), "check-url": ""})
     return code
 
 
-def _publish(inputs: Inputs, place: Place, connect: Connect, body: CommentBody) -> Posted:
-    origin = comment.Origin.of_event(place.event)
+def _publish(inputs: Inputs, runner: Runner, connect: Connect, body: CommentBody) -> Posted:
+    origin = comment.Origin.of_event(runner.event)
     mode: Mode = inputs.comment  # type: ignore[assignment]
-    api = connect(place.api_url, inputs.github_token, place.repository)
-    return comment.publish(api, origin, body, inputs.comment_id, mode, place.server, place.by)
+    api = connect(runner.api_url, inputs.github_token, runner.repository)
+    return comment.publish(api, origin, body, inputs.comment_id, mode, runner.server, runner.by)
 
 
-def _handed_over(inputs: Inputs, place: Place) -> tuple[CommentBody, int]:
+def _handed_over(inputs: Inputs, runner: Runner) -> tuple[CommentBody, int]:
     """Return the comment for the other run's report, or for its absence."""
-    path = Path(place.workspace) / inputs.report
+    path = Path(runner.workspace) / inputs.report
     if not os.path.lexists(path):  # the link would lead nowhere
         _log(f"{inputs.report} does not exist. Check the path. If it is right: {comment.NO_REPORT}.")
         return comment.of_nothing(), CANNOT_JUDGE
     try:
-        return comment.read(str(path), place.workspace), PASSED
+        return comment.read(str(path), runner.workspace), PASSED
     except InputError as error:
         _log("\n".join(error.lines()))
         return comment.of_problems(error), CANNOT_JUDGE
@@ -398,11 +400,11 @@ def _report_location(inputs: Inputs) -> str:
     return "The report is in the job summary." if inputs.summary else "The log has the report."
 
 
-def _summarise(inputs: Inputs, place: Place, outcome: Outcome) -> None:
-    if inputs.summary and place.summary_file:
-        taken = os.path.getsize(place.summary_file) if os.path.exists(place.summary_file) else 0  # noqa: PTH110, PTH202
+def _summarise(inputs: Inputs, runner: Runner, outcome: Outcome) -> None:
+    if inputs.summary and runner.summary_file:
+        taken = os.path.getsize(runner.summary_file) if os.path.exists(runner.summary_file) else 0  # noqa: PTH110, PTH202
         append_text(
-            place.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary"
+            runner.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary"
         )
 
 

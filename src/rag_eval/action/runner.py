@@ -32,7 +32,7 @@ _TRUE = {"true": True, "false": False}
 _PATHS = ("gold", "trace", "gates", "baseline", "report")
 
 
-class Place(NamedTuple):
+class Runner(NamedTuple):
     """The runner's environment, read once."""
 
     workspace: str
@@ -72,14 +72,14 @@ class Place(NamedTuple):
         return CiRun(self.repository, branch, self.head, self.pull_request, self.run or None)
 
 
-def read_place(environ: Mapping[str, str]) -> Place:
+def read_runner(environ: Mapping[str, str]) -> Runner:
     """Read the runner's environment; an unreadable event counts as none."""
     environ = {name: text.encode("utf-8", "replace").decode() for name, text in environ.items()}
     run = environ.get("GITHUB_RUN_NUMBER", "")
     event = _event(environ.get("GITHUB_EVENT_PATH", ""))
     names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
     name, ref, sha, base_ref = (environ.get(variable_name, "") for variable_name in names)
-    return Place(
+    return Runner(
         workspace=environ.get("GITHUB_WORKSPACE") or ".",
         event=event,
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
@@ -259,11 +259,11 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def put_outputs(place: Place, outputs: Mapping[str, str]) -> None:
+def put_outputs(runner: Runner, outputs: Mapping[str, str]) -> None:
     """Write the outputs of the step."""
-    if place.output_file:
+    if runner.output_file:
         lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
-        append_text(place.output_file, "".join(lines), "outputs of the step")
+        append_text(runner.output_file, "".join(lines), "outputs of the step")
 
 
 def append_text(path: str, text: str, what: str) -> None:
@@ -276,9 +276,9 @@ def append_text(path: str, text: str, what: str) -> None:
         print(annotation("notice", f"The {what} cannot be written: {reason}.", title="rag-eval"))
 
 
-def report_folder(inputs: Inputs, place: Place) -> Path:
+def report_folder(inputs: Inputs, runner: Runner) -> Path:
     """Return the folder of the report's files."""
-    workspace = real_path(place.workspace)
+    workspace = real_path(runner.workspace)
     folder = real_path(workspace / inputs.working_directory.strip("/") / inputs.report_dir)
     if not folder.is_relative_to(workspace):
         raise RagEvalError(f"input 'report-dir': {quoted(inputs.report_dir)} leads out of the workspace. {RELATIVE}")

@@ -248,11 +248,11 @@ def ungated_regressions(
     whole = [gate for gate in gates if not gate.slice]
     gated = {gate.name for gate in whole if gate.direction in MARGINS}
     wanted = [name for name in names if name not in gated and estimates(name)]
-    worse = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:MOST_UNGATED]
-    if not worse:
+    regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:MOST_UNGATED]
+    if not regressions:
         return
-    moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in worse]
-    gate = ", ".join(f"{row.name}: {{{_margin(row)}}}" for row in worse)
+    moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in regressions]
+    gate = ", ".join(f"{row.name}: {{{_margin(row)}}}" for row in regressions)
     message = f"metrics without a regression gate are significantly worse: {', '.join(moves)}"
     yield Finding("ungated-regression", "warning", message, f"To fail such a run, write under gates: {gate}.")
 
@@ -282,8 +282,8 @@ def _shown(row: Tested, side: str) -> str:
 
 def _margin(row: Tested) -> str:
     """Return a margin that the drop exceeds: 0.02 of a share if that is enough, otherwise half the drop."""
-    worse, metric = (row.comparison and row.comparison.regression) or 0.0, measure(row.name).metric
-    margin = "0.02" if metric.bounded and worse > _USUAL_MARGIN else f"{Decimal(f'{worse / 2:.1g}'):f}"
+    drop, metric = (row.comparison and row.comparison.regression) or 0.0, measure(row.name).metric
+    margin = "0.02" if metric.bounded and drop > _USUAL_MARGIN else f"{Decimal(f'{drop / 2:.1g}'):f}"
     return f"{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}"
 
 
@@ -315,7 +315,7 @@ def spread(numbers: Iterable[float | None]) -> Spread | None:
     if not values:
         return None
     total = fsum(values)
-    mean, total = (round(one, _DECIMALS) for one in (total / len(values), total))
+    mean, total = (round(item, _DECIMALS) for item in (total / len(values), total))
     return Spread(len(values), total, mean, _nearest(values, 50), _nearest(values, 95), values[-1])
 
 
@@ -353,7 +353,7 @@ def _laid_out(cases: Sequence[Scores]) -> Iterator[tuple[str, Collection[Any]]]:
     shared_scores = list(map(_SHARED_SCORES, cases))
     shared = dict(zip(map(id, shared_scores), shared_scores, strict=True)).values()
     columns = [*zip(*shared, strict=True), *zip(*map(_CASE_SCORES, cases), strict=True)]
-    return ((name, columns[place]) for name, place in cases[0].positions.items())
+    return ((name, columns[index]) for name, index in cases[0].positions.items())
 
 
 def _fit(metric: Metric | None, scores: Collection[Any]) -> bool:

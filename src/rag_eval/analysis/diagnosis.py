@@ -58,7 +58,7 @@ def diagnose(
         return [cause for rule in RULES for cause in rule(figures)]
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
     cause = "Chunk ids: the gold and the traces use different ids for chunks."
-    causes = [one for rule in RULES if rule not in _BY_IDS for one in rule(figures)]
+    causes = [item for rule in RULES if rule not in _BY_IDS for item in rule(figures)]
     return [*causes, Diagnosis(cause, unmatched.message, unmatched.fix)]
 
 
@@ -213,16 +213,16 @@ def _noisy(figures: _Figures, count: int) -> Diagnosis:
 
 
 def _wording(figures: _Figures, count: int) -> Diagnosis:
-    one, many = ("cites the right evidence, but its", "cite the right evidence, but their")
-    cause = f"Claim wording: {_answers_that(count, one, many)} claim misses the gold text."
+    singular, many = ("cites the right evidence, but its", "cite the right evidence, but their")
+    cause = f"Claim wording: {_answers_that(count, singular, many)} claim misses the gold text."
     steps = (
         "Read the WRONG_CLAIM cases. Fix the prompt if the answers are wrong, the gold substrings if they are right."
     )
     return Diagnosis(cause, figures.say("precision", "chr"), steps)
 
 
-def _answers_that(count: int, one: str, many: str) -> str:
-    return f"1 answer {one}" if count == 1 else f"{count} answers {many}"
+def _answers_that(count: int, singular: str, many: str) -> str:
+    return f"1 answer {singular}" if count == 1 else f"{count} answers {many}"
 
 
 def _refusals(figures: _Figures) -> Iterator[Diagnosis]:

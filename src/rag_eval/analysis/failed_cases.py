@@ -77,11 +77,11 @@ def failed(report: Report) -> list[Question]:
 def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> list[dict[str, Any]]:
     """Return the bad scores of a case, gated ones first, each with the gates that it counts in."""
     rows = [
-        {"metric": name, "score": score, "gates": [_gate(one) for one in gates.get(name, ()) if _counts(case, one)]}
+        {"metric": name, "score": score, "gates": [_gate(item) for item in gates.get(name, ()) if _counts(case, item)]}
         for name, score in case.scores.items()
         if _bad(name, score, gates.get(name, ()))
     ]
-    return sorted(rows, key=lambda one: not one["gates"])
+    return sorted(rows, key=lambda item: not item["gates"])
 
 
 def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
@@ -91,8 +91,8 @@ def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
         return False
     if metric.scale == "rate":
         return bool(score) is (metric.better == "lower")
-    bounds = [one for one in gates if one.direction in BOUNDS and measure(one.name).fold in _OF_A_CASE]
-    return any(not one.gate.keeps(as_float(score)) for one in bounds)
+    bounds = [gate for gate in gates if gate.direction in BOUNDS and measure(gate.name).fold in _OF_A_CASE]
+    return any(not bound.gate.keeps(as_float(score)) for bound in bounds)
 
 
 def _counts(case: Question, gate: GateResult) -> bool:
@@ -179,7 +179,7 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
     wanted = (gold.expected_answer,) if gold.expected_answer else gold.substrings or gold.expected_claims or ()
     texts, highlights = case.chunk_texts, [*answer_marks(case.evidence)]
     with_text = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None]
-    pieces = {name: _around(case, place, texts[place]) for place, name in enumerate(with_text[:_CHUNKS])}
+    pieces = {name: _around(case, index, texts[index]) for index, name in enumerate(with_text[:_CHUNKS])}
 
     def named(name: str, text: tuple[Segment, ...] = ()) -> Named:
         return Named(_hidden(name, case), ranks.get(name), case.is_evidence(name), name in case.cites, text)
@@ -199,32 +199,32 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
         cut=max(0, len(names) - _CHUNKS),
         meaning=MEANING[question.label],
         next=NEXT.get(question.label, ""),
-        bad=tuple(gate["gate"] for one in bad_scores(question, gates) for gate in one["gates"]),
+        bad=tuple(gate["gate"] for score in bad_scores(question, gates) for gate in score["gates"]),
     )
 
 
-def _around(case: Case, place: int, text: str) -> tuple[Segment, ...]:
+def _around(case: Case, index: int, text: str) -> tuple[Segment, ...]:
     """Return the text of a chunk from a little before its first highlight on."""
-    spans = [one.span for one in case.evidence if one.chunk == place and one.span is not None]
+    spans = [item.span for item in case.evidence if item.chunk == index and item.span is not None]
     start = max(0, min((low for low, _ in spans), default=0) - _BEFORE)
     return _pieces(text, [Mark(*span, "best") for span in spans], case, _CHUNK, start if len(text) > _CHUNK else 0)
 
 
-def _pieces(text: str, highlights: Sequence[Mark], case: Case, most: int, start: int = 0) -> tuple[Segment, ...]:
-    """Return the pieces of ``most`` characters from ``start`` on, leaks masked; ``…`` replaces the rest."""
+def _pieces(text: str, highlights: Sequence[Mark], case: Case, limit: int, start: int = 0) -> tuple[Segment, ...]:
+    """Return the pieces of ``limit`` characters from ``start`` on, leaks masked; ``…`` replaces the rest."""
     pieces, at = [Segment("… ", PLAIN)] if start else [], 0
-    for one in segments(text, [*highlights, *_leaks(text, case)]):
-        low, high = max(start - at, 0), min(start + most - at, len(one.text))
-        at += len(one.text)
-        if one.state == MASKED and high > 0 and low < len(one.text):
-            pieces.append(one._replace(text=masked(one.text)))
+    for segment in segments(text, [*highlights, *_leaks(text, case)]):
+        low, high = max(start - at, 0), min(start + limit - at, len(segment.text))
+        at += len(segment.text)
+        if segment.state == MASKED and high > 0 and low < len(segment.text):
+            pieces.append(segment._replace(text=masked(segment.text)))
         elif low < high:
-            pieces.append(one._replace(text=one.text[low:high]))
-    return (*pieces, Segment(" …", PLAIN)) if len(text) > start + most else tuple(pieces)
+            pieces.append(segment._replace(text=segment.text[low:high]))
+    return (*pieces, Segment(" …", PLAIN)) if len(text) > start + limit else tuple(pieces)
 
 
 def _hidden(text: str, case: Case) -> str:
-    return "".join(one.text for one in _pieces(text, [], case, _ANSWER))
+    return "".join(piece.text for piece in _pieces(text, [], case, _ANSWER))
 
 
 def _leaks(text: str, case: Case) -> list[Mark]:

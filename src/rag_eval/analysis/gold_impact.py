@@ -66,8 +66,8 @@ def gate_turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> lis
 
     Completeness is left out, because the change adds and removes questions.
     """
-    old = {(one.label, one.direction): one for one in before}
-    both = [(old[one.label, one.direction], one) for one in after if (one.label, one.direction) in old]
+    old = {(item.label, item.direction): item for item in before}
+    both = [(old[item.label, item.direction], item) for item in after if (item.label, item.direction) in old]
     turned = [(a, b) for a, b in both if a.outcome != b.outcome and not _counts(a.name)]
     return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in turned]
 

@@ -138,8 +138,8 @@ class Series(NamedTuple):
     @property
     def slow(self) -> bool:
         """Return whether the newest is worse than the oldest or the best without a significant single step."""
-        worse = any(one is not None and one.worse for one in (self.oldest, self.best))
-        return worse and not (self.step is not None and self.step.worse)
+        is_worse = any(item is not None and item.worse for item in (self.oldest, self.best))
+        return is_worse and not (self.step is not None and self.step.worse)
 
     @property
     def values(self) -> list[float]:
@@ -202,8 +202,8 @@ def flaky(points: Sequence[Point]) -> list[Flaky]:
     A single change is an improvement or a regression, which :func:`history` shows.
     """
     seen: dict[tuple[str, str | None, str], list[Question]] = {}
-    for one in points:
-        for question in one.questions:
+    for point in points:
+        for question in point.questions:
             seen.setdefault((question.qid, question.run, question.gold_sha256), []).append(question)
     unsteady = []
     for cases in seen.values():
@@ -213,7 +213,7 @@ def flaky(points: Sequence[Point]) -> list[Flaky]:
             labels = tuple(sorted({case.label for case in cases if case.label not in GOOD}))
             last = cases[-1]
             unsteady.append(Flaky(last.qid, last.question, sum(outcomes), len(cases), changes, labels))
-    return sorted(unsteady, key=lambda one: (-one.changes, one.qid))
+    return sorted(unsteady, key=lambda item: (-item.changes, item.qid))
 
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
@@ -221,17 +221,17 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     golds = [None, *(_gold_change(*pair) for pair in pairwise(points))]
     pairs = _Pairs(points)
     series = [_series(name, points, golds, pairs) for name in names]
-    spots = [_spots(one.metric, points, pairs) for one in series]
-    oldest = pairs.tested([(one.metric, *spot[:2]) for one, spot in zip(series, spots, strict=True) if spot])
+    spots = [_spots(item.metric, points, pairs) for item in series]
+    oldest = pairs.tested([(item.metric, *spot[:2]) for item, spot in zip(series, spots, strict=True) if spot])
     best = pairs.tested(
-        [(one.metric, spot.best, spot.newest) for one, spot in zip(series, spots, strict=True) if spot],
+        [(item.metric, spot.best, spot.newest) for item, spot in zip(series, spots, strict=True) if spot],
         [spot.among for spot in spots if spot],  # correct for having picked the best of so many
     )
     tested = zip(oldest, best, strict=True)
-    for place, spot in enumerate(spots):
+    for index, spot in enumerate(spots):
         if spot:
             first, top = next(tested)
-            series[place] = series[place]._replace(oldest=first, best=top)
+            series[index] = series[index]._replace(oldest=first, best=top)
     return series
 
 
@@ -250,14 +250,14 @@ def _spots(name: str, points: Sequence[Point], pairs: _Pairs) -> _Spots | None:
     if not shared:
         return None
     sign = -1 if measure(name).metric.better == "higher" else 1
-    best = min(shared, key=lambda place: sign * (_value(points[place], name) or 0.0))
+    best = min(shared, key=lambda index: sign * (_value(points[index], name) or 0.0))
     return _Spots(shared[0], last, best, len(earlier))
 
 
 def _comparable_readings(name: str, points: Sequence[Point]) -> list[int]:
     """Return the indexes of the points with a value under the newest one's fingerprint."""
-    there = [place for place, one in enumerate(points) if _value(one, name) is not None]
-    return [place for place in there if points[place].contracts.get(name) == points[there[-1]].contracts.get(name)]
+    there = [index for index, point in enumerate(points) if _value(point, name) is not None]
+    return [index for index in there if points[index].contracts.get(name) == points[there[-1]].contracts.get(name)]
 
 
 class _Pairs:
@@ -294,11 +294,11 @@ class _Pairs:
     def tested(self, comparisons: Sequence[tuple[str, int, int]], times: Sequence[int] = ()) -> list[Contrast | None]:
         """Test metrics of two points each as one family; ``times`` is how many points each was picked from."""
         results = contrasts([(name, self.of(old, new)) for name, old, new in comparisons], self.alpha)
-        for place, picked in enumerate(times):
-            one = results[place]
-            if one and one.adjusted is not None:
-                results[place] = one._replace(adjusted=min(1.0, one.adjusted * picked))
-        return [self._contrast(one, old, new) for one, (_, old, new) in zip(results, comparisons, strict=True)]
+        for index, picked in enumerate(times):
+            item = results[index]
+            if item and item.adjusted is not None:
+                results[index] = item._replace(adjusted=min(1.0, item.adjusted * picked))
+        return [self._contrast(result, old, new) for result, (_, old, new) in zip(results, comparisons, strict=True)]
 
     def alone(self, name: str, old: int, new: int) -> Contrast | None:
         """Compare two points in one metric, uncorrected."""
@@ -337,13 +337,13 @@ def _readings(
     name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], newest: str | None
 ) -> Iterator[Reading]:
     last: str | None = None
-    for one, gold in zip(points, golds, strict=True):
-        result, fingerprint = one.metrics.get(name), one.contracts.get(name)
+    for point, gold in zip(points, golds, strict=True):
+        result, fingerprint = point.metrics.get(name), point.contracts.get(name)
         broken = last is not None and fingerprint is not None and fingerprint != last
         last = fingerprint or last
         value = (result.value, result.low, result.high, result.n) if result else (None, None, None, 0)
-        known = one.commit, one.bounds.get(name)
-        yield Reading(one.label, *value, fingerprint is not None and fingerprint == newest, broken, gold, *known)
+        known = point.commit, point.bounds.get(name)
+        yield Reading(point.label, *value, fingerprint is not None and fingerprint == newest, broken, gold, *known)
 
 
 def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | None:
@@ -351,16 +351,16 @@ def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | 
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(comparable)]
     ranked = sorted(((contrast.regression or 0.0, old, new) for contrast, old, new in steps if contrast), reverse=True)
     tested = (pairs.alone(name, old, new) for regression, old, new in ranked if regression > 0)
-    beyond = _first(one for one in tested if one and one.worse)
+    beyond = _first(item for item in tested if item and item.worse)
     return beyond or (pairs.alone(name, *ranked[0][1:]) if ranked else None)
 
 
 def _first(results: Iterator[Contrast | None]) -> Contrast | None:
-    return next((one for one in results if one is not None), None)
+    return next((result for result in results if result is not None), None)
 
 
 def _gold_change(before: Point, after: Point) -> GoldDiff | None:
-    old, new = ({case.qid: case.gold_sha256 for case in one.questions} for one in (before, after))
+    old, new = ({case.qid: case.gold_sha256 for case in item.questions} for item in (before, after))
     both = old.keys() & new.keys()
     changed = sum(old[qid] != new[qid] for qid in both)
     whole = not (before.is_partial or after.is_partial)
@@ -368,6 +368,6 @@ def _gold_change(before: Point, after: Point) -> GoldDiff | None:
     return diff if any(diff) else None
 
 
-def _value(one: Point, name: str) -> float | None:
-    result = one.metrics.get(name)
+def _value(point: Point, name: str) -> float | None:
+    result = point.metrics.get(name)
     return result.value if result else None

@@ -57,9 +57,9 @@ def in_order(samples: Iterable[Sample]) -> list[Sample]:
     ordered = sorted(samples, key=_rank)
     claims = [sample.case.claim if _answers(sample) and not sample.case.by_token else "" for sample in ordered]
     spoken = [claim for claim in claims if claim]
-    positions = [place for place, claim in enumerate(claims) if claim]
+    positions = [index for index, claim in enumerate(claims) if claim]
     donors = dict(zip(positions, _next_other(spoken), strict=True))
-    return [sample._replace(donor=donors.get(place, "")) for place, sample in enumerate(ordered)]
+    return [sample._replace(donor=donors.get(index, "")) for index, sample in enumerate(ordered)]
 
 
 def cases_of(dose: Fraction, applicable: int) -> int:
@@ -116,7 +116,7 @@ def wrong_citation(sample: Sample) -> Row | None:
     wrong = [name for name in case.trace.retrieved if name not in right and name not in case.cites]
     if not case.is_answerable or not _answers(sample) or right.isdisjoint(case.cites) or not wrong:
         return None
-    cites = [wrong[place % len(wrong)] if name in right else name for place, name in enumerate(case.cites)]
+    cites = [wrong[index % len(wrong)] if name in right else name for index, name in enumerate(case.cites)]
     return _answering(sample.row, case.trace.claim, list(dict.fromkeys(cites)))
 
 
@@ -183,9 +183,9 @@ def _next_other(claims: Sequence[str]) -> list[str]:
         return [""] * len(claims)
     ring, following = [*claims, *claims], ""
     next_claims = [""] * len(ring)
-    for place in range(len(ring) - 2, -1, -1):
-        following = ring[place + 1] if ring[place + 1] != ring[place] else following
-        next_claims[place] = following
+    for index in range(len(ring) - 2, -1, -1):
+        following = ring[index + 1] if ring[index + 1] != ring[index] else following
+        next_claims[index] = following
     return next_claims[: len(claims)]
 
 
@@ -224,8 +224,8 @@ def _joined(sample: Sample) -> Row:
         chunks = map(structs.asdict, trace.chunks)
         row["chunks"] = [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks]
     row["retrievals"] = [
-        {**{name: value for name, value in stated.items() if name != "chunks"}, "ids": list(one.retrieved)}
-        for stated, one in zip(row["retrievals"], trace.retrievals, strict=True)
+        {**{name: value for name, value in stated.items() if name != "chunks"}, "ids": list(retrieval.retrieved)}
+        for stated, retrieval in zip(row["retrievals"], trace.retrievals, strict=True)
     ]
     return row
 

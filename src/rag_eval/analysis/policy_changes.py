@@ -74,11 +74,11 @@ def _tests_more(key: Key, new: Any) -> bool:
 
 def _weakened(effects: Effects) -> Iterator[str]:
     """Yield the gates that fail the run among fewer tests, and at the same margin are not significant among more."""
-    asked = {(one.label, one.direction, one.threshold): one for one in effects.head}
-    for one in effects.base:
-        other = asked.get((one.label, one.direction, one.threshold))
-        if one.direction in MARGINS and one.blocks and other and other.outcome == "inconclusive" and not other.blocks:
-            yield one.label
+    asked = {(entry.label, entry.direction, entry.threshold): entry for entry in effects.head}
+    for item in effects.base:
+        other = asked.get((item.label, item.direction, item.threshold))
+        if item.direction in MARGINS and item.blocks and other and other.outcome == "inconclusive" and not other.blocks:
+            yield item.label
 
 
 def _stated(value: Any) -> Any:
@@ -115,8 +115,8 @@ def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
 
 def loosened_gates(before: Sequence[GateResult], after: Sequence[GateResult]) -> Iterator[str]:
     """Yield the gates that fail the run before the change and not after it."""
-    still = {(one.label, one.direction) for one in after if one.blocks}
-    yield from (one.label for one in before if one.blocks and (one.label, one.direction) not in still)
+    still = {(item.label, item.direction) for item in after if item.blocks}
+    yield from (item.label for item in before if item.blocks and (item.label, item.direction) not in still)
 
 
 _SLICED = 3  # number of key parts before a slice gate's own: slices, gates, the slice

@@ -66,8 +66,8 @@ class Repeats(NamedTuple):
     @property
     def flaky(self) -> list[RepeatedQuestion]:
         """Return the questions of which only some repeats pass, those closest to one half first."""
-        unsteady = [one for one in self.questions if one.flaky]
-        return sorted(unsteady, key=lambda one: (abs(2 * one.passes - len(one.labels)), one.qid))
+        unsteady = [question for question in self.questions if question.flaky]
+        return sorted(unsteady, key=lambda item: (abs(2 * item.passes - len(item.labels)), item.qid))
 
 
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
@@ -84,7 +84,7 @@ def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids:
     """Return the repeats of a system, from named runs with their cases by qid, over the questions of all runs."""
     asked = [qid for qid in sorted(qids) if all(cases[qid].label != ATTACK for _, cases in runs)]
     questions = tuple(_repeated_question(qid, [cases[qid] for _, cases in runs]) for qid in asked)
-    n, passes = len(runs), Counter(one.passes for one in questions)
+    n, passes = len(runs), Counter(question.passes for question in questions)
     at = tuple(
         AtK(k, _estimate(passes, n, k, pass_hat_k), _estimate(passes, n, k, pass_at_k))
         for k in [*(k for k in _CUTOFFS if k < n), n]

@@ -205,7 +205,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         questions=QuestionList(questions),
         notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
         inputs=tuple(context.inputs),
-        contracts={one.name: contract(one, policy) for one in card.measures},
+        contracts={measure.name: contract(measure, policy) for measure in card.measures},
         run=context.about,
         findings=_without_repeats(
             [*integrity_findings(card, policy), *_of_verdicts(policy, questions), *context.findings]
@@ -225,8 +225,8 @@ def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]
 def _without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings; of two from the same integrity check, the first. Constant answers are one of them."""
     known: dict[object, Finding] = {}
-    for one in findings:
-        known.setdefault(one.code if one.code in integrity.HABITS else one, one)
+    for finding in findings:
+        known.setdefault(finding.code if finding.code in integrity.HABITS else finding, finding)
     if "padded-answers" in known:
         known.pop("constant-answers", None)
     return tuple(known.values())
@@ -262,7 +262,7 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
 def rejudge_same_gates(report: Report) -> Report:
     """Judge the same values under the gates of the report, including the base branch's."""
     now = evidence(report, cluster=report.statistics.cluster)
-    return with_verdict(report._replace(gates=tuple(rejudged(one, now) for one in report.gates)))
+    return with_verdict(report._replace(gates=tuple(rejudged(gate, now) for gate in report.gates)))
 
 
 def with_verdict(report: Report) -> Report:
@@ -273,7 +273,7 @@ def with_verdict(report: Report) -> Report:
 def with_diagnosis(report: Report) -> Report:
     """Return the report with the likely causes of values outside the limits of its gates and the base branch's."""
     values = {name: result.value for name, result in report.metrics.items()}
-    unmatched = next((one for one in report.findings if one.code == "unmatched-ids"), None)
+    unmatched = next((finding for finding in report.findings if finding.code == "unmatched-ids"), None)
     causes = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
     return report._replace(diagnosis=tuple(causes))
 
@@ -319,7 +319,7 @@ def _with_baseline(report: Report, policy: Policy, now: Evidence, before: Earlie
     recorded = before.recorded.questions if before else ()
     findings = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
     if policy.suite != FULL:  # a partial run cannot be compared
-        findings = [one for one in findings if one.code != "must-pass-unknown"]
+        findings = [finding for finding in findings if finding.code != "must-pass-unknown"]
     if before is None:
         return report._replace(findings=(*report.findings, *findings))
     names = _gated(policy)
@@ -343,10 +343,10 @@ def _slices(policy: Policy, now: Evidence, metrics: Mapping[str, MetricResult]) 
     others = [name for name, result in metrics.items() if result.n and name not in names]
     others = [name for name in others if measure(name).metric.level == "case"]
     results = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
-    for place, one in enumerate(results[:WHOLE_SLICES]):
-        values = {name: as_result(measure(name), now.value(name, one.slice), None) for name in others}
-        results[place] = one._replace(
-            metrics={**one.metrics, **{name: measured for name, measured in values.items() if measured.n}}
+    for index, item in enumerate(results[:WHOLE_SLICES]):
+        values = {name: as_result(measure(name), now.value(name, item.slice), None) for name in others}
+        results[index] = item._replace(
+            metrics={**item.metrics, **{name: measured for name, measured in values.items() if measured.n}}
         )
     return results
 

@@ -160,29 +160,34 @@ def side_by_side(
     comparable = _comparable(columns, refused)
     chosen = _chosen(comparable, refused, only, () if every else columns[-1].gated)
     evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
-    others = [one for place, one in enumerate(evidence) if place != base]
-    asked = [(name, one) for name in chosen for one in others]
+    others = [item for index, item in enumerate(evidence) if index != base]
+    asked = [(name, other) for name in chosen for other in others]
     compared = dict(
-        zip([(name, id(one)) for name, one in asked], contrasts(asked, float(statistics.alpha)), strict=True)
+        zip([(name, id(item)) for name, item in asked], contrasts(asked, float(statistics.alpha)), strict=True)
     )
     rows = tuple(
-        _row(name, [(_cell(name, one), compared.get((name, id(one))), one) for one in evidence]) for name in chosen
+        _row(name, [(_cell(name, item), compared.get((name, id(item))), item) for item in evidence]) for name in chosen
     )
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
-    values = {name: [_number(one.value(name)) for one in evidence] for name in comparable if name in SCORED}
+    values = {name: [_number(item.value(name)) for item in evidence] for name in comparable if name in SCORED}
     comparable_columns = {measure(name).column for name in comparable}  # costs at other prices are not comparable
     means = {
-        name: [_fold(one, name, "mean") if SPENDING[name] in comparable_columns else None for one in standings]
+        name: [
+            _fold(standing, name, "mean") if SPENDING[name] in comparable_columns else None for standing in standings
+        ]
         for name in SPENDING
     }
-    tails = [_fold(one, "latency", "p95") if SPENDING["latency"] in comparable_columns else None for one in standings]
+    tails = [
+        _fold(standing, "latency", "p95") if SPENDING["latency"] in comparable_columns else None
+        for standing in standings
+    ]
     spending = {**means, "latency": tails}
     overall = weighted(scoring, values, means), front(scoring, values, spending)
     return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *overall)
 
 
 def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> Evidence:
-    cases, base_cases = ([one.cases[qid] for qid in qids] for one in (column, base))
+    cases, base_cases = ([item.cases[qid] for qid in qids] for item in (column, base))
     earlier = None if column is base else Baseline(base_cases, base.contracts)
     return Evidence(
         cases, {}, Completeness(len(qids), len(qids), 0, 0, 0, 0), column.contracts, earlier, cluster=cluster
@@ -206,7 +211,7 @@ def labels_are_comparable(columns: Sequence[Column]) -> bool:
 
 def _differing_settings(columns: Sequence[Column]) -> str:
     first, *others = columns
-    other = next((one for one in others if not shared([first, one])), others[-1])
+    other = next((item for item in others if not shared([first, item])), others[-1])
     changed = len(first.cases.keys() & other.cases.keys())
     why = f"{changed} are in both with different gold items" if changed else "they share no qid"
     pair = f"{quoted(first.name)} and {quoted(other.name)}"
@@ -252,7 +257,7 @@ def _across_judges(columns: Sequence[Column]) -> list[Column]:
 
 def _refuse_judges(refused: Iterable[Refused], wanted: Sequence[str]) -> None:
     """Refuse a comparison of metrics whose verdicts are of different judges."""
-    by_other_judges = [one for one in refused if one.name in wanted and one.why.startswith(_OTHER_JUDGE)]
+    by_other_judges = [item for item in refused if item.name in wanted and item.why.startswith(_OTHER_JUDGE)]
     if by_other_judges:
         fix = "Let one judge grade all runs, choose other metrics with --metric, or add --across-judges"
         raise UsageError(
@@ -271,10 +276,10 @@ def _joined(names: Sequence[str]) -> str:
 
 def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
     """Return the metrics that can be compared, in the order of METRICS and then by cutoff."""
-    order, left_out = list(METRICS), {one.name for one in refused}
+    order, left_out = list(METRICS), {item.name for item in refused}
     shared = [measure(name) for name in columns[0].contracts if name not in left_out]
-    alone = [one for one in shared if one.metric.level == "case"]  # run.json's metrics are in no case
-    return [one.name for one in sorted(alone, key=lambda one: (order.index(one.metric.name), one.k or 0))]
+    alone = [item for item in shared if item.metric.level == "case"]  # run.json's metrics are in no case
+    return [item.name for item in sorted(alone, key=lambda entry: (order.index(entry.metric.name), entry.k or 0))]
 
 
 def _chosen(
@@ -284,7 +289,7 @@ def _chosen(
 
     Without either, return all except sums and maxima, which estimate nothing: each test costs power.
     """
-    reasons = {one.name: one.why for one in refused}
+    reasons = {item.name: item.why for item in refused}
     for name in map(measure, only):  # suggests a similar name
         if name.name not in comparable:
             raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
@@ -296,12 +301,15 @@ def _chosen(
 
 def _row(name: str, contrasts: Sequence[tuple[Cell, Comparison | None, Evidence]]) -> Row:
     metric = measure(name).metric
-    cells = (cell._replace(against=_against(name, tested, one) if tested else None) for cell, tested, one in contrasts)
+    cells = (
+        cell._replace(against=_against(name, tested, contrast) if tested else None)
+        for cell, tested, contrast in contrasts
+    )
     return Row(name, metric.better, metric.perspective, tuple(cells))
 
 
-def _cell(name: str, one: Evidence) -> Cell:
-    value, interval = one.value(name), one.interval(name)
+def _cell(name: str, evidence: Evidence) -> Cell:
+    value, interval = evidence.value(name), evidence.interval(name)
     ends = (interval.low, interval.high) if interval else (None, None)
     return Cell(_number(value), value.n, value.hits, *ends)
 
@@ -310,13 +318,13 @@ def _number(value: Value) -> float | None:
     return None if value.number is None else float(value.number)
 
 
-def _against(name: str, comparison: Comparison, one: Evidence) -> Against | None:
+def _against(name: str, comparison: Comparison, evidence: Evidence) -> Against | None:
     if comparison.p is None or comparison.adjusted is None or comparison.regression is None:
         return None
     higher = measure(name).metric.better == "higher"
     # Scores are rounded before the comparison: a difference only in the last bits is a tie.
     steps: Counter[int] = Counter()
-    for (a, b), count in one.pairs(name).items():
+    for (a, b), count in evidence.pairs(name).items():
         if a is not None and b is not None:
             step = _step(a, b) * (1 if higher else -1)
             steps[(step > 0) - (step < 0)] += count
@@ -369,7 +377,7 @@ def _spread_of(name: str, cases: Iterable[Question]) -> Spread | None:
     return spread(score for score in amounts if not isinstance(score, tuple))
 
 
-def _fold(one: Standing, name: str, fold: str) -> float | None:
-    spread: Spread | None = getattr(one, name)
+def _fold(standing: Standing, name: str, fold: str) -> float | None:
+    spread: Spread | None = getattr(standing, name)
     value: float | None = getattr(spread, fold) if spread else None
     return value

@@ -98,7 +98,7 @@ def section_of(chunk: Chunk) -> tuple[str | None, str | None]:
 
 def sections_of(gold: Gold) -> frozenset[tuple[str | None, str | None]]:
     """Return the documents and sections that are right citations."""
-    return frozenset([(one.doc_id, one.section) for one in gold.sections or ()])
+    return frozenset([(section.doc_id, section.section) for section in gold.sections or ()])
 
 
 def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
@@ -151,13 +151,13 @@ def rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
     ranks = tuple(sorted(rank for rank in first if rank))
     matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
     # A chunk that matches several supports takes as many ranks: no order can be better than the ideal.
-    gains = tuple((max(rank, place), 1) for place, rank in enumerate(ranks, 1))
-    complete = _complete(first, gold.support_groups or [(place,) for place in range(len(supports))])
+    gains = tuple((max(rank, index), 1) for index, rank in enumerate(ranks, 1))
+    complete = _complete(first, gold.support_groups or [(index,) for index in range(len(supports))])
     return Ranking("support", len(supports), ranks, matching, complete, gains, _ideal([1] * len(supports)))
 
 
 def _complete(first: Sequence[int | None], groups: Iterable[Sequence[int]]) -> int | None:
-    ranks = [min((rank for place in group if (rank := first[place])), default=None) for group in groups]
+    ranks = [min((rank for position in group if (rank := first[position])), default=None) for group in groups]
     return None if None in ranks else max((rank for rank in ranks if rank), default=0)
 
 

@@ -261,7 +261,7 @@ SOURCES = {"langfuse": _langfuse, "langsmith": _langsmith, "phoenix": _phoenix}
 def _window(request: Request, start: str, end: str) -> Row:
     """Return the query for a time window, with a margin so that the traces in it are complete."""
     times = {start: request.since - _MARGIN, **({end: request.until + _MARGIN} if request.until else {})}
-    return {name: one.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z" for name, one in times.items()}
+    return {name: time.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z" for name, time in times.items()}
 
 
 def _key(*names: str) -> str:

@@ -137,8 +137,8 @@ def row_of(reply: Any, mapped: RequestMap) -> Row:
     row: Row = {"answer_json": {"claim": answer}}
     cited = unwrap.at(reply, mapped.citations) if mapped.citations else None
     if isinstance(cited, list):
-        ids = [unwrap.as_id(one.get("id", one.get("chunk_id")) if isinstance(one, dict) else one) for one in cited]
-        row["answer_json"]["citations"] = [one for one in ids if one]
+        ids = [unwrap.as_id(item.get("id", item.get("chunk_id")) if isinstance(item, dict) else item) for item in cited]
+        row["answer_json"]["citations"] = [item for item in ids if item]
     documents = unwrap.documents_in(unwrap.at(reply, mapped.chunks)) if mapped.chunks else None
     if documents is not None:
         row["chunks"] = [_chunk(document, mapped.chunk) for document in documents]

@@ -197,13 +197,13 @@ class FunctionSystem:
         module, _, function = name.partition(":")
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as python -m has it
         try:
-            found: Any = importlib.import_module(module)
+            target: Any = importlib.import_module(module)
             for part in function.split("."):
-                found = getattr(found, part)
+                target = getattr(target, part)
         except (ImportError, AttributeError, ValueError) as error:
             raise UsageError(f"--python {name} cannot be loaded: {error}. Write: --python module:function") from None
-        self._function: Callable[..., Any] = found
-        self._takes_qid = "qid" in inspect.signature(found).parameters
+        self._function: Callable[..., Any] = target
+        self._takes_qid = "qid" in inspect.signature(target).parameters
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Call the function; a returned text is the answer. After a timeout the call continues in its thread."""

@@ -70,18 +70,18 @@ class _Known:
         return self._digest
 
 
-def sample_positions(count: int, most: int, seed: str, *, in_order: bool = True) -> list[int]:
-    """Draw up to ``most`` of ``count`` positions: random without the seed, reproducible with it.
+def sample_positions(count: int, limit: int, seed: str, *, in_order: bool = True) -> list[int]:
+    """Draw up to ``limit`` of ``count`` positions: random without the seed, reproducible with it.
 
     They are sorted if ``in_order``, otherwise in the order in which they were drawn.
     """
     from hashlib import sha256
 
-    if (count <= most and in_order) or not count:
+    if (count <= limit and in_order) or not count:
         return list(range(count))
     positions: dict[int, None] = {}
-    for number in range(8 * most):  # with few positions some may be drawn several times
+    for number in range(8 * limit):  # with few positions some may be drawn several times
         positions[int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count] = None
-        if len(positions) == min(most, count):
+        if len(positions) == min(limit, count):
             break
     return sorted(positions) if in_order else list(positions)

@@ -50,27 +50,29 @@ def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, 
     known, nested = _fields(kind)
     unknown = [("", name) for name in row if name not in known]
     cleaned = {name: value for name, value in row.items() if name in known} if unknown else row
-    for place in nested.keys() & row.keys():
-        value, names = _without_unknown_below(nested[place], row[place])
+    for parent in nested.keys() & row.keys():
+        value, names = _without_unknown_below(nested[parent], row[parent])
         if names:
-            cleaned = {**cleaned, place: value}
-            unknown += [(place, name) for name in names]
+            cleaned = {**cleaned, parent: value}
+            unknown += [(parent, name) for name in names]
     return cleaned, unknown
 
 
-def known_fields(kind: type[Struct], place: str) -> frozenset[str]:
+def known_fields(kind: type[Struct], parent: str) -> frozenset[str]:
     """Return the known fields of a record at a position."""
     known, nested = _fields(kind)
-    return nested[place] if place else known
+    return nested[parent] if parent else known
 
 
-def _without_unknown_below(known: frozenset[str], value: Any) -> tuple[Any, list[str]]:
+def _without_unknown_below(existing: frozenset[str], value: Any) -> tuple[Any, list[str]]:
     if type(value) is list:
-        cleaned = [_without_unknown_below(known, one) for one in value]
-        return [one for one, _ in cleaned], [name for _, names in cleaned for name in names]
-    if type(value) is not dict or value.keys() <= known:
+        cleaned = [_without_unknown_below(existing, item) for item in value]
+        return [item for item, _ in cleaned], [name for _, names in cleaned for name in names]
+    if type(value) is not dict or value.keys() <= existing:
         return value, []
-    return {name: one for name, one in value.items() if name in known}, [name for name in value if name not in known]
+    return {name: item for name, item in value.items() if name in existing}, [
+        name for name in value if name not in existing
+    ]
 
 
 @cache

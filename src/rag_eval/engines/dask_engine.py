@@ -47,9 +47,9 @@ def run(task: Task, _: BinaryIO, size: int) -> Scorer:
 
 def _run(task: Task, client: Any, size: int) -> Scorer:
     workers = _workers(client)
-    place = task.path if is_url(task.path) else os.path.realpath(task.path)
-    digest = client.submit(sha256_of, place, pure=False, retries=_ATTEMPTS, priority=1)
-    attempts = _Attempts(place)
+    path = task.path if is_url(task.path) else os.path.realpath(task.path)
+    digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1)
+    attempts = _Attempts(path)
     cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
     task.execution.watch.begin(size)
 
@@ -60,7 +60,7 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
             # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
             _await(client)
             sent = client.scatter([task.work], broadcast=True, hash=False)[0]
-            terms = {"work": sent, "place": place, "name": task.path, "pure": False, "retries": _ATTEMPTS}
+            terms = {"work": sent, "place": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
             futures = client.map(score_at, cuts[done:], **terms)
             try:
                 for result in attempts.delivered(futures):
@@ -77,18 +77,18 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
     return scorer
 
 
-def score_at(cut: ByteRange, work: Work, place: str, name: str) -> RangeResult:
-    """Score a range of the file at ``place``, which reports call ``name``; workers call this."""
-    with _opened(place) as file:
+def score_at(cut: ByteRange, work: Work, path: str, name: str) -> RangeResult:
+    """Score a range of the file at ``path``, which reports call ``name``; workers call this."""
+    with _opened(path) as file:
         return score_range(work, name, file, cut)
 
 
-def sha256_of(place: str) -> str:
+def sha256_of(path: str) -> str:
     """Return the digest of a file, in hex, computed where the file is stored."""
     from hashlib import sha256
 
     digest, begin = sha256(), 0
-    with _opened(place) as file:
+    with _opened(path) as file:
         while block := file.at(begin, _BLOCK):
             digest.update(block)
             begin += len(block)
@@ -96,22 +96,22 @@ def sha256_of(place: str) -> str:
 
 
 @contextmanager
-def _opened(place: str) -> Iterator[File]:
+def _opened(path: str) -> Iterator[File]:
     try:
-        if is_url(place):
-            yield Remote(place)
+        if is_url(path):
+            yield Remote(path)
             return
-        with open_regular(place, None) as file:
+        with open_regular(path, None) as file:
             yield LocalFile(file.fileno())
     except Unreadable as error:  # for the result, which names unreadable lines
-        raise RagEvalError(f"{quoted(place)}: {error.message} on a worker. {error.hint}") from None
+        raise RagEvalError(f"{quoted(path)}: {error.message} on a worker. {error.hint}") from None
 
 
 class _Attempts:
     """Takes results in order, and requests them again after all workers are lost."""
 
-    def __init__(self, place: str) -> None:
-        self._place, self._remaining = place, _ATTEMPTS
+    def __init__(self, path: str) -> None:
+        self._place, self._remaining = path, _ATTEMPTS
 
     def delivered(self, futures: list[Any]) -> Iterator[RangeResult]:
         """Yield results in order, up to the first that was lost."""

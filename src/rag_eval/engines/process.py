@@ -168,7 +168,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
 
 
 def _blocks(file: LocalFile) -> Iterator[bytes]:
-    place = 0
-    while block := file.at(place, _BLOCK):
+    position = 0
+    while block := file.at(position, _BLOCK):
         yield block
-        place += len(block)
+        position += len(block)

@@ -26,7 +26,7 @@ def write(contents: Contents) -> dict[str, str]:
             tag = _word(trace.get("run") or "rag-eval")
             topic = _word(gold["qid"])
             runs += [
-                f"{topic} Q0 {_word(name)} {place} {len(ids) - place + 1} {tag}" for place, name in enumerate(ids, 1)
+                f"{topic} Q0 {_word(name)} {index} {len(ids) - index + 1} {tag}" for index, name in enumerate(ids, 1)
             ]
     return {"qrels.txt": "".join(f"{line}\n" for line in qrels), "run.txt": "".join(f"{line}\n" for line in runs)}
 

@@ -94,8 +94,8 @@ class GroupedCases:
             names = map(list(map(_RUN, self._cases)).__getitem__, self._order.places)
             self._by_run[shared] = Counter(zip(names, self._distinct_of(shared).cases, strict=True))
         by_run: dict[str | None, list[tuple[float, int]]] = {}
-        for (run, place), count in self._by_run[shared].items():
-            score = scores[place]
+        for (run, position), count in self._by_run[shared].items():
+            score = scores[position]
             if score is not None:
                 by_run.setdefault(run, []).append((float(score), count))  # type: ignore[arg-type]  # no labelled one
         return [
@@ -130,7 +130,7 @@ class GroupedCases:
             scores = list(map(_SCORES, self._cases))
             keys = list(identities(scores, shared))
             known = dict(zip(keys, scores, strict=True))
-            positions = {key: place for place, key in enumerate(known)}
+            positions = {key: index for index, key in enumerate(known)}
             cases = map(positions.__getitem__, map(keys.__getitem__, self._order.places))
             self._distinct[shared] = _Distinct(list(known.values()), list(cases))
         return self._distinct[shared]
@@ -138,7 +138,7 @@ class GroupedCases:
     def _units_of(self, shared: bool) -> list[_Unit]:
         if shared not in self._units:
             units = _units(self._distinct_of(shared).cases, self._order.sizes)
-            self._units[shared] = [_split(*one) for one in units.items()]
+            self._units[shared] = [_split(*item) for item in units.items()]
         return self._units[shared]
 
 
@@ -194,7 +194,7 @@ def units(
     """Return the pairs of cases as tests swap them; None if each is the only one of its question or cluster."""
     known = [(case, pair) for case, pair in zip(cases, pairs, strict=True) if pair != (None, None)]
     order = _Order.of(names([case for case, _ in known], cluster))
-    grouped = _units([known[place][1] for place in order.places], order.sizes, repr)
+    grouped = _units([known[index][1] for index in order.places], order.sizes, repr)
     return Units(grouped) if any(sum([times for _, times in unit]) > 1 for unit in grouped) else None
 
 

@@ -63,7 +63,7 @@ class Evidence:
         completeness: Completeness,
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
-        known: GroupedCases | None = None,
+        grouped: GroupedCases | None = None,
         cluster: str = "",
     ) -> None:
         self.cluster = cluster
@@ -73,7 +73,7 @@ class Evidence:
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._parts: dict[tuple[str, bool], tuple[list[Scores], list[int]]] = {}
         self._shared: dict[tuple[str, bool], _Both] = {}
-        self._grouped: dict[str, GroupedCases] = {"": known} if known else {}
+        self._grouped: dict[str, GroupedCases] = {"": grouped} if grouped else {}
         self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
@@ -151,14 +151,14 @@ class Evidence:
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """Return the interval of a metric's value, None if it has no value."""
-        one = measure(name)
+        item = measure(name)
         if self.grouped:
-            return self._grouped_cases(part).interval(one, float(confidence))
+            return self._grouped_cases(part).interval(item, float(confidence))
         scores = self._column(name, part)
         # Cutoffs and slices often have the same scores, and computing an interval takes time.
-        key = one.metric.name, one.fold, confidence, frozenset(scores.items())
+        key = item.metric.name, item.fold, confidence, frozenset(scores.items())
         if key not in self._intervals:
-            self._intervals[key] = aggregations.enclosed(one, scores, float(confidence))
+            self._intervals[key] = aggregations.enclosed(item, scores, float(confidence))
         return self._intervals[key]
 
     def values(self, name: str) -> tuple[Value, Value] | None:
@@ -178,8 +178,8 @@ class Evidence:
             return True
         sides = self.questions, self.baseline.questions if self.baseline else ()
         higher = measure(name).metric.better == "higher"
-        worse = before.value > after.value if higher else before.value < after.value
-        return worse or len(self.pairs_of_cases) < max(map(len, sides))
+        is_worse = before.value > after.value if higher else before.value < after.value
+        return is_worse or len(self.pairs_of_cases) < max(map(len, sides))
 
     def comparable(self, name: str) -> bool:
         """Return whether the baseline has the same metric fingerprint."""
@@ -313,7 +313,7 @@ class _Both(NamedTuple):
     def of(cls, sides: Sequence[list[Scores]], shared: bool) -> _Both:
         """Return the scores of the cases of both sides; ``shared`` compares only the scores that cases share."""
         known = [dict(zip(identities(side, shared), side, strict=True)) for side in sides]
-        at = [{key: place for place, key in enumerate(positions_by_key)} for positions_by_key in known]
+        at = [{key: index for index, key in enumerate(positions_by_key)} for positions_by_key in known]
         positions = [
             map(positions_by_key.__getitem__, identities(side, shared))
             for positions_by_key, side in zip(at, sides, strict=True)

@@ -179,7 +179,7 @@ def _padded_citations(run: Run) -> Iterator[Finding]:
 
 
 def _padded_retrieval(run: Run) -> Iterator[Finding]:
-    spoken = sum(count for one, count in run.outcomes if one.label not in ABSENT)
+    spoken = sum(count for outcome, count in run.outcomes if outcome.label not in ABSENT)
     if run.pool and spoken >= FEWEST_CASES:
         blind = sorted(name for name in run.gates if _blind(name, run.pool))
         message = f"every question retrieves the same {run.pool} chunks"
@@ -200,7 +200,9 @@ _CHECKS: tuple[Callable[[Run], Iterator[Finding]], ...] = (
 def _behaving(run: Run, behaviour: int) -> tuple[int, int]:
     """Return how many answers show a behaviour, and how many there are."""
     answers = [
-        (one.behaviours & behaviour, count) for one, count in run.outcomes if one.label not in (*REFUSED, *_SILENT)
+        (outcome.behaviours & behaviour, count)
+        for outcome, count in run.outcomes
+        if outcome.label not in (*REFUSED, *_SILENT)
     ]
     return sum(count for has, count in answers if has), sum(count for _, count in answers)
 
@@ -208,7 +210,9 @@ def _behaving(run: Run, behaviour: int) -> tuple[int, int]:
 def _split(run: Run, meant: Callable[[str], bool]) -> tuple[int, int]:
     """Return how many of the cases with these labels are refused, and how many answered."""
     counts = [
-        (one.label in REFUSED, count) for one, count in run.outcomes if one.label not in _SILENT and meant(one.label)
+        (outcome.label in REFUSED, count)
+        for outcome, count in run.outcomes
+        if outcome.label not in _SILENT and meant(outcome.label)
     ]
     return sum(count for refused, count in counts if refused), sum(count for refused, count in counts if not refused)
 

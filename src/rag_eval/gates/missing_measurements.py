@@ -114,31 +114,33 @@ def _with(record: R, values: Mapping[str, Any]) -> R:
     return replace(record, **{name: value for name, value in values.items() if getattr(record, name) is None})
 
 
-def lacked(one: Measure, case: Case) -> list[str]:
+def lacked(measure: Measure, case: Case) -> list[str]:
     """Return the fields without which a case has no score under a measure that would otherwise apply."""
     if case.missing:
         return []
-    if one.score(case) is not None:
-        silent = SILENT.get(one.metric.name, {})
+    if measure.score(case) is not None:
+        silent = SILENT.get(measure.metric.name, {})
         return [name for name, attribute in silent.items() if getattr(case.trace, attribute) is None]
-    if not _applies(one, case, filled(case.trace)):
+    if not _applies(measure, case, filled(case.trace)):
         return []
-    if not case.claim and one.metric.perspective in _ABOUT_ANSWERS:
+    if not case.claim and measure.metric.perspective in _ABOUT_ANSWERS:
         return ["answer"]
-    needs = {need.removeprefix("trace.") for need in one.metric.needs}
+    needs = {need.removeprefix("trace.") for need in measure.metric.needs}
     fields = needs.intersection(_FIELDS) or _FIELDS  # a metric that names no field may need any
-    return [name for name in _FIELDS if name in fields and not _applies(one, case, filled(case.trace, but=name))]
+    return [name for name in _FIELDS if name in fields and not _applies(measure, case, filled(case.trace, but=name))]
 
 
-def _applies(one: Measure, case: Case, trace: Trace) -> bool:
-    return one.score(_JudgedCase(case.gold, trace, case.settings)) is not None
+def _applies(measure: Measure, case: Case, trace: Trace) -> bool:
+    return measure.score(_JudgedCase(case.gold, trace, case.settings)) is not None
 
 
 def counts_failures(policies: Iterable[Policy]) -> bool:
     """Return whether a gate in every policy, such as precision or error_rate, counts a failure of the system."""
-    names = set.intersection(*({gate.name for gate in selected_gates(one) if _can_fail(gate)} for one in policies))
+    names = set.intersection(
+        *({gate.name for gate in selected_gates(policy) if _can_fail(gate)} for policy in policies)
+    )
     cases = [Case(_ANSWERED_ITEM, trace, Settings()) for trace in (_ANSWER, _FAILED)]
-    scores = [[one.score(case) for case in cases] for one in map(measure, names) if one.metric.level == "case"]
+    scores = [[item.score(case) for case in cases] for item in map(measure, names) if item.metric.level == "case"]
     return any(failed is not None and failed != answered for answered, failed in scores)
 
 
@@ -154,19 +156,23 @@ def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tup
         (gate for policy in policies for gate in selected_gates(policy)), key=lambda gate: gate.severity
     ):
         for name in (gate.name, *PARTS.get(gate.name, ())):
-            one = measure(name)
-            by_field = one.metric.depends_on not in ("features", "ranking") or any(
-                need.startswith("trace.") for need in one.metric.needs
+            item = measure(name)
+            by_field = item.metric.depends_on not in ("features", "ranking") or any(
+                need.startswith("trace.") for need in item.metric.needs
             )
-            if one.column in known and by_field:
-                columns_by_name.setdefault(one.column, (one, gate.severity))
+            if item.column in known and by_field:
+                columns_by_name.setdefault(item.column, (item, gate.severity))
     return columns_by_name
 
 
 def with_values(columns: Iterable[Measure], *runs: Sequence[Question]) -> list[Measure]:
     """Return the columns in which some case of some run has a score: a column without any is not partly measured."""
     scores = [[question.scores for question in run] for run in runs]
-    return [one for one in columns if any(score is not None for run in scores for score in looked_up(run, one.column))]
+    return [
+        column
+        for column in columns
+        if any(score is not None for run in scores for score in looked_up(run, column.column))
+    ]
 
 
 def suspects(
@@ -178,19 +184,19 @@ def suspects(
     """
     by_position: dict[int, Question] = {}
     scores = [question.scores for question in questions]
-    for one in columns:
+    for column in columns:
         known: dict[tuple[object, ...], bool] = {}
-        silent = one.metric.name in SILENT
-        for place, (question, score) in enumerate(zip(questions, looked_up(scores, one.column), strict=True)):
-            if not question.trace_line or place in by_position or (score is None) is silent:
+        silent = column.metric.name in SILENT
+        for index, (question, score) in enumerate(zip(questions, looked_up(scores, column.column), strict=True)):
+            if not question.trace_line or index in by_position or (score is None) is silent:
                 continue
             gold, refused = golds[question.qid], question.label in REFUSED
             key = (gold.answerable, refused, gold.expected_answer) if gold.is_plain else (refused, gold.qid)
             if key not in known:
                 likely = _JudgedCase(gold, filled(replace(_ANSWER, abstained=refused)), settings)
-                known[key] = one.score(likely) is not None
+                known[key] = column.score(likely) is not None
             if known[key]:
-                by_position[place] = question
+                by_position[index] = question
     return list(by_position.values())
 
 
@@ -210,15 +216,15 @@ def partly_measured(
     earlier = {_key(case, single): case.scores for case in before}
     lacking: dict[tuple[str, bool, tuple[str, ...]], list[Question]] = {}
     for question, case in suspected:
-        for one in columns:
-            fields = lacked(one, case)
+        for item in columns:
+            fields = lacked(item, case)
             if is_failure_counted and "answer" in fields:
                 continue
             # A field that can only harm may be absent without losing the score: each such field counts by itself.
-            silent = one.metric.name in SILENT
+            silent = item.metric.name in SILENT
             for names in [(name,) for name in fields] if silent else [tuple(fields)]:
                 if names:
-                    lacking.setdefault((one.column, silent, names), []).append(question)
+                    lacking.setdefault((item.column, silent, names), []).append(question)
     for (column, silent, lacks), cases in lacking.items():
         measured = sum(column in question.scores for question in questions) - silent * len(cases)
         lost = 0 if silent else sum(column in earlier.get(_key(question, single), ()) for question in cases)
@@ -236,8 +242,8 @@ def findings(columns: Iterable[Partly], severities: Mapping[str, str], levels: M
     It is an error if the baseline has the missing measurements.
     """
     together: dict[tuple[object, ...], list[Partly]] = {}
-    for one in columns:
-        together.setdefault((one.fields, one.measured, one.lacking, one.lost), []).append(one)
+    for column in columns:
+        together.setdefault((column.fields, column.measured, column.lacking, column.lost), []).append(column)
     return [
         levelled(_finding(same, severities), levels) for same in together.values() if levels["partly-measured"] != "off"
     ]
@@ -245,8 +251,8 @@ def findings(columns: Iterable[Partly], severities: Mapping[str, str], levels: M
 
 def _finding(same: Sequence[Partly], severities: Mapping[str, str]) -> Finding:
     fields, measured, lacking, lost = same[0][1:]
-    names = ", ".join(one.column for one in same)
-    grave = lost and not _OF_ANSWERS.issuperset(fields) and any(severities[one.column] == "error" for one in same)
+    names = ", ".join(item.column for item in same)
+    grave = lost and not _OF_ANSWERS.issuperset(fields) and any(severities[item.column] == "error" for item in same)
     baseline = f"; {lost} of them {'has' if lost == 1 else 'have'} a value in the baseline" if lost else ""
     lack = f"lack {' or '.join(fields)}"
     fix = f"Write {' and '.join(fields)} to the traces of all questions, including failed ones."
@@ -274,7 +280,7 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
     if missing := [case.qid for case in without if case.qid not in policy.replay.qids]:
         message = f"{len(missing)} of {total} answers have no verdict of this judge: {_some(missing)}"
         results.append(Finding("missing-verdict", level, message, fix, policy.verdicts))
-    return [levelled(one, levels) for one in results if levels.get(one.code) != "off"]
+    return [levelled(result, levels) for result in results if levels.get(result.code) != "off"]
 
 
 def _some(qids: Sequence[str]) -> str:

@@ -84,14 +84,14 @@ def weighted(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[
     rescaled.
     """
     objectives = [_objective(name, scoring, metrics, spending) for name in WEIGHTS if name in scoring.weights]
-    counting = [one for one in objectives if isinstance(one, Objective)]
-    total = fsum(one.share for one in counting)
-    shared = tuple(one._replace(share=round(one.share / total, _DECIMALS)) for one in counting)
-    dropped = tuple(one for one in objectives if isinstance(one, Dropped))
+    counting = [objective for objective in objectives if isinstance(objective, Objective)]
+    total = fsum(item.share for item in counting)
+    shared = tuple(item._replace(share=round(item.share / total, _DECIMALS)) for item in counting)
+    dropped = tuple(objective for objective in objectives if isinstance(objective, Dropped))
     if not shared:
         return Weighted(None, (), dropped)
-    columns = zip(*(one.values for one in counting), strict=True)
-    scores = (fsum(one.share * value for one, value in zip(counting, column, strict=True)) for column in columns)
+    columns = zip(*(item.values for item in counting), strict=True)
+    scores = (fsum(item.share * value for item, value in zip(counting, column, strict=True)) for column in columns)
     return Weighted(tuple(round(score / total, _DECIMALS) for score in scores), shared, dropped)
 
 
@@ -139,13 +139,13 @@ def front(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str
     left_out = tuple(Dropped(name, "not every run has a value") for name in spending if name not in columns)
     points = tuple(zip(scores, *columns.values(), strict=True))
     beaten = tuple(
-        next((other for other, point in enumerate(points) if _beats(point, points[place])), None)
-        for place in range(len(points))
+        next((other for other, point in enumerate(points) if _beats(point, points[index])), None)
+        for index in range(len(points))
     )
     return Front(quality, ("quality", *columns), left_out, points, beaten)
 
 
-def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+def _beats(item: tuple[float, ...], other: tuple[float, ...]) -> bool:
     """Return whether one point dominates another: higher quality is better, lower values of the rest are."""
-    ahead = (one[0] - other[0], *(rival - value for value, rival in zip(one[1:], other[1:], strict=True)))
+    ahead = (item[0] - other[0], *(rival - value for value, rival in zip(item[1:], other[1:], strict=True)))
     return min(ahead) >= 0 and max(ahead) > 0

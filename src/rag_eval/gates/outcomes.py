@@ -48,7 +48,7 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
     margins = compared(regression, evidence, policy.statistics, policy.slices.min_n)
     results = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]
     return [
-        *(_settled(one, policy, evidence) for one in results),
+        *(_settled(result, policy, evidence) for result in results),
         *judge_completeness(policy.completeness, evidence.completeness),
     ]
 
@@ -61,49 +61,49 @@ def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
     ]
 
 
-def _settled(one: GateResult, policy: Policy, evidence: Evidence) -> GateResult:
-    few = evidence.few(one.slice, policy.slices.min_n)
-    return _unless_few(one._replace(few=few, inconclusive=policy.statistics.inconclusive))
+def _settled(gate: GateResult, policy: Policy, evidence: Evidence) -> GateResult:
+    few = evidence.few(gate.slice, policy.slices.min_n)
+    return _unless_few(gate._replace(few=few, inconclusive=policy.statistics.inconclusive))
 
 
-def _unless_few(one: GateResult) -> GateResult:
-    return one._replace(outcome="inconclusive") if one.few and one.outcome != "no_data" else one
+def _unless_few(gate: GateResult) -> GateResult:
+    return gate._replace(outcome="inconclusive") if gate.few and gate.outcome != "no_data" else gate
 
 
-def rejudged(one: GateResult, now: Evidence) -> GateResult:
+def rejudged(gate: GateResult, now: Evidence) -> GateResult:
     """Judge a gate of a report again, by the report's values and not by its recorded outcome.
 
     The base branch may define a metric differently from the report's table, so its gates carry their own values. A
     regression gate carries its comparison and its level, a gate on a slice whether the slice was large enough.
     """
     counts = counted(now.completeness)
-    if one.direction in MARGINS:
-        result = one._replace(outcome=by_comparison(one.gate, one.comparison))
-    elif one.origin == "base":
-        result = _with_outcome_of(one, judge(one.gate, one.as_value()))
-    elif one.name in counts:
-        result = _with_outcome_of(one, judge(one.gate, counts[one.name]))
+    if gate.direction in MARGINS:
+        result = gate._replace(outcome=by_comparison(gate.gate, gate.comparison))
+    elif gate.origin == "base":
+        result = _with_outcome_of(gate, judge(gate.gate, gate.as_value()))
+    elif gate.name in counts:
+        result = _with_outcome_of(gate, judge(gate.gate, counts[gate.name]))
     else:
-        result = _with_outcome_of(one, judge_bound(one.gate, now))
+        result = _with_outcome_of(gate, judge_bound(gate.gate, now))
     return _unless_few(result)
 
 
-def _with_outcome_of(one: GateResult, result: GateResult) -> GateResult:
-    if one.origin == "base" and one.confidence and result.value is not None:
-        result = result._replace(outcome=_by_interval(one.gate, one.low, one.high))
-    return one._replace(outcome=result.outcome, value=result.value, exact=result.exact, n=result.n)
+def _with_outcome_of(gate: GateResult, result: GateResult) -> GateResult:
+    if gate.origin == "base" and gate.confidence and result.value is not None:
+        result = result._replace(outcome=_by_interval(gate.gate, gate.low, gate.high))
+    return gate._replace(outcome=result.outcome, value=result.value, exact=result.exact, n=result.n)
 
 
 def judge_bound(gate: Gate, evidence: Evidence) -> GateResult:
     """Judge a minimum or maximum: by the value, or by the whole interval if the gate has a confidence."""
-    one = judge(gate, evidence.value(gate.name, gate.slice))
-    if one.value is None:
-        return one._replace(why="the slice has no case" if gate.slice and not evidence.size(gate.slice) else "")
+    item = judge(gate, evidence.value(gate.name, gate.slice))
+    if item.value is None:
+        return item._replace(why="the slice has no case" if gate.slice and not evidence.size(gate.slice) else "")
     interval = evidence.interval(gate.name, gate.slice, gate.confidence or CONFIDENCE)
     if interval is None:
-        return one
-    one = one._replace(low=interval.low, high=interval.high, small=interval.small, asks=_asks(gate, one.n))
-    return one._replace(outcome=_by_interval(gate, interval.low, interval.high)) if gate.confidence else one
+        return item
+    item = item._replace(low=interval.low, high=interval.high, small=interval.small, asks=_asks(gate, item.n))
+    return item._replace(outcome=_by_interval(gate, interval.low, interval.high)) if gate.confidence else item
 
 
 def judge(gate: Gate, value: Value) -> GateResult:
@@ -114,8 +114,8 @@ def judge(gate: Gate, value: Value) -> GateResult:
     if value.number is not None:
         outcome = "passed" if gate.keeps(value.number) else "failed"
     terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
-    one = GateResult(*terms, outcome, number, exact, value.n, gate.line)
-    return one._replace(slice=gate.slice, confidence=gate.confidence, test=gate.test)
+    item = GateResult(*terms, outcome, number, exact, value.n, gate.line)
+    return item._replace(slice=gate.slice, confidence=gate.confidence, test=gate.test)
 
 
 def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:
@@ -162,7 +162,7 @@ def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases 
 
     ``grouped`` are the cases of the scorecard by question, if there are several runs.
     """
-    positions = {name: place for place, name in enumerate(METRICS)}
+    positions = {name: index for index, name in enumerate(METRICS)}
     valued = sorted([*_of_cases(card, grouped), *_of_run(card, about)], key=lambda row: positions[row[0].metric.name])
     return {valued_row[0].name: as_result(*valued_row) for valued_row in valued}
 
@@ -184,7 +184,7 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
     """
     cases = card.cases
     golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
-    positions = {name: place for place, name in enumerate(card.columns)}
+    positions = {name: index for index, name in enumerate(card.columns)}
     scores = {
         id(outcome): Scores(positions, outcome.scores, outcome.case_scores) for outcome, _ in cases.outcome_counts()
     }
@@ -210,20 +210,20 @@ def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
     """Return each measure with its value and its interval; measures whose cases score alike share one."""
     known: dict[Any, Interval | None] = {}
     rows, tallies = [], card.tallies()
-    for one in (one for one in card.measures if one.metric.level == "case"):
-        counts = tallies[one.column]
+    for item in (measure for measure in card.measures if measure.metric.level == "case"):
+        counts = tallies[item.column]
         scores: Counter[Shown] = Counter()
         for score, count in counts.items():  # 1/1 and 2/2 are shown as 1
             scores[as_shown(score)] += count
-        key_scores = grouped.scores(one.column) if grouped else frozenset(scores.items())
-        key = one.is_rate, one.metric.top, one.fold, key_scores
+        key_scores = grouped.scores(item.column) if grouped else frozenset(scores.items())
+        key = item.is_rate, item.metric.top, item.fold, key_scores
         if key not in known:
-            known[key] = grouped.interval(one, float(CONFIDENCE)) if grouped else enclosed(one.name, scores)
-        rows.append((one, FOLDS[one.fold].value(counts), known[key]))
+            known[key] = grouped.interval(item, float(CONFIDENCE)) if grouped else enclosed(item.name, scores)
+        rows.append((item, FOLDS[item.fold].value(counts), known[key]))
     return rows
 
 
 def _of_run(card: Scorecard, about: Mapping[str, Any]) -> list[Valued]:
     """Return the metrics of run.json; they count everything, so they have no interval."""
-    measures = [one for one in card.measures if one.metric.level == "run"]
-    return [(one, FOLDS[one.fold].value(tally([one.score(about)])), None) for one in measures]
+    measures = [measure for measure in card.measures if measure.metric.level == "run"]
+    return [(measure, FOLDS[measure.fold].value(tally([measure.score(about)])), None) for measure in measures]

@@ -264,16 +264,16 @@ REFERENCE_GATES = (
 
 def merged(base: Sequence[GateResult], head: Sequence[GateResult]) -> list[GateResult]:
     """Merge the gates of both: the head's in their order, then those that only the base branch has."""
-    same = {_terms(one) for one in base} & {_terms(one) for one in head}
-    results = [one._replace(origin="both" if _terms(one) in same else "head") for one in head]
-    return results + [one._replace(origin="base") for one in base if _terms(one) not in same]
+    same = {_terms(item) for item in base} & {_terms(item) for item in head}
+    results = [item._replace(origin="both" if _terms(item) in same else "head") for item in head]
+    return results + [item._replace(origin="base") for item in base if _terms(item) not in same]
 
 
-def _terms(one: GateResult) -> GateResult:
-    return one._replace(line=0, origin="both")
+def _terms(gate: GateResult) -> GateResult:
+    return gate._replace(line=0, origin="both")
 
 
 def verdict(judged: Sequence[GateResult], findings: Sequence[Finding] = ()) -> Literal["passed", "failed"]:
     """Return ``failed`` if a gate of severity error failed, or if a finding is an error."""
-    wrong = any(one.blocks for one in judged) or any(one.level == "error" for one in findings)
+    wrong = any(item.blocks for item in judged) or any(finding.level == "error" for finding in findings)
     return "failed" if wrong else "passed"

@@ -82,20 +82,20 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, 
     rows = [_compare(gate.name, gate.slice, evidence) for gate in gates]
     alpha = float(statistics.alpha)
     positions = [
-        place
-        for place, (row, kind) in enumerate(zip(rows, kinds, strict=True))
+        number
+        for number, (row, kind) in enumerate(zip(rows, kinds, strict=True))
         if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n)
     ]
-    made = dict(zip(positions, _enclosed([rows[place] for place in positions], alpha), strict=True))
-    tested = [place for place in positions if kinds[place] == "regression"]
+    made = dict(zip(positions, _enclosed([rows[position] for position in positions], alpha), strict=True))
+    tested = [position for position in positions if kinds[position] == "regression"]
     corrected = statistics.correction == "holm"
-    made |= zip(tested, family([made[place] for place in tested], alpha, corrected=corrected), strict=True)
+    made |= zip(tested, family([made[position] for position in tested], alpha, corrected=corrected), strict=True)
     if tested:
-        count = distinct([made[place] for place in tested], _columns) if corrected else 1
-        for place in tested:
-            made[place] = _with_power(made[place], Decimal(gates[place].threshold), alpha / count)
-    for place, (gate, kind) in enumerate(zip(gates, kinds, strict=True)):
-        row = made.get(place, rows[place])
+        count = distinct([made[position] for position in tested], _columns) if corrected else 1
+        for index in tested:
+            made[index] = _with_power(made[index], Decimal(gates[index].threshold), alpha / count)
+    for index, (gate, kind) in enumerate(zip(gates, kinds, strict=True)):
+        row = made.get(index, rows[index])
         yield _judged(gate, row.update(test=kind))
 
 
@@ -108,7 +108,7 @@ def contrasts(comparisons: Sequence[tuple[str, Evidence]], alpha: float) -> list
     ready = [row for row in rows if row.comparison and row.pairs]
     # The smaller one-sided p is that of the direction in which the runs differ.
     turned = [row if ((row.comparison and row.comparison.regression) or 0) >= 0 else row.reversed() for row in ready]
-    tests = iter(one.comparison for one in family(turned, alpha, sides=2) if one.comparison)
+    tests = iter(item.comparison for item in family(turned, alpha, sides=2) if item.comparison)
     enclosed = iter(
         row.update(p=test.p, adjusted=test.adjusted, alpha=test.alpha).comparison
         for row, test in zip(_enclosed(ready, alpha), tests, strict=True)
@@ -131,8 +131,8 @@ def family(
     family that show nothing.
     """
     groups: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(range(len(rows)) if quick else _keys(rows, _moves)):
-        groups.setdefault(key, []).append(place)
+    for index, key in enumerate(range(len(rows)) if quick else _keys(rows, _moves)):
+        groups.setdefault(key, []).append(index)
     first = [rows[positions[0]] for positions in groups.values()]
     level = alpha / sides / (max(1, len(first) + others) if corrected else 1)
     ps = [min(1.0, sides * (_quick_p if quick else _p)(row, level)) for row in first]
@@ -142,8 +142,8 @@ def family(
         adjusted = holm([*ps, *[1.0] * others], [*smallest, *[0.0] * others])[: len(ps)]
     tested = list(rows)
     for positions, p, a in zip(groups.values(), ps, adjusted, strict=True):
-        for place in positions:
-            tested[place] = rows[place].update(p=p, adjusted=a, alpha=alpha)
+        for index in positions:
+            tested[index] = rows[index].update(p=p, adjusted=a, alpha=alpha)
     return tested
 
 
@@ -156,9 +156,11 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, 
     rows = [_compare(name, "", evidence) for name in measured if evidence.may_be_worse(name)]
     rows = [row for row in rows if row.comparison and (row.comparison.regression or 0.0) > 0]
     tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
-    worse = [one for one in tested if one.comparison and one.comparison.result == "worse"]
+    regressions = [item for item in tested if item.comparison and item.comparison.result == "worse"]
     by_metric: dict[str, Tested] = {}
-    for row in sorted(worse, key=lambda one: (one.name not in bounded, (one.comparison and one.comparison.p) or 0.0)):
+    for row in sorted(
+        regressions, key=lambda item: (item.name not in bounded, (item.comparison and item.comparison.p) or 0.0)
+    ):
         by_metric.setdefault(measure(row.name).metric.name, row)
     return list(by_metric.values())
 
@@ -256,8 +258,8 @@ def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
     if old.number is None or new.number is None:
         return None
     before, after = (exactly(round(float(number), DECIMALS)) for number in (old.number, new.number))
-    worse = before - after if measure(name).metric.better == "higher" else after - before
-    return Comparison(float(before), float(after), float(worse), n)
+    regression = before - after if measure(name).metric.better == "higher" else after - before
+    return Comparison(float(before), float(after), float(regression), n)
 
 
 def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
@@ -283,7 +285,8 @@ def _with_runs(row: Tested, p: float) -> float:
 def _seed(pairs: Pairs) -> bytes:
     """Return a seed made only of the scores: the same scores draw the same, written as 1 or as 1.0."""
     rows = (
-        ([one if one is None or isinstance(one, tuple) else float(one) for one in pair], n) for pair, n in pairs.items()
+        ([item if item is None or isinstance(item, tuple) else float(item) for item in pair], n)
+        for pair, n in pairs.items()
     )
     return ", ".join(sorted(f"{pair!r} {count}" for pair, count in rows)).encode()
 

@@ -66,9 +66,9 @@ class Scores(Mapping[str, Shown]):
     ) -> None:
         self.positions, self.shared_scores, self.case_scores = positions, shared_scores, case_scores
 
-    def _at(self, place: int) -> Score | None:
+    def _at(self, index: int) -> Score | None:
         shared = len(self.shared_scores)
-        return self.shared_scores[place] if place < shared else self.case_scores[place - shared]
+        return self.shared_scores[index] if index < shared else self.case_scores[index - shared]
 
     def __getitem__(self, column: str) -> Shown:
         score = self._at(self.positions[column])
@@ -78,8 +78,8 @@ class Scores(Mapping[str, Shown]):
 
     def get(self, column: str, default: T | None = None) -> Shown | T | None:  # type: ignore[override]
         """Return a score by column, like a dict's ``get``; gates call it for every case."""
-        place = self.positions.get(column)
-        score = None if place is None else self._at(place)
+        index = self.positions.get(column)
+        score = None if index is None else self._at(index)
         return default if score is None else as_shown(score)
 
     def __iter__(self) -> Iterator[str]:
@@ -128,12 +128,12 @@ class Layouts:
         scores = _distinct(cases)
         self._plain = not set(map(type, scores)) <= {Scores}
         # Cases of one layout share their positions: one of them gives the number of shared scores.
-        self._known = [] if self._plain else list({id(_POSITIONS(one)): one for one in scores}.values())
+        self._known = [] if self._plain else list({id(_POSITIONS(score)): score for score in scores}.values())
 
     def shares(self, column: str) -> bool:
         """Return whether cases with equal shared scores have equal scores in a column."""
         return not self._plain and all(
-            _POSITIONS(one).get(column, -1) < len(_SHARED_SCORES(one)) for one in self._known
+            _POSITIONS(item).get(column, -1) < len(_SHARED_SCORES(item)) for item in self._known
         )
 
 
@@ -154,7 +154,7 @@ def identities(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[i
 def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
     """Return the score of each case in a column, None if it does not apply; equal scores are converted once."""
     if set(map(type, cases)) != {Scores}:
-        return [one.get(column) for one in cases]
+        return [case.get(column) for case in cases]
     layouts = list(map(id, map(_POSITIONS, cases)))
     if len(set(layouts)) == 1:
         return _in_column(cases, column)
@@ -170,13 +170,13 @@ def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown |
 
 def _in_column(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
     """Return the scores of cases with one layout."""
-    place, shared = _POSITIONS(cases[0]).get(column), len(_SHARED_SCORES(cases[0]))
-    if place is None:
+    index, shared = _POSITIONS(cases[0]).get(column), len(_SHARED_SCORES(cases[0]))
+    if index is None:
         return [None] * len(cases)
     shared_scores = (
-        map(itemgetter(place), map(_SHARED_SCORES, cases))
-        if place < shared
-        else map(itemgetter(place - shared), map(_CASE_SCORES, cases))
+        map(itemgetter(index), map(_SHARED_SCORES, cases))
+        if index < shared
+        else map(itemgetter(index - shared), map(_CASE_SCORES, cases))
     )
     values = list(shared_scores)
     if set(map(type, values)) <= _SHOWN:

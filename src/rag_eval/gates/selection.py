@@ -148,7 +148,7 @@ def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
 def within(measures: tuple[Measure, ...], policy: Policy) -> tuple[Measure, ...]:
     """Return the measures of the metric groups in a policy."""
     wanted = policy.perspectives
-    return tuple(one for one in measures if one.metric.perspective in wanted) if wanted else measures
+    return tuple(measure for measure in measures if measure.metric.perspective in wanted) if wanted else measures
 
 
 def is_field(name: str) -> bool:

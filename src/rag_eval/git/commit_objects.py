@@ -39,23 +39,23 @@ def _parents(data: bytes) -> list[str]:
     return [line[7:] for line in _head(data) if line.startswith("parent ")]
 
 
-def merge_base(git: Git, one: str, other: str) -> str:
+def merge_base(git: Git, first: str, other: str) -> str:
     """Return the best common ancestor of two commits, by the parents in their own bytes.
 
     Grafts, replaced objects and commit-graph files can forge the history that git reports. GitError is raised if the
-    clone lacks a part of the history of ``one``.
+    clone lacks a part of the history of ``first``.
     """
-    known = git.history(one, other)  # read together, because a process for each commit is slow
-    shared = _ancestors(git, known, [one])
+    known = git.history(first, other)  # read together, because a process for each commit is slow
+    shared = _ancestors(git, known, [first])
     best = {commit for commit in _ancestors(git, known, [other], shared) if commit in shared}
     best -= _ancestors(git, known, [parent for commit in best for parent in shared[commit]]).keys()
     if not best:
-        raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor. Fetch it: fetch-depth: 0")
+        raise GitError(f"The commits {first[:12]} and {other[:12]} have no common ancestor. Fetch it: fetch-depth: 0")
     return min(best)
 
 
 def _ancestors(
-    git: Git, known: Mapping[str, bytes], commits: Iterable[str], stop: Container[str] = ()
+    git: Git, contents: Mapping[str, bytes], commits: Iterable[str], stop: Container[str] = ()
 ) -> dict[str, list[str]]:
     """Return commits and their ancestors, with their parents; ancestors of ``stop`` are left out."""
     ancestors: dict[str, list[str]] = {}
@@ -63,7 +63,7 @@ def _ancestors(
     while rest:
         commit = rest.pop()
         if commit not in ancestors:
-            ancestors[commit] = _parents(known[commit]) if commit in known else parents(git, commit)
+            ancestors[commit] = _parents(contents[commit]) if commit in contents else parents(git, commit)
             rest += [] if commit in stop else ancestors[commit]
     return ancestors
 
@@ -141,9 +141,9 @@ def _unsigned(answer: Mapping[str, Any]) -> Iterator[str]:
     author, committer = (_person(answer[role]) for role in ("author", "committer"))
     zones = [(zone, zone) for zone in _ZONES]
     if len(message) <= _LONG:
-        zones += [(one, other) for one, other in product(_ZONES, repeat=2) if one != other]
-    for (one, other), end in product(zones if len(message) <= _TOO_LONG else [], ("\n", "")):
-        yield f"{head}{author} {one}\ncommitter {committer} {other}\n\n{message}{end}"
+        zones += [(entry, other) for entry, other in product(_ZONES, repeat=2) if entry != other]
+    for (item, other), end in product(zones if len(message) <= _TOO_LONG else [], ("\n", "")):
+        yield f"{head}{author} {item}\ncommitter {committer} {other}\n\n{message}{end}"
 
 
 def _person(person: Mapping[str, str]) -> str:

@@ -168,12 +168,12 @@ class Git:
             raise GitError("The last commit cannot be read. Check the repository with: git fsck")
         return commit
 
-    def merge_base(self, one: str, other: str) -> str:
+    def merge_base(self, first: str, other: str) -> str:
         """Return the id of the best common ancestor of two commits, given by their ids."""
-        answer = self._run("merge-base", _checked(one), _checked(other), also=(1,)).decode("ascii").strip()
+        answer = self._run("merge-base", _checked(first), _checked(other), also=(1,)).decode("ascii").strip()
         if not answer:
             hint = "If this is a shallow clone, fetch its history: git fetch --unshallow"
-            raise GitError(f"The commits {one[:12]} and {other[:12]} have no common ancestor here. {hint}")
+            raise GitError(f"The commits {first[:12]} and {other[:12]} have no common ancestor here. {hint}")
         return _checked(answer.split()[0])
 
     def staged(self) -> list[bytes]:
@@ -300,8 +300,8 @@ def _configured(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict
     count = environ.get("GIT_CONFIG_COUNT", "")[:6]
     start = int(count) if count.isdecimal() else 0
     variables = {"GIT_CONFIG_COUNT": str(start + len(settings))}
-    for place, (name, value) in enumerate(settings.items(), start):
-        variables |= {f"GIT_CONFIG_KEY_{place}": name, f"GIT_CONFIG_VALUE_{place}": value}
+    for index, (name, value) in enumerate(settings.items(), start):
+        variables |= {f"GIT_CONFIG_KEY_{index}": name, f"GIT_CONFIG_VALUE_{index}": value}
     return variables
 
 

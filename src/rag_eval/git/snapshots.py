@@ -159,19 +159,19 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
-def lost(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
+def lost(snapshot: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
     """Return the paths of files with some ``endings`` that only the first tree has; equal folders are skipped."""
-    return sorted(path for path, there in _near_changes(one, other, endings) if not there)
+    return sorted(path for path, there in _near_changes(snapshot, other, endings) if not there)
 
 
-def files_near_changes(one: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
+def files_near_changes(snapshot: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
     """Return the paths of files of some ``names`` in both trees, in folders with a difference in or below them."""
-    changed = _near_changes(one, other, names)
+    changed = _near_changes(snapshot, other, names)
     return sorted(path for path, there in changed if there and path.rpartition("/")[2] in names)
 
 
-def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
-    """Return the paths of files of some ``names`` in at most ``most`` folders of a tree, the topmost first.
+def named_files(tree: Snapshot, names: tuple[str, ...], limit: int) -> list[str]:
+    """Return the paths of files of some ``names`` in at most ``limit`` folders of a tree, the topmost first.
 
     A name with a dot counts as a file, because checking each name would take another request.
     """
@@ -179,16 +179,16 @@ def named_files(tree: Snapshot, names: tuple[str, ...], most: int) -> list[str]:
     for folder in folders:
         inside = _entries(tree, folder)
         paths += [folder + name for name in names if name in inside]
-        folders += [f"{folder}{name}/" for name in sorted(inside) if "." not in name][: max(0, most - len(folders))]
+        folders += [f"{folder}{name}/" for name in sorted(inside) if "." not in name][: max(0, limit - len(folders))]
     return paths
 
 
-def _near_changes(one: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
+def _near_changes(snapshot: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
     """Return the files with some ``endings`` in differing folders of a tree, and whether the other tree has them."""
     changed, rest = [], [""]
     while rest:
         folder = rest.pop()
-        before, after = _entries(one, folder), _entries(other, folder)
+        before, after = _entries(snapshot, folder), _entries(other, folder)
         changed += [(folder + name, name in after) for name in before if name.endswith(endings)]
         rest += [f"{folder}{subfolder}/" for subfolder in before if before[subfolder] != after.get(subfolder)]
     return changed
@@ -201,16 +201,16 @@ def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
         return {}
 
 
-def differing(one: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
+def differing(snapshot: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
     """Return the first ``most`` paths that differ between two trees, except in ``skip`` (folders end in a slash)."""
-    before, after = one.entries(folder), other.entries(folder)
+    before, after = snapshot.entries(folder), other.entries(folder)
     paths: list[str] = []
     for name in sorted(before.keys() | after.keys()):
         path = folder + name
         if len(paths) >= most or before.get(name) == after.get(name) or path in skip or f"{path}/" in skip:
             continue
         below = any(one_skipped.startswith(f"{path}/") for one_skipped in skip)
-        paths += differing(one, other, skip, most - len(paths), f"{path}/") if below else [path]
+        paths += differing(snapshot, other, skip, most - len(paths), f"{path}/") if below else [path]
     return paths
 
 

@@ -253,7 +253,7 @@ class GitHub:
         if head not in commits:
             raise GitHubError(0, f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
         touching = {sha for path in paths for sha in self._history(path, head)}
-        return [one for sha, row in commits.items() if sha in touching for one in _authors(sha, row)]
+        return [author for sha, row in commits.items() if sha in touching for author in _authors(sha, row)]
 
     def pull_head(self, number: int) -> str:
         """Return the hash of the last commit of a pull request."""

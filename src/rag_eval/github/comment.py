@@ -227,15 +227,15 @@ def _replace(api: Api, standing: Comment, body: str, mode: Mode, run: int) -> Po
     )
 
 
-def _rival(one: Marker | None, other: Marker | None) -> str:
+def _rival(item: Marker | None, other: Marker | None) -> str:
     """Return the other writer of the current comment, if known; empty if it is an earlier one of ours."""
-    if one is None or other is None:
+    if item is None or other is None:
         return ""
-    if one.workflow and other.workflow and one.workflow != other.workflow:
+    if item.workflow and other.workflow and item.workflow != other.workflow:
         return _WORKFLOW
-    if not one.by or (one.by, one.run) != (other.by, other.run):
+    if not item.by or (item.by, item.run) != (other.by, other.run):
         return ""
-    return _FAILED if one.failed and not other.failed else _USE
+    return _FAILED if item.failed and not other.failed else _USE
 
 
 def _run(body: str) -> int:
@@ -247,9 +247,9 @@ def _text(body: str) -> str:
     return _LAST.sub("", _MARKER.sub("", body.replace("\r\n", "\n"), count=1))
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, other: str) -> bool:
     # GitHub may return a body with other line endings and without the blanks at its ends.
-    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
+    return first.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
 class Origin(NamedTuple):

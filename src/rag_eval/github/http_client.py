@@ -258,10 +258,10 @@ def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Cal
         if size > MOST_BYTES:
             got.close()
             raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
-        most = min(seconds, remaining + size / _SLOW)
-        if now() - began > most:
+        maximum = min(seconds, remaining + size / _SLOW)
+        if now() - began > maximum:
             got.close()
-            raise TimeoutError(_TOO_LONG.format(most))
+            raise TimeoutError(_TOO_LONG.format(maximum))
     got.release_conn()
     return b"".join(pieces)
 
@@ -365,9 +365,9 @@ def _followed(url: str, location: str) -> str:
         return ""
 
 
-def _same_host(one: SplitResult, other: SplitResult) -> bool:
+def _same_host(url: SplitResult, other: SplitResult) -> bool:
     try:
-        return _origin(one) == _origin(other)
+        return _origin(url) == _origin(other)
     except ValueError:
         return False
 

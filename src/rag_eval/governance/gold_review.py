@@ -156,7 +156,9 @@ def _lines_of(data: bytes | None) -> set[str]:
 
 def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]) -> GoldReview:
     past = rescore_on(context.run, diff.old) if diff.changes and diff.old else None
-    before, after = (gold_impact.labels(one.questions) if one else {} for one in (past and past.report, context.report))
+    before, after = (
+        gold_impact.labels(item.questions) if item else {} for item in (past and past.report, context.report)
+    )
     stands = gold_impact.gold_changes(
         diff.changes, {**_recorded(context, diff.changes), **before} if past else {}, after
     )
@@ -167,7 +169,7 @@ def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]
     if past is None or diff.old is None or diff.new is None:
         return GoldReview(tuple(stands), (), tuple(findings))
     sides, policy = (past, RescoredRun(context.report, context.earlier)), context.base or context.head
-    old, new = (rejudge(one.report, policy, one.earlier) for one in sides)
+    old, new = (rejudge(side.report, policy, side.earlier) for side in sides)
     freed_gates = list(loosened_gates(old.gates, new.gates))
     findings += gold_impact.gates_that_pass_now(freed_gates, context.head.gold)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, context.head.gold)
@@ -249,7 +251,10 @@ def _unsigned(context: ReviewContext, policies: list[Policy]) -> Iterator[Findin
         yield from _without_items(context, error.first)
         return
     if _enforced(context):
-        yield from (Finding(one.code, "error", one.message, one.fix, one.file, one.line) for one in violations)
+        yield from (
+            Finding(violation.code, "error", violation.message, violation.fix, violation.file, violation.line)
+            for violation in violations
+        )
     elif violations:
         message = (
             f"the gold changed, and no policy requires a sign-off (with one: {quantity(len(violations), 'finding')})"

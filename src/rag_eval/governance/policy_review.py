@@ -108,9 +108,9 @@ def _on_the_scored_files(context: ReviewContext, base: Policy, redefined: Report
 
 def _worse_outcomes(gates: Sequence[GateResult], others: Sequence[GateResult]) -> tuple[GateResult, ...]:
     """Return each gate's outcome on two sets of files: the one that fails the run, else the failed one."""
-    also = {(one.label, one.direction): one for one in others}
-    pairs = ((one, also.get((one.label, one.direction), one)) for one in gates)
-    return tuple(max(pair, key=lambda one: (one.blocks, one.broken)) for pair in pairs)
+    also = {(other.label, other.direction): other for other in others}
+    pairs = ((gate, also.get((gate.label, gate.direction), gate)) for gate in gates)
+    return tuple(max(pair, key=lambda item: (item.blocks, item.broken)) for pair in pairs)
 
 
 def _without_base_changes(
@@ -141,9 +141,9 @@ def _changed_keys(context: ReviewContext, base: Policy) -> set[str] | None:
     return None if policy is None else {change.key for change in changes(policy.stated, context.head.stated)}
 
 
-def _overlap(one: str, other: str) -> bool:
+def _overlap(key: str, other: str) -> bool:
     """Return whether a key equals, contains or is below the other."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 def _codes_lowered_by_head(report: Report, head: Policy) -> list[str]:
@@ -290,7 +290,7 @@ def _gates_override(context: ReviewContext) -> Iterator[Finding]:
     if usual and posixpath.dirname(named) == context.authority.inside(context.options.folder or "."):
         return
     candidates = standard_gates_paths(context.authority, context.options.folder, context.head.gold)
-    meant = next((place for place in candidates if _has_file(tree, place)), named)
+    meant = next((path for path in candidates if _has_file(tree, path)), named)
     nearer = "/" in meant or _gold_of(context, tree, meant) == context.authority.inside(context.head.gold)
     if meant != named and (not usual or (nearer and _has_file(tree, named))):
         message = f"an input or option replaces the gates file {quoted(meant)} of the base branch"

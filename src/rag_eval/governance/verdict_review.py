@@ -27,7 +27,7 @@ _NAMED = 3
 
 def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:
     """Return the findings about changed verdicts of the base, and a note on new ones."""
-    now = {name: one for policy in context.policies for name, one in policy.replay.verdicts.items()}
+    now = {name: verdict for policy in context.policies for name, verdict in policy.replay.verdicts.items()}
     if not now:
         return [], []
     before = _recorded(context, context.authority.fork)
@@ -38,9 +38,13 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNo
 
 def _recorded(context: ReviewContext, tree: Tree) -> dict[str, tuple[str, Verdict]]:
     """Return question and verdict by hash, from the verdict files that the gates of base and change name."""
-    stated = [in_folder_of(one.file, one.stated["verdicts"]) for one in context.policies if "verdicts" in one.stated]
+    stated = [
+        in_folder_of(policy.file, policy.stated["verdicts"])
+        for policy in context.policies
+        if "verdicts" in policy.stated
+    ]
     verdicts: dict[str, tuple[str, Verdict]] = {}
-    for path in dict.fromkeys([*stated, *(one.verdicts for one in context.policies if one.verdicts)]):
+    for path in dict.fromkeys([*stated, *(policy.verdicts for policy in context.policies if policy.verdicts)]):
         inside = context.authority.inside(path)
         data = read_regular(tree, inside) if inside else None
         if data is not None:

@@ -56,7 +56,7 @@ def any_value(value: Any) -> Any:
         return None if value == {} else value
     kind, inner = next(iter(value.items()))
     if inner is None:  # Phoenix writes all of them, in snake case
-        kind, inner = next((one for one in value.items() if one[1] is not None), (kind, None))
+        kind, inner = next((item for item in value.items() if item[1] is not None), (kind, None))
     match kind:
         case "stringValue" | "boolValue" | "string_value" | "bool_value":
             result = inner
@@ -87,7 +87,7 @@ def flatten(value: Mapping[str, Any]) -> Attributes:
         ):
             stack += [(f"{key}.{name}", part) for name, part in reversed(list(inner.items()))]
         elif isinstance(inner, list) and _NESTED.match(key):
-            stack += [(f"{key}.{place}", part) for place, part in reversed(list(enumerate(inner)))]
+            stack += [(f"{key}.{position}", part) for position, part in reversed(list(enumerate(inner)))]
         elif match := _METADATA.fullmatch(key):  # Phoenix writes metadata flat too
             flat.setdefault(match[1], {})
             if isinstance(flat[match[1]], dict):

@@ -54,12 +54,12 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     for path, line, raw in conversion.records("a result", "rows"):
         row = {}
-        for name, one in raw.items():
+        for name, item in raw.items():
             plain = name.removeprefix("inputs.")
             if name.startswith(("outputs.", "gpt_")) or plain in _JUDGED:
                 conversion.account.dropped(name, JUDGED)
-            elif one is not None:
-                row[_NAMES.get(plain, plain)] = one
+            elif item is not None:
+                row[_NAMES.get(plain, plain)] = item
                 conversion.account.renamed(plain, _NAMES.get(plain, plain))
         if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
             row |= {"question": messages, "answer": messages}
@@ -75,7 +75,7 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
 
 def _last_context(messages: Any) -> Any:
     """Return the context of the last message that has one: a text, or a list of citations."""
-    contexts = [one["context"] for one in messages if isinstance(one, dict) and one.get("context")]
+    contexts = [message["context"] for message in messages if isinstance(message, dict) and message.get("context")]
     last = contexts[-1] if contexts else None
     return unwrap.as_dict(last).get("citations", last)
 

@@ -156,12 +156,12 @@ class Conversion:
 
     def qid(self, *sources: Any) -> str | None:
         """Return the id of the gold item, from the first of ``places`` (mappings) that states one."""
-        for place in sources:
-            if (pointed := unwrap.as_plain_id(self.pointed("qid", place))) is not None:
+        for source in sources:
+            if (pointed := unwrap.as_plain_id(self.pointed("qid", source))) is not None:
                 return pointed
-        for place in sources:
-            for name in unwrap.QID_KEYS if isinstance(place, dict) else ():
-                if qid := unwrap.as_plain_id(place.get(name)):
+        for source in sources:
+            for name in unwrap.QID_KEYS if isinstance(source, dict) else ():
+                if qid := unwrap.as_plain_id(source.get(name)):
                     return qid
         return None
 
@@ -198,8 +198,8 @@ class Conversion:
             chunk["text"] = text
         if doc_id := unwrap.as_id(self.pointed("doc_id", whole)) or unwrap.document_id_in(plain, metadata):
             chunk["doc_id"] = doc_id
-        candidates = [(place, name) for place in (plain, metadata) for name in unwrap.SCORE_KEYS]
-        score = next((place[name] for place, name in candidates if place.get(name) is not None), None)
+        candidates = [(mapping, name) for mapping in (plain, metadata) for name in unwrap.SCORE_KEYS]
+        score = next((mapping[name] for mapping, name in candidates if mapping.get(name) is not None), None)
         if isinstance(score, (int, float)) and not isinstance(score, bool):
             chunk["score"] = score
         pointers = self.options.chunk_id, self.options.doc_id
@@ -211,22 +211,24 @@ class Conversion:
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
         """Yield line and trace row of each draft, by start and id; drafts that give no valid row are problems."""
-        ready = sorted(drafts, key=lambda one: (one.start_ns or 0, one.source if one.start_ns else ""))
-        ready = [one for one in ready if self.in_window(one.start_ns)]
-        filled = [one for one in ready if not one.is_empty()]
+        ready = sorted(drafts, key=lambda entry: (entry.start_ns or 0, entry.source if entry.start_ns else ""))
+        ready = [entry for entry in ready if self.in_window(entry.start_ns)]
+        filled = [entry for entry in ready if not entry.is_empty()]
         if filled:  # a file without any contents is a problem: they were not captured
             self.account.dropped(
                 "traces that record nothing", "no question, answer or chunks", len(ready) - len(filled)
             )
             ready = filled
-        made: Iterable[tuple[Draft, Row]] = ((one, row) for one in ready if (row := self._row(tool, one)) is not None)
+        made: Iterable[tuple[Draft, Row]] = (
+            (entry, row) for entry in ready if (row := self._row(tool, entry)) is not None
+        )
         if self.options.last_only:
             rows = list(made)
-            last = {(row.get("qid"), row.get("q"), row.get("run")): place for place, (_, row) in enumerate(rows)}
+            last = {(row.get("qid"), row.get("q"), row.get("run")): index for index, (_, row) in enumerate(rows)}
             self.account.dropped("earlier traces of a question", "--last-only", len(rows) - len(last))
-            made = [rows[place] for place in sorted(last.values())]
-        for one, row in made:
-            yield one.line, row
+            made = [rows[index] for index in sorted(last.values())]
+        for item, row in made:
+            yield item.line, row
         self.finish()
 
     def in_window(self, start_ns: int | None) -> bool:
@@ -352,7 +354,7 @@ class Conversion:
             self.inputs.problem(path, line, "", "an item has no id or no question", hint)
             return None
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
-        cited = [str(one) for one in fields.get("gold_citations") or fields.get("citations") or ()]
+        cited = [str(entry) for entry in fields.get("gold_citations") or fields.get("citations") or ()]
         contexts = next((fields[name] for name in _CONTEXTS if fields.get(name)), ())
         splits = metadata.pop("dataset_split", None) or []
         return self.gold_row(
@@ -361,7 +363,7 @@ class Conversion:
             None if expected is None else self.answer(expected, item),
             cited or [chunk["id"] for chunk in self.chunks(contexts, path, line)],
             meta=unwrap.scalars(metadata),
-            tags=[str(one) for one in (splits if isinstance(splits, list) else [splits])],
+            tags=[str(split) for split in (splits if isinstance(splits, list) else [splits])],
             substrings=[text for text in fields.get("gold_claim_substr") or () if isinstance(text, str)],
             answerable=fields.get("answerable", True) is not False,
         )

@@ -58,7 +58,7 @@ def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
                 row.setdefault("recency_conflict_rule", behaviour)
         row = {"answerable": True, "gold_claim_substr": [], "gold_citations": [], **row}
         if "supports" in row:
-            row["supports"] = [_anchored(one) for one in row["supports"]]
+            row["supports"] = [_anchored(item) for item in row["supports"]]
         meta = dict(rest.pop("meta", None) or {})
         for name, value in rest.items():
             if isinstance(value, (str, int, float)):
@@ -73,13 +73,13 @@ def rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
     """Yield line and trace row of each result. References are cited by the id of the chunk at their position."""
     for _, line, result in _records(inputs, "a result"):
         row, rest = _renamed(result, _TRACE, account)
-        ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda one: one[1].get("rank", one[0] + 1))
+        ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda item: item[1].get("rank", item[0] + 1))
         chunks = [_chunk(chunk) for _, chunk in ranked]
         if "chunks" in row:
             row["chunks"] = chunks
             row["retrieved_ids"] = [chunk["id"] for chunk in chunks]
         if "citations" in row:
-            cited = (one if isinstance(one, str) else _cited(_chunk(one), chunks) for one in row["citations"] or ())
+            cited = (item if isinstance(item, str) else _cited(_chunk(item), chunks) for item in row["citations"] or ())
             row["citations"] = list(dict.fromkeys(cited))
         mode, folders = row.pop("folder_mode", None), row.pop("folders", None)
         if mode is not None:
@@ -135,8 +135,8 @@ def _chunk(chunk: Row) -> Row:
 
 def _cited(reference: Row, chunks: list[Row]) -> str:
     """Return the id of the first chunk at a reference's position, otherwise the reference's id."""
-    place = reference.get("rel_path"), reference.get("heading_path")
-    same = (chunk["id"] for chunk in chunks if (chunk.get("rel_path"), chunk.get("heading_path")) == place)
+    position = reference.get("rel_path"), reference.get("heading_path")
+    same = (chunk["id"] for chunk in chunks if (chunk.get("rel_path"), chunk.get("heading_path")) == position)
     known = {chunk["id"] for chunk in chunks}
     reference_id: str = reference["id"]
     return reference_id if reference_id in known else next(same, reference_id)

@@ -40,7 +40,7 @@ def gold_row(
         "qid": qid,
         "question": question,
         "answerable": answerable,
-        "gold_claim_substr": [one for one in dict.fromkeys(answers) if len(one) >= 5] if answerable else [],
+        "gold_claim_substr": [fromkey for fromkey in dict.fromkeys(answers) if len(fromkey) >= 5] if answerable else [],
         "gold_citations": list(dict.fromkeys(citations)) if answerable else [],
     }
     if answers and answerable:
@@ -54,7 +54,7 @@ def squad(record: Any) -> Iterator[Item]:
         for number, paragraph in enumerate(article["paragraphs"]):
             identity = f"{article['title']}#{number}"
             for asked in paragraph["qas"]:
-                answers = [one["text"] for one in asked.get("answers", ())]
+                answers = [item["text"] for item in asked.get("answers", ())]
                 answerable = not asked.get("is_impossible", False)
                 gold = gold_row(
                     asked["id"],
@@ -96,9 +96,12 @@ def msmarco(record: Any) -> Iterator[Item]:
     if isinstance(passages, dict):
         texts, selected = passages["passage_text"], passages["is_selected"]
     else:
-        texts, selected = [one["passage_text"] for one in passages], [one["is_selected"] for one in passages]
-    answers = [one for one in record.get("answers", ()) if one and one.casefold() != _NO_ANSWER]
-    ids = [f"{qid}#{place}" for place in range(len(texts))]
+        texts, selected = (
+            [passage["passage_text"] for passage in passages],
+            [passage["is_selected"] for passage in passages],
+        )
+    answers = [item for item in record.get("answers", ()) if item and item.casefold() != _NO_ANSWER]
+    ids = [f"{qid}#{index}" for index in range(len(texts))]
     cited = [identity for identity, chosen in zip(ids, selected, strict=True) if chosen]
     kind = str(record.get("query_type") or "").lower() or None
     gold = gold_row(qid, record["query"], answers, cited, answerable=bool(answers), query_type=kind)
@@ -109,19 +112,21 @@ def qasper(record: Any) -> Iterator[Item]:
     """Convert Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``."""
     papers = record.items() if "full_text" not in record else [(str(record.get("id")), record)]
     for paper, content in papers:
-        chunks = {f"{paper}#{place}": text for place, text in enumerate(_paragraphs(content["full_text"]))}
+        chunks = {f"{paper}#{index}": text for index, text in enumerate(_paragraphs(content["full_text"]))}
         by_text = {text: identity for identity, text in chunks.items()}
         for qid, question, answers in _asked(content["qas"]):
-            stated = [one.get("answer", one) for one in answers]
-            answerable = [one for one in stated if not one.get("unanswerable")]
+            stated = [answer.get("answer", answer) for answer in answers]
+            answerable = [item for item in stated if not item.get("unanswerable")]
             texts = [
                 text
-                for one in answerable
-                for text in [*one.get("extractive_spans", ()), one.get("free_form_answer") or ""]
+                for item in answerable
+                for text in [*item.get("extractive_spans", ()), item.get("free_form_answer") or ""]
                 if text
             ]
-            texts += [("yes" if one["yes_no"] else "no") for one in answerable if isinstance(one.get("yes_no"), bool)]
-            evidence = [by_text[text] for one in answerable for text in one.get("evidence", ()) if text in by_text]
+            texts += [
+                ("yes" if item["yes_no"] else "no") for item in answerable if isinstance(item.get("yes_no"), bool)
+            ]
+            evidence = [by_text[text] for item in answerable for text in item.get("evidence", ()) if text in by_text]
             yield Item(gold_row(qid, question, texts, evidence, answerable=bool(answerable), category=paper), chunks)
 
 
@@ -139,17 +144,17 @@ def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:
         for qid, question, answers in zip(qas["question_id"], qas["question"], qas["answers"], strict=True):
             yield qid, question, answers["answer"] if isinstance(answers, dict) else answers
     else:
-        for one in qas:
-            yield one["question_id"], one["question"], one["answers"]
+        for item in qas:
+            yield item["question_id"], item["question"], item["answers"]
 
 
 def ragbench(record: Any) -> Iterator[Item]:
     """Convert RAGBench: documents with relevant sentences (``0a`` is in document 0), and the answer of a system."""
     qid, texts = as_id(record["id"]) or "", list(record["documents"])
-    ids = [f"{qid}#{place}" for place in range(len(texts))]
+    ids = [f"{qid}#{index}" for index in range(len(texts))]
     keys = record.get("all_relevant_sentence_keys") or ()
     indexes = [int(number) for key in keys if (number := str(key).rstrip("abcdefghijklmnopqrstuvwxyz")).isdigit()]
-    cited = [ids[place] for place in dict.fromkeys(indexes) if place < len(ids)]
+    cited = [ids[index] for index in dict.fromkeys(indexes) if index < len(ids)]
     gold = gold_row(qid, record["question"], [], cited, category=record.get("dataset_name"))
     if record.get("response"):
         gold["expected_answer"] = record["response"]
@@ -173,9 +178,13 @@ def natural_questions(record: Any) -> Iterator[Item]:
         return
     tokens, qid = record["document_text"].split(" "), as_id(record["example_id"]) or ""
     annotation = record["annotations"][0]
-    place = annotation["long_answer"]
-    passage = " ".join(tokens[place["start_token"] : place["end_token"]]) if place["start_token"] >= 0 else ""
-    answers = [" ".join(tokens[one["start_token"] : one["end_token"]]) for one in annotation["short_answers"]]
+    answer_span = annotation["long_answer"]
+    passage = (
+        " ".join(tokens[answer_span["start_token"] : answer_span["end_token"]])
+        if answer_span["start_token"] >= 0
+        else ""
+    )
+    answers = [" ".join(tokens[item["start_token"] : item["end_token"]]) for item in annotation["short_answers"]]
     chunks = {f"{qid}#long": passage} if passage else {}
     yield Item(gold_row(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
 

@@ -29,7 +29,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     conversion = Conversion(inputs, options, account)
     cases = list(_cases(conversion))
     if any("actual_output" in case for *_, case in cases):  # if none has one, the file is no run
-        run = [one for one in cases if "actual_output" in one[2] or "trace" in one[2]]
+        run = [case for case in cases if "actual_output" in case[2] or "trace" in case[2]]
         account.dropped("goldens without actual_output", "they were not run", len(cases) - len(run))
         cases = run
     drafts = [_draft(conversion, path, line, case) for path, line, case in cases]
@@ -40,16 +40,16 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     """Yield line and gold row of each golden or test case."""
     conversion = Conversion(inputs, options, account)
     for _, line, case in _cases(conversion):
-        texts = [_source_and_text(one) for one in _texts(case.get("context"))]
+        texts = [_source_and_text(text) for text in _texts(case.get("context"))]
         metadata = unwrap.as_dict(case.get("additional_metadata") or case.get("metadata"))
         row = conversion.gold_row(
             _qid(conversion, case),
             case["input"],
             unwrap.as_id(case.get("expected_output")),
-            conversion.reference_ids(one["text"] for one in texts),
+            conversion.reference_ids(text["text"] for text in texts),
             relevant_docs=[case["source_file"]] if isinstance(case.get("source_file"), str) else [],
             meta=unwrap.scalars({**metadata, **unwrap.as_dict(case.get("custom_column_key_values"))}),
-            tags=[one for one in case.get("tags") or () if isinstance(one, str)],
+            tags=[item for item in case.get("tags") or () if isinstance(item, str)],
         )
         yield line, row
     conversion.finish()
@@ -60,15 +60,15 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     inputs, account = conversion.inputs, conversion.account
     for path in inputs.paths:
         for line, value in samples(inputs, path, "a golden or a test run"):
-            places = (value, unwrap.as_dict(value.get("testRunData")))
-            lists = (place.get(name) for place in places for name in ("testCases", "test_cases", "goldens"))
-            cases = next((one for one in lists if isinstance(one, list)), [value])
+            positions = (value, unwrap.as_dict(value.get("testRunData")))
+            lists = (mapping.get(name) for mapping in positions for name in ("testCases", "test_cases", "goldens"))
+            cases = next((item for item in lists if isinstance(item, list)), [value])
             if value.get("conversationalTestCases") or "turns" in value:
                 hint = "Only single turns are scored: export test cases with input and actual_output."
                 inputs.problem(path, line, "", "is a conversation", hint)
                 continue
             for case in cases:
-                case = {_snake(name): one for name, one in case.items() if one is not None}
+                case = {_snake(name): item for name, item in case.items() if item is not None}
                 question = conversion.question(case.get("input"), case)
                 if question is None:
                     hint = "DeepEval calls the question 'input'. Or name it: --question POINTER."
@@ -101,13 +101,13 @@ def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
     output = trace.get("output") if isinstance(trace.get("output"), dict) else unwrap.decoded(case.get("actual_output"))
     answer = conversion.answer(output, case) or unwrap.as_id(case.get("actual_output"))
     draft = Draft(path, line, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case))
-    documents = [_source_and_text(one) for one in _texts(case.get("retrieval_context"))]
+    documents = [_source_and_text(text) for text in _texts(case.get("retrieval_context"))]
     retrievers = [span for span in trace.get("retrieverSpans") or () if isinstance(span, dict)]
     if not documents:
         documents = [
-            _source_and_text(one)
+            _source_and_text(text)
             for span in retrievers
-            for one in _texts(span.get("retrievalContext") or unwrap.documents_in(span.get("output")))
+            for text in _texts(span.get("retrievalContext") or unwrap.documents_in(span.get("output")))
         ]
     if documents or case.get("retrieval_context") is not None or retrievers:
         draft.chunks = conversion.chunks(documents, path, line)
@@ -121,7 +121,7 @@ def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
     draft.start_ns = times[0][0]
     seconds = case.get("completion_time")
     total = unwrap.milliseconds(*times[0]) or (seconds * 1000 if isinstance(seconds, (int, float)) else None)
-    spent = round(sum(unwrap.milliseconds(*one) or 0 for one in times[1:]), 3)
+    spent = round(sum(unwrap.milliseconds(*time) or 0 for time in times[1:]), 3)
     draft.latency_ms = {name: value for name, value in (("total", total), ("retrieve", spent)) if value}
     models = [span for span in trace.get("llmSpans") or () if isinstance(span, dict)]
     for field, name in (("input_tokens", "inputTokenCount"), ("output_tokens", "outputTokenCount")):
@@ -154,4 +154,4 @@ def _source_and_text(value: Any) -> Row:
 
 
 def _texts(value: Any) -> list[Any]:
-    return [one for one in value if isinstance(one, (str, dict))] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, (str, dict))] if isinstance(value, list) else []

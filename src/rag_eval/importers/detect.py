@@ -164,7 +164,7 @@ def _first_record(text: bytes) -> Row | None:
 
 def _keys_of_cut(text: bytes) -> Row | None:
     """Return the top-level keys of a cut object, each with None; nested keys are ignored."""
-    depth, place = 0, 0
+    depth, position = 0, 0
     keys: Row = {}
     start = 1 if text[:1] == b"{" else 2
     for match in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', text[:_LONGEST]):
@@ -177,5 +177,5 @@ def _keys_of_cut(text: bytes) -> Row | None:
                 break
         elif depth == start and text[match.end() : match.end() + 8].lstrip()[:1] == b":":
             keys[token[1:-1].decode("utf-8", "replace")] = None
-        place = match.end()
-    return keys if place and keys else None
+        position = match.end()
+    return keys if position and keys else None

@@ -137,9 +137,9 @@ class Stream:
             if not self._more():
                 self._take(1)
                 return
-        place = match.start() + 1
+        position = match.start() + 1
         del match  # a match would keep the window, which could not be cut
-        self._take(place)
+        self._take(position)
 
     def _take(self, size: int) -> bytes:
         data = bytes(self._window[:size])
@@ -231,7 +231,7 @@ def cell_value(text: str) -> Any:
         pass
     try:
         value = ast.literal_eval(text.strip())
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             return value
         # numpy prints no commas between texts, and Python joins texts without a comma between them
         tokens = tokenize.generate_tokens(io.StringIO(text.strip()).readline)
@@ -313,13 +313,13 @@ def csv_header(head: bytes) -> list[str]:
 
 def _delimiter(first: bytes) -> str:
     """Return the delimiter of a CSV file by its first line, '' for none."""
-    most = max(_DELIMITERS, key=first.count)
-    return most.decode() if most in first else ""
+    best = max(_DELIMITERS, key=first.count)
+    return best.decode() if best in first else ""
 
 
 def _offset(error: Exception) -> int:
-    place = str(error).rpartition("(byte ")[2].rstrip(")")
-    return int(place) if place.isdigit() else 0
+    position = str(error).rpartition("(byte ")[2].rstrip(")")
+    return int(position) if position.isdigit() else 0
 
 
 def _report(inputs: Inputs, path: str, line: int, data: bytes, error: Exception) -> None:

@@ -70,9 +70,9 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
 
 
 def _by_case(
-    inputs: Inputs, folder: str, name: str, known: dict[str, Row] | None = None
+    inputs: Inputs, folder: str, name: str, cases: dict[str, Row] | None = None
 ) -> tuple[dict[str, int], dict[str, Row]]:
-    """Return the lines and the rows of a label file by case; with ``known``, rows of other cases are problems."""
+    """Return the lines and the rows of a label file by case; with ``cases``, rows of other cases are problems."""
     path = f"{folder}/{name}"
     lines: dict[str, int] = {}
     by_case: dict[str, Row] = {}
@@ -81,7 +81,7 @@ def _by_case(
         if case_id in lines:
             message = f"{quoted(case_id)} is already used on line {lines[case_id]}"
             inputs.problem(path, line, "/case_id", message, "Keep one row per case in each file.")
-        elif known is not None and case_id not in known:
+        elif cases is not None and case_id not in cases:
             hint = f"Add the case to {CASES}, or correct the case_id."
             inputs.problem(path, line, "/case_id", f"{CASES} has no case {quoted(case_id)}", hint)
         else:

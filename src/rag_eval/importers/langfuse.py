@@ -48,7 +48,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     for (trace, _), record in observations.items():
         by_trace[trace].append(record)
     for trace, (path, line, row) in traces.items():
-        missing = [one for one in row.get("observations") or () if (trace, one) not in observations]
+        missing = [item for item in row.get("observations") or () if (trace, item) not in observations]
         account.dropped("ids in observations", "the export lacks the observations; export them too", len(missing))
         if trace not in by_trace:
             account.lacking("traces without observations: their rows have no chunks; export their observations too")
@@ -82,7 +82,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
 def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[Row, bool]]:
     """Yield traces (True) and observations (False), distinguished by their keys; snake case counts as camel case."""
     value = unwrap.camel(value)
-    inner = [one for one in value.get("observations") or () if isinstance(one, dict)]
+    inner = [item for item in value.get("observations") or () if isinstance(item, dict)]
     if isinstance(value.get("batch"), list):
         for event in value["batch"]:
             yield from _records(conversion, path, line, unwrap.as_dict(event))
@@ -103,35 +103,35 @@ def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterat
         yield value, False
     elif "id" in value and value.keys() & {"observations", "timestamp", "sessionId"}:
         yield from (({"traceId": value["id"], **unwrap.camel(row)}, False) for row in inner)
-        ids = [one for one in value.get("observations") or () if isinstance(one, str)]
+        ids = [item for item in value.get("observations") or () if isinstance(item, str)]
         yield {**value, "observations": ids}, True
     else:
         keys = ", ".join(list(value)[:6]) or "none"
         conversion.inputs.problem(path, line, "", f"is neither a trace nor an observation: its keys are {keys}", _FORMS)
 
 
-def _newer(known: Row, row: Row) -> Row:
+def _newer(earlier: Row, row: Row) -> Row:
     """Merge two records of one id: the later one replaces values, but erases none."""
-    stamps = [str(one.get("updatedAt") or one.get("eventTs") or "") for one in (known, row)]
-    older, newer = (known, row) if stamps[1] >= stamps[0] else (row, known)
+    stamps = [str(item.get("updatedAt") or item.get("eventTs") or "") for item in (earlier, row)]
+    older, newer = (earlier, row) if stamps[1] >= stamps[0] else (row, earlier)
     return {**older, **{name: value for name, value in newer.items() if value not in (None, "", {}, [])}}
 
 
 def _spans(conversion: Conversion, trace: str, record: Record, records: list[Record]) -> list[spans.Span]:
     """Return the spans of a trace; the root has the fields of the trace itself."""
     path, line, row = record
-    spans_of_trace = [_span(conversion, trace, *one) for one in records]
+    spans_of_trace = [_span(conversion, trace, *item) for item in records]
     ids = {span.id for span in spans_of_trace}
     tops = [span for span in spans_of_trace if span.parent not in ids]
-    marked = {str(one.get("id")) for *_, one in records if one.get("isRootObservation") is True}
+    marked = {str(item.get("id")) for *_, item in records if item.get("isRootObservation") is True}
     roots = [span for span in tops if span.id in marked]
     root = (roots or tops or spans_of_trace)[0]
     if len(tops) > 1 and len(roots) != 1:  # the trace itself is the root of several observations
         root = spans.Span(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
         root.start = min((span.start for span in tops if span.start), default=None)
         root.end = max((span.end for span in tops if span.end), default=None)
-        answers = [span.answer for span in sorted(tops, key=lambda one: one.end or 0) if span.answer]
-        questions = [span.question for span in sorted(tops, key=lambda one: one.start or 0) if span.question]
+        answers = [span.answer for span in sorted(tops, key=lambda item: item.end or 0) if span.answer]
+        questions = [span.question for span in sorted(tops, key=lambda entry: entry.start or 0) if span.question]
         root.question, root.answer = next(iter(questions), None), next(reversed(answers), None)
         root.failed = all(span.failed for span in tops)
         spans_of_trace.append(root)
@@ -172,7 +172,7 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
         )
         total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
         amounts = (total, row.get("totalCost"), row.get("calculatedTotalCost"))
-        span.cost_usd = next((cost for one in amounts if (cost := unwrap.number(one) or 0) > 0), None)
+        span.cost_usd = next((cost for amount in amounts if (cost := unwrap.number(amount) or 0) > 0), None)
         span.model = unwrap.as_id(row.get("model")) or unwrap.as_id(row.get("providedModelName"))
     conversion.left_out(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
     conversion.left_out(row, _READ, " of observations")
@@ -191,5 +191,5 @@ def _read_attributes(conversion: Conversion, span: spans.Span, attributes: Row) 
         span.kind = spans.RERANKER
     if span.kind in (spans.RETRIEVER, spans.RERANKER):
         probe = spans.Span(span.path, span.line, span.trace, span.id, span.parent, span.name)
-        read_attributes(conversion, probe, {name: one for name, one in flat.items() if name.startswith(_ATTRIBUTES)})
+        read_attributes(conversion, probe, {name: item for name, item in flat.items() if name.startswith(_ATTRIBUTES)})
         span.chunks = probe.chunks

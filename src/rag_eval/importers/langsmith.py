@@ -75,9 +75,12 @@ def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[
         conversion.inputs.problem(path, line, "", f"is not a run: its keys are {keys}", _FORMS)
 
 
-def _merged(known: Row, run: Row) -> Row:
+def _merged(earlier: Row, run: Row) -> Row:
     """Merge a run with its patch; empty values of the patch erase nothing."""
-    return {**known, **{name: value for name, value in run.items() if value not in (None, {}, []) or name not in known}}
+    return {
+        **earlier,
+        **{name: value for name, value in run.items() if value not in (None, {}, []) or name not in earlier},
+    }
 
 
 def _is_pending(run: Row) -> bool:
@@ -99,12 +102,12 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
     spans.read_contents(conversion, span, run.get("inputs"), outputs, run)
     if not span.parent and span.chunks is None and isinstance(outputs, dict) and trace not in retrieved:
         document_lists = (unwrap.documents_in(outputs.get(name)) for name in unwrap.CONTEXT_KEYS)
-        if documents := next((one for one in document_lists if one), None):
+        if documents := next((item for item in document_lists if item), None):
             span.chunks = conversion.chunks(documents, path, line)
     span.qid = unwrap.as_id(run.get("reference_example_id")) or conversion.qid(metadata)
     span.run = next((name for key in _PROJECTS if (name := unwrap.as_id(run.get(key)))), None)
     thread_ids = (run.get("thread_id"), *(metadata.get(name) for name in _THREADS))
-    span.conversation = next((name for place in thread_ids if (name := unwrap.as_id(place))), None)
+    span.conversation = next((name for value in thread_ids if (name := unwrap.as_id(value))), None)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION:
         usage = _usage(outputs)
@@ -127,11 +130,13 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
 
 def _usage(outputs: Any) -> Row:
     """Return the tokens that a model reported, from any field that LangChain and the SDKs use."""
-    place = unwrap.as_dict(outputs)
+    holder = unwrap.as_dict(outputs)
     usage = (
-        place.get("usage_metadata") or place.get("usage") or unwrap.as_dict(place.get("llm_output")).get("token_usage")
+        holder.get("usage_metadata")
+        or holder.get("usage")
+        or unwrap.as_dict(holder.get("llm_output")).get("token_usage")
     )
-    generations = place.get("generations")
+    generations = holder.get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
     message = unwrap.as_dict(unwrap.as_dict(generations).get("message"))

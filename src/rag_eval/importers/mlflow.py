@@ -52,17 +52,17 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
     trace = str(info.get("trace_id") or info.get("request_id") or "")
     for raw in data["spans"]:
         identity = raw.get("span_id") or as_dict(raw.get("context")).get("span_id")
-        identity, parent = (hex_id(one) for one in (identity, raw.get("parent_span_id") or raw.get("parent_id")))
+        identity, parent = (hex_id(item) for item in (identity, raw.get("parent_span_id") or raw.get("parent_id")))
         span = spans.Span(path, line, trace, identity, parent, str(raw.get("name") or ""))
         span.start, span.end = (
-            _nanos(next((raw[name] for name in (f"{one}_unix_nano", f"{one}_ns", one) if name in raw), None))
-            for one in ("start_time", "end_time")
+            _nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
+            for item in ("start_time", "end_time")
         )
         status = raw.get("status") if isinstance(raw.get("status"), dict) else {}
         code = status.get("code") or status.get("status_code") or raw.get("status_code")
         span.failed = str(code or "").endswith("ERROR")
         messages = (status.get("message"), status.get("description"), raw.get("status_message"))
-        span.error = next((text for one in messages if (text := as_id(one))), None)
+        span.error = next((text for message in messages if (text := as_id(message))), None)
         attributes = {name: decoded(inner) for name, inner in (raw.get("attributes") or {}).items()}
         span.kind = _KINDS.get(str(attributes.get("mlflow.spanType") or "").upper(), spans.OTHER)
         asked, output = (
@@ -81,8 +81,8 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         yield span
     conversion.left_out(value, ("info", "data", "trace", *_REPEATED), "", ("assessments",))
     conversion.left_out(info, _READ, " of info", ("assessments",))
-    for place in ("tags", "trace_metadata"):
-        conversion.left_out(as_dict(info.get(place)), (*unwrap.QID_KEYS, "mlflow.trace.session"), f" of {place}")
+    for section in ("tags", "trace_metadata"):
+        conversion.left_out(as_dict(info.get(section)), (*unwrap.QID_KEYS, "mlflow.trace.session"), f" of {section}")
 
 
 def _nanos(value: Any) -> int | None:

@@ -102,7 +102,7 @@ def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[s
         service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
         yield read_span(conversion, path, line, _console_span(row), service, {})
         return
-    jaeger = [one for one in row.get("data") or (row,) if isinstance(one, dict) and "traceID" in one]
+    jaeger = [item for item in row.get("data") or (row,) if isinstance(item, dict) and "traceID" in item]
     for trace in jaeger:
         for raw in trace.get("spans") or ():
             service = as_dict(as_dict(trace.get("processes")).get(raw.get("processID"))).get("serviceName")
@@ -193,7 +193,9 @@ def _console_span(value: Row) -> Row:
 def _jaeger_span(value: Row) -> Row:
     """Return a span of Jaeger's UI or API with the names of OTLP/JSON."""
     tags = _jaeger_fields(value.get("tags"))
-    parents = [one.get("spanID") for one in value.get("references") or () if one.get("traceID") == value.get("traceID")]
+    parents = [
+        item.get("spanID") for item in value.get("references") or () if item.get("traceID") == value.get("traceID")
+    ]
     start = int(value["startTime"]) * 1000
     return {
         "traceId": value.get("traceID"),
@@ -212,7 +214,7 @@ def _jaeger_span(value: Row) -> Row:
 
 
 def _jaeger_fields(fields: Any) -> Row:
-    return {str(one.get("key")): one.get("value") for one in fields or () if isinstance(one, dict)}
+    return {str(field.get("key")): field.get("value") for field in fields or () if isinstance(field, dict)}
 
 
 def hex_id(value: Any) -> str:

@@ -49,13 +49,15 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         _read(conversion, span, value)
         yield span
     else:
-        inner = [one for part in value.values() if isinstance(part, list) for one in part if isinstance(one, dict)]
+        inner = [
+            entry for part in value.values() if isinstance(part, list) for entry in part if isinstance(entry, dict)
+        ]
         if not inner or "attributes" in value:
             message = "is not a span: context.trace_id and context.span_id are missing"
             inputs.problem(path, line, "/context", message, _FRAME)
             return
-        for one in inner:
-            yield from _spans(conversion, path, line, one)
+        for item in inner:
+            yield from _spans(conversion, path, line, item)
 
 
 def _read(conversion: Conversion, span: spans.Span, value: Row) -> None:
@@ -69,7 +71,9 @@ def _read(conversion: Conversion, span: spans.Span, value: Row) -> None:
                 inputs.problem(path, line, f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
     span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
     span.error = as_id(value.get("status_message")) if span.failed else None
-    columns = {name[len(_COLUMN) :]: one for name, one in value.items() if name.startswith(_COLUMN) and one is not None}
+    columns = {
+        name[len(_COLUMN) :]: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None
+    }
     attributes = {**as_dict(value.get("attributes")), **columns}
     if isinstance(attributes.get("retrieval.documents"), str):
         inputs.problem(path, line, "/attributes.retrieval.documents", "is the text of a Python list", _FRAME)

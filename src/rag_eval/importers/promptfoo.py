@@ -71,7 +71,7 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
             stated = variables.get("answerable", metadata.get("answerable"))
             answerable = not refused if stated is None else str(stated).lower() not in ("false", "0", "no")
             cited = variables.get("citations") or metadata.get("gold_citations") or []
-            ids = [str(one) for one in (cited if isinstance(cited, list) else [cited])]
+            ids = [str(item) for item in (cited if isinstance(cited, list) else [cited])]
             more = {"substrings": substrings, "answerable": answerable}
             yield line, conversion.gold_row(qid, question, expected, ids, **more)
     conversion.finish()
@@ -85,13 +85,15 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             if isinstance(results, list):
                 conversion.left_out(value, ("results", "evalId"))
                 conversion.left_out(unwrap.as_dict(inner), ("results", "version"), " of results")
-                yield from ((path, line, one) for one in results if isinstance(one, dict))
+                yield from ((path, line, result) for result in results if isinstance(result, dict))
             elif isinstance(tests := value.get("tests"), list):  # a configuration
                 conversion.left_out(value, ("tests",))
-                cases = [(test, one) for test in tests if isinstance(test, dict) for one in _expanded(test.get("vars"))]
-                for place, (test, variables) in enumerate(cases):
+                cases = [
+                    (test, item) for test in tests if isinstance(test, dict) for item in _expanded(test.get("vars"))
+                ]
+                for index, (test, variables) in enumerate(cases):
                     conversion.left_out(test, ("vars", "assert", "metadata"), " of tests")
-                    yield path, line, {"testIdx": place, "testCase": test, "vars": variables}
+                    yield path, line, {"testIdx": index, "testCase": test, "vars": variables}
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield path, line, value
             else:
@@ -102,8 +104,8 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
 
 def _expanded(variables: Any) -> Iterator[Row]:
     """Yield the variables of each test that promptfoo makes of one with lists: one for each combination."""
-    lists = {name: one if isinstance(one, list) else [one] for name, one in unwrap.as_dict(variables).items()}
-    yield from (dict(zip(lists, one, strict=True)) for one in product(*lists.values()))
+    lists = {name: item if isinstance(item, list) else [item] for name, item in unwrap.as_dict(variables).items()}
+    yield from (dict(zip(lists, item, strict=True)) for item in product(*lists.values()))
 
 
 def _values(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
@@ -125,13 +127,13 @@ def _results_of_csv(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield the results of a table with variables first, then some columns for each provider and prompt."""
     table = csv_table(inputs, path)
     header = next(table, (1, []))[1]
-    outputs = [place for place in range(len(header) - 1) if header[place + 1] == "Status"]
+    outputs = [index for index in range(len(header) - 1) if header[index + 1] == "Status"]
     names = header[: outputs[0]] if outputs else []
     for test, (line, cells) in enumerate(table):
         variables = {name: cell for name, cell in zip(names, cells, strict=False) if name != "Description"}
-        for prompt, place in enumerate(outputs):
-            provider = header[place][1:].partition("] ")[0]
-            output, status, reason = cells[place], cells[place + 1], cells[place + 4]
+        for prompt, column in enumerate(outputs):
+            provider = header[column][1:].partition("] ")[0]
+            output, status, reason = cells[column], cells[column + 1], cells[column + 4]
             failed = {"error": output or reason or "error", "failureReason": _ERROR} if status == "ERROR" else {}
             yield line, {
                 "testIdx": test, "promptIdx": prompt, "provider": provider, "vars": variables, **failed,
@@ -169,7 +171,13 @@ def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
 
 def _chunks(conversion: Conversion, path: str, line: int, result: Row, response: Row) -> list[Row] | None:
     sources = (_variables(result), response.get("metadata") or {}, result.get("metadata") or {}, response.get("output"))
-    stated = (one[name] for one in sources if isinstance(one, dict) for name in unwrap.CONTEXT_KEYS if one.get(name))
+    stated = (
+        source[name]
+        for source in sources
+        if isinstance(source, dict)
+        for name in unwrap.CONTEXT_KEYS
+        if source.get(name)
+    )
     value = conversion.pointed("chunks", result)
     if value is None and (value := next(stated, None)) is None:
         return None
@@ -177,7 +185,7 @@ def _chunks(conversion: Conversion, path: str, line: int, result: Row, response:
         conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
         value = [value]
     documents = unwrap.documents_in(value) or []
-    unread = [one for one in documents if isinstance(one, str) and one.startswith("file://")]
+    unread = [document for document in documents if isinstance(document, str) and document.startswith("file://")]
     if unread:
         hint = "Name the place of the texts with --chunks POINTER, such as /response/metadata/documents."
         conversion.inputs.problem(path, line, "/vars", f"a chunk is the path of a file: '{unread[0][:60]}'", hint)
@@ -190,8 +198,8 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     substrings: list[str] = []
     expected: str | None = None
     kinds = []
-    for one in assertions:
-        kind, value = str(one.get("type") or ""), one.get("value")
+    for assertion in assertions:
+        kind, value = str(assertion.get("type") or ""), assertion.get("value")
         kinds.append(kind)
         texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
         if kind in _ONE_OF:

@@ -83,8 +83,8 @@ def report(inputs: Inputs, account: Account) -> Report | None:
 
 def _metrics(run: Row, path: str, inputs: Inputs, account: Account) -> dict[str, MetricResult]:
     metrics: dict[str, MetricResult] = {}
-    for place, entry in enumerate(run["scorecard"]["metrics"]):
-        measure, where = _counterpart(entry, account), f"/scorecard/metrics/{place}"
+    for index, entry in enumerate(run["scorecard"]["metrics"]):
+        measure, where = _counterpart(entry, account), f"/scorecard/metrics/{index}"
         if measure is None:
             continue
         if measure.name in metrics:

@@ -53,7 +53,9 @@ def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
             account.dropped("other texts of ground_truths", "the first is the expected answer", len(several) - 1)
         texts += bool(contexts and not ids)
         empty += contexts == []
-        cited = [str(one) for one in ids] if ids else conversion.reference_ids(str(one) for one in contexts or ())
+        cited = (
+            [str(item) for item in ids] if ids else conversion.reference_ids(str(context) for context in contexts or ())
+        )
         meta = {name: row[name] for name in _META if isinstance(row.get(name), (str, int, float, bool))}
         gold = conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
         if seen.setdefault(qid, gold) is not gold:
@@ -86,15 +88,15 @@ def _drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.inputs.problem(path, line, "/retrieved_context_ids", message, "Give one id for each context.")
             continue
         documents = [
-            {**({"id": as_id(ids[place])} if ids else {}), **({"text": contexts[place]} if contexts else {})}
-            for place in range(len(contexts or ids or ()))
+            {**({"id": as_id(ids[number])} if ids else {}), **({"text": contexts[number]} if contexts else {})}
+            for number in range(len(contexts or ids or ()))
         ]
         chunks = None if contexts is None and ids is None else conversion.chunks(documents, path, line)
         answers = row.get("multi_responses") if row.get("response") is None else None
         if answers is None:
             yield Draft(path, line, "", row["user_input"], as_id(row.get("response")), chunks, qid=qid)
-        for place, answer in enumerate(answers or (), 1):
-            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=f"try-{place}")
+        for index, answer in enumerate(answers or (), 1):
+            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=f"try-{index}")
 
 
 def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
@@ -141,8 +143,8 @@ def _last_turn(conversion: Conversion, path: str, line: int, row: Row) -> bool:
         conversion.inputs.problem(path, line, "/user_input", "is a conversation", hint)
         return False
     messages = row["user_input"]
-    last = max((place for place, one in enumerate(messages) if role_of(one) in ("human", "user")), default=-1)
-    answers = [message_text(one) for one in messages[last + 1 :] if role_of(one) in ("ai", "assistant")]
+    last = max((index for index, message in enumerate(messages) if role_of(message) in ("human", "user")), default=-1)
+    answers = [message_text(message) for message in messages[last + 1 :] if role_of(message) in ("ai", "assistant")]
     row["user_input"] = message_text(messages[last]) if last >= 0 else None
     row["response"] = answers[-1] if answers else row.get("response")
     return True

@@ -31,7 +31,7 @@ def question_id(tool: str, question: str) -> str:
 def as_list(inputs: Inputs, path: str, line: int, name: str, value: Any) -> list[Any] | None:
     """Return a list of texts or numbers, or parse one from a text; None with a problem if it is no list."""
     value = cell_value(value) if isinstance(value, str) else value
-    if isinstance(value, list) and all(isinstance(one, (str, int)) for one in value):
+    if isinstance(value, list) and all(isinstance(item, (str, int)) for item in value):
         return value
     inputs.problem(
         path, line, f"/{name}", "is not a list of texts", "Export the samples as JSON Lines, which keeps lists."

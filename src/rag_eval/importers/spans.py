@@ -119,7 +119,7 @@ def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iter
     several_runs = len({root.run for _, root, _ in result}) > 1
     if several_runs:
         account.renamed(run, "run")
-    turn_numbers = {trace: place for traces in turns.values() for place, (_, trace) in enumerate(sorted(traces), 1)}
+    turn_numbers = {trace: index for traces in turns.values() for index, (_, trace) in enumerate(sorted(traces), 1)}
     without = 0
     for trace, root, members in result:
         draft = _draft(conversion, root, members)
@@ -261,13 +261,17 @@ def _read_retrievals(
             given = [step for step in steps if ids & {chunk["id"] for chunk in step[2]}]
             steps = [step for step in steps if step not in given]
             query = next((step[0] for step in given if step[0]), query)
-            took += [one for step in given for one in step[1]]
-        elif inner := [one for one in _descendants(span, below) if one.kind == RETRIEVER and one.chunks is not None]:
-            if any(one.chunks for one in inner) and not ids & {
-                chunk["id"] for one in inner for chunk in one.chunks or ()
+            took += [item for step in given for item in step[1]]
+        elif inner := [
+            descendant
+            for descendant in _descendants(span, below)
+            if descendant.kind == RETRIEVER and descendant.chunks is not None
+        ]:
+            if any(item.chunks for item in inner) and not ids & {
+                chunk["id"] for item in inner for chunk in item.chunks or ()
             }:
                 continue  # it names its documents differently: the retrievers below are closer to the index
-            inside |= {one.id for one in inner}
+            inside |= {item.id for item in inner}
         steps.append((query, took, chunks))
     if not steps:
         return

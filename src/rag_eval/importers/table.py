@@ -118,7 +118,7 @@ def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str
     return {
         field: by_lower[known[0]]
         for field, names_of in fields.items()
-        if (known := [one for one in names_of if one in by_lower])
+        if (known := [name for name in names_of if name in by_lower])
     }
 
 
@@ -197,7 +197,7 @@ def _documents(conversion: Conversion, path: str, line: int, values: Row) -> lis
         return None
     if not ids:
         return texts
-    return [{"id": unwrap.as_id(one), **_text(texts[place] if texts else None)} for place, one in enumerate(ids)]
+    return [{"id": unwrap.as_id(item), **_text(texts[index] if texts else None)} for index, item in enumerate(ids)]
 
 
 def _text(value: Any) -> Row:
@@ -218,4 +218,4 @@ def _listed(
         return []
     if isinstance(value, str) and value.lstrip()[:1] != "[":
         return [part for part in separators.split(value) if part] if separators else [value]
-    return [str(one) for one in as_list(conversion.inputs, path, line, name, value) or ()]
+    return [str(item) for item in as_list(conversion.inputs, path, line, name, value) or ()]

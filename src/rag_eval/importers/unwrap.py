@@ -170,11 +170,11 @@ def stated_citations(output: Value) -> list[str] | None:
     """Return the ids in the field ``citations`` of a structured answer; None if it does not state them."""
     cited = as_dict(output).get("citations")
     ids = (
-        [id_in(one, {}) if isinstance(one, dict) else as_id(one) for one in cited]
+        [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in cited]
         if isinstance(cited, list)
         else [None]
     )
-    stated = [one for one in ids if one is not None]
+    stated = [item for item in ids if item is not None]
     return stated if len(stated) == len(ids) else None
 
 
@@ -247,7 +247,7 @@ def as_id(value: Value) -> str | None:
 
 def scalars(value: Value) -> dict[str, str | int | float | bool]:
     """Return the texts, numbers and truth values of an object."""
-    return {name: one for name, one in as_dict(value).items() if isinstance(one, (str, int, float, bool))}
+    return {name: item for name, item in as_dict(value).items() if isinstance(item, (str, int, float, bool))}
 
 
 def whole(*values: Value) -> int | None:
@@ -332,7 +332,7 @@ def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> st
     """Return the id of a chunk's document; None if nothing names one."""
     sources = (metadata, document)
     return next(
-        (identifier for place in sources for name in DOCUMENT_KEYS if (identifier := as_id(place.get(name)))), None
+        (identifier for mapping in sources for name in DOCUMENT_KEYS if (identifier := as_id(mapping.get(name)))), None
     )
 
 

@@ -107,11 +107,11 @@ def merged(
     rows: Iterable[Row], questions: Sequence[Question], judge: Judge, answers: Mapping[str, Row]
 ) -> Iterator[Row]:
     """Yield the rows of a verdict file, replaced by ``answers`` (by hash) if they have one, then the new ones."""
-    asked = {verdict_hash(judge, one.shown): one for one in questions}
-    own = {name: _row(name, asked[name], judge, answer) for name, answer in answers.items() if name in asked}
+    asked = {verdict_hash(judge, question.shown): question for question in questions}
+    ours = {name: _row(name, asked[name], judge, answer) for name, answer in answers.items() if name in asked}
     for row in rows:
-        yield own.pop(row["hash"], row)
-    yield from (own[name] for name in asked if name in own)
+        yield ours.pop(row["hash"], row)
+    yield from (ours[name] for name in asked if name in ours)
 
 
 def _row(name: str, question: Question, judge: Judge, answer: Row) -> Row:

@@ -64,12 +64,12 @@ def matched(rows: Iterable[Row], labels: Sequence[Label]) -> Matched:
     chosen: dict[str, tuple[Row, list[Label]]] = {}
     unjudged, ambiguous = list[Label](), list[Label]()
     for label in labels:
-        found = [(name, row) for name, row in by_answer[label.qid, label.run] if label.input in ("", name)]
-        if len(found) == 1:
-            chosen.setdefault(found[0][1]["hash"], (found[0][1], []))[1].append(label)
+        matches = [(name, row) for name, row in by_answer[label.qid, label.run] if label.input in ("", name)]
+        if len(matches) == 1:
+            chosen.setdefault(matches[0][1]["hash"], (matches[0][1], []))[1].append(label)
         else:
-            (ambiguous if found else unjudged).append(label)
-    graded = {score: [one for pair in chosen.values() if (one := _graded(score, *pair))] for score in SCORES}
+            (ambiguous if matches else unjudged).append(label)
+    graded = {score: [item for pair in chosen.values() if (item := _graded(score, *pair))] for score in SCORES}
     return Matched({score: some for score, some in graded.items() if some}, unjudged, ambiguous)
 
 
@@ -81,9 +81,9 @@ def _graded(score: str, row: Row, labels: Sequence[Label]) -> Graded | None:
     ids = [chunk["id"] for chunk in shown["chunks"]]
     cited = [ids.index(name) + 1 for name in shown["citations"] if name in ids]
     weight = sum(label.weight for label in labels) / len(labels)
-    place = min(cited, default=None)
+    position = min(cited, default=None)
     return Graded(
-        row["qid"], row.get("run", ""), row[score], votes, weight, labels[0].unit, len(shown["answer"]), place
+        row["qid"], row.get("run", ""), row[score], votes, weight, labels[0].unit, len(shown["answer"]), position
     )
 
 
@@ -126,39 +126,39 @@ class Agreement(NamedTuple):
 
 def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool) -> Agreement:
     """Measure how far people agree with the judge on a score. ``cut`` is a score from 0 to 5."""
-    good = [one.people > 0.5 if binary else one.people >= cut - 1e-9 for one in graded]
-    by_judge = [one.judge >= cut for one in graded]
+    good = [item.people > 0.5 if binary else item.people >= cut - 1e-9 for item in graded]
+    by_judge = [item.judge >= cut for item in graded]
 
-    def pair(one: Graded) -> tuple[float, float]:
-        return (float(one.judge >= cut), float(one.people > 0.5)) if binary else (float(one.judge), one.people)
+    def pair(item: Graded) -> tuple[float, float]:
+        return (float(item.judge >= cut), float(item.people > 0.5)) if binary else (float(item.judge), item.people)
 
-    def excess(one: Graded) -> float:
-        judge, people = pair(one)
+    def excess(entry: Graded) -> float:
+        judge, people = pair(entry)
         return judge - people
 
-    kappa = _over_units(graded, lambda one: [pair(one)], concordance, jackknife_z)
-    several = [one for one in graded if len(one.votes) > 1]
-    effective = min(_effective(graded), len({one.unit for one in graded}))
-    total = sum(one.weight for one in graded)
-    rate = sum(one.weight for one, is_good in zip(graded, good, strict=True) if is_good) / total
+    kappa = _over_units(graded, lambda element: [pair(element)], concordance, jackknife_z)
+    several = [item for item in graded if len(item.votes) > 1]
+    effective = min(_effective(graded), len({item.unit for item in graded}))
+    total = sum(item.weight for item in graded)
+    rate = sum(item.weight for item, is_good in zip(graded, good, strict=True) if is_good) / total
     cells = Counter(zip(good, by_judge, strict=True))
     disagreements = sorted(graded, key=lambda one: (-abs(excess(one)), one.qid, one.run))[:5]
     return Agreement(
         score=score,
         n=len(graded),
-        units=len({one.unit for one in graded}),
-        votes=sum(len(one.votes) for one in graded),
+        units=len({item.unit for item in graded}),
+        votes=sum(len(item.votes) for item in graded),
         binary=binary,
         cut=cut,
         kappa=kappa,
         auroc=_auroc(graded, good),
         base_rate=Estimate(rate, *area_interval(rate, effective, CONFIDENCE)[:2]),
-        judge_rate=sum(one.weight for one, judged in zip(graded, by_judge, strict=True) if judged) / total,
+        judge_rate=sum(item.weight for item, judged in zip(graded, by_judge, strict=True) if judged) / total,
         people=_over_units(several, _one_against_others, concordance, jackknife_z) if several else None,
         bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y, jackknife),
-        length=_bias([(one, log(1 + one.length)) for one in graded], excess, ("shorter half", "longer half")),
+        length=_bias([(item, log(1 + item.length)) for item in graded], excess, ("shorter half", "longer half")),
         position=_bias(
-            [(one, float(one.position)) for one in graded if one.position is not None],
+            [(item, float(item.position)) for item in graded if item.position is not None],
             excess,
             ("cited chunk is first", "cited chunk is later"),
             at=1.5,
@@ -166,9 +166,9 @@ def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool)
         confusion=_confusion(graded, binary=binary),
         at_cut=((cells[True, True], cells[True, False]), (cells[False, True], cells[False, False])),
         apart=tuple(
-            (one.qid, one.run, one.judge, one.people)
-            for one in disagreements
-            if abs(excess(one)) >= (1 if binary else 2)
+            (disagreement.qid, disagreement.run, disagreement.judge, disagreement.people)
+            for disagreement in disagreements
+            if abs(excess(disagreement)) >= (1 if binary else 2)
         ),
         notes=tuple(_notes(graded, good, kappa)),
     )
@@ -182,20 +182,20 @@ def _over_units(
 ) -> Estimate:
     """Return a statistic of pairs, and its interval over the units of the answers."""
     units: dict[str, Sums] = {}
-    for one in graded:
-        sums = Sums.of((x, y, one.weight) for x, y in pairs(one))
-        units[one.unit] = units.get(one.unit, Sums()).plus(sums)
+    for item in graded:
+        sums = Sums.of((x, y, item.weight) for x, y in pairs(item))
+        units[item.unit] = units.get(item.unit, Sums()).plus(sums)
     return interval(list(units.values()), statistic)
 
 
-def _one_against_others(one: Graded) -> Iterable[tuple[float, float]]:
-    rest, total = len(one.votes) - 1, sum(one.votes)
-    return [(vote, (total - vote) / rest) for vote in one.votes]
+def _one_against_others(graded: Graded) -> Iterable[tuple[float, float]]:
+    rest, total = len(graded.votes) - 1, sum(graded.votes)
+    return [(vote, (total - vote) / rest) for vote in graded.votes]
 
 
 def _effective(graded: Sequence[Graded]) -> float:
     """Return the number of answers of equal weight with the same information (Kish)."""
-    return sum(one.weight for one in graded) ** 2 / sum(one.weight**2 for one in graded)
+    return sum(item.weight for item in graded) ** 2 / sum(item.weight**2 for item in graded)
 
 
 def _auroc(graded: Sequence[Graded], good: Sequence[bool]) -> Estimate:
@@ -204,29 +204,29 @@ def _auroc(graded: Sequence[Graded], good: Sequence[bool]) -> Estimate:
     The interval is that of a rate over as many answers as give the jackknife's variance over units, but at most the
     answers of the smaller side, and at least its units.
     """
-    sides = [[one for one, is_good in zip(graded, good, strict=True) if is_good is side] for side in (True, False)]
+    sides = [[item for item, is_good in zip(graded, good, strict=True) if is_good is side] for side in (True, False)]
     if not all(sides):
         return Estimate(None)
     whole = [_scores(side) for side in sides]
-    value, units = area(*whole), {one.unit for one in graded}
+    value, units = area(*whole), {item.unit for item in graded}
     by_unit = [_by_unit(side) for side in sides]
     without = [
         [_less(all_, counts.get(unit, {})) for all_, counts in zip(whole, by_unit, strict=True)] for unit in units
     ]
     areas = [area(*pair) for pair in without if all(pair)]
     middle = sum(areas) / len(units)
-    spread = sum((one - middle) ** 2 for one in areas) if len(areas) == len(units) else 0.0
+    spread = sum((area - middle) ** 2 for area in areas) if len(areas) == len(units) else 0.0
     variance = (1 - 1 / len(units)) * spread
-    most = min(map(_effective, sides))
-    least = min(most, *(float(len(counts)) for counts in by_unit))
+    maximum = min(map(_effective, sides))
+    least = min(maximum, *(float(len(counts)) for counts in by_unit))
     says = value * (1 - value) / variance if variance > _ROUNDING else least
-    return Estimate(value, *area_interval(value, min(most, max(least, says)), CONFIDENCE)[:2])
+    return Estimate(value, *area_interval(value, min(maximum, max(least, says)), CONFIDENCE)[:2])
 
 
 def _by_unit(side: Iterable[Graded]) -> dict[str, Counter[float]]:
     counts: dict[str, Counter[float]] = defaultdict(Counter)
-    for one in side:
-        counts[one.unit][float(one.judge)] += one.weight  # type: ignore[assignment]
+    for item in side:
+        counts[item.unit][float(item.judge)] += item.weight  # type: ignore[assignment]
     return counts
 
 
@@ -237,8 +237,8 @@ def _less(counted: Counter[float], removed: Mapping[float, float]) -> Counter[fl
 
 def _scores(side: Iterable[Graded]) -> Counter[float]:
     counted: Counter[float] = Counter()
-    for one in side:
-        counted[float(one.judge)] += one.weight  # type: ignore[assignment]
+    for item in side:
+        counted[float(item.judge)] += item.weight  # type: ignore[assignment]
     return counted
 
 
@@ -250,26 +250,26 @@ def _bias(
 ) -> Bias | None:
     """Return the difference of the judge's excess over people between two halves; None if one half is empty."""
     middle = median(value for _, value in some) if some and at is None else at
-    value_of = {id(one): value for one, value in some}
-    groups = [[one for one, value in some if (value > (middle or 0)) is side] for side in (False, True)]
+    value_of = {id(item): value for item, value in some}
+    groups = [[item for item, value in some if (value > (middle or 0)) is side] for side in (False, True)]
     if not all(groups):
         return None
-    answers = [one for one, _ in some]
+    answers = [item for item, _ in some]
     means = []
     for name, group in zip(names, groups, strict=True):
-        mean = sum(one.weight * excess(one) for one in group) / sum(one.weight for one in group)
+        mean = sum(item.weight * excess(item) for item in group) / sum(item.weight for item in group)
         means.append((name, len(group), mean))
     difference = _over_units(
-        answers, lambda one: [(float(value_of[id(one)] > (middle or 0)), excess(one))], slope, jackknife
+        answers, lambda item: [(float(value_of[id(item)] > (middle or 0)), excess(item))], slope, jackknife
     )
-    related = _over_units(answers, lambda one: [(value_of[id(one)], excess(one))], correlation, jackknife_z)
+    related = _over_units(answers, lambda entry: [(value_of[id(entry)], excess(entry))], correlation, jackknife_z)
     return Bias(tuple(means), difference, related)
 
 
 def _confusion(graded: Sequence[Graded], *, binary: bool) -> tuple[tuple[int, ...], ...]:
     table = [[0] * (2 if binary else MOST + 1) for _ in range(MOST + 1)]
-    for one in graded:
-        table[one.judge][int(one.people > 0.5) if binary else floor(one.people + 0.5)] += 1
+    for item in graded:
+        table[item.judge][int(item.people > 0.5) if binary else floor(item.people + 0.5)] += 1
     return tuple(map(tuple, table))
 
 
@@ -281,7 +281,7 @@ def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> I
     elif min(counts) < FEW:
         side = "good" if counts[0] < counts[1] else "bad"
         yield f"people rate only {min(counts)} answers {side}: label more, because kappa and AUROC depend on them"
-    if len({one.judge for one in graded}) == 1:
+    if len({item.judge for item in graded}) == 1:
         yield f"the judge gives {graded[0].judge} to every answer: it does not distinguish answers"
     elif kappa.low is None:
         yield "kappa has no interval: people give every answer the same score, or there are fewer than 3 questions"
@@ -290,9 +290,9 @@ def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> I
 def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, Any]:
     """Return the record for the gates file: for each score the lower ends of its intervals, rounded down."""
     scores = {}
-    for one in measured:
-        lows = {"kappa": one.kappa.low, "auroc": one.auroc.low}
+    for item in measured:
+        lows = {"kappa": item.kappa.low, "auroc": item.auroc.low}
         stated = {name: floor(low * 1000) / 1000 for name, low in lows.items() if low is not None}
         if stated:
-            scores[one.score] = {"n": one.n, "low": stated}
+            scores[item.score] = {"n": item.n, "low": stated}
     return {"judge": judge, "labels": labels, "scores": scores}

@@ -53,7 +53,7 @@ def read_labels(
         names = ", ".join(columns.get(score, score) for score in SCORES)
         hint = "Name the column of a score: --column groundedness=NAME."
         inputs.problem(rows[0][0], 1, "", f"has no score in any of the columns {names}", hint)
-    labels = [one for path, line, row in rows if (one := _label(inputs, path, line, row, scales))]
+    labels = [item for path, line, row in rows if (item := _label(inputs, path, line, row, scales))]
     _refuse_repeated(inputs, labels)
     if not rows and not inputs.problems:
         inputs.problem(inputs.paths[0], 1, "", "has no labels", "Write one row for each answer: qid,groundedness")
@@ -123,12 +123,12 @@ def _label(inputs: Inputs, path: str, line: int, row: Row, scales: Mapping[str, 
 
 def _refuse_repeated(inputs: Inputs, labels: Sequence[Label]) -> None:
     seen: dict[tuple[str, ...], Label] = {}
-    for one in labels:
-        key = one.qid, one.run, one.rater, one.input
+    for label in labels:
+        key = label.qid, label.run, label.rater, label.input
         if first := seen.get(key):
-            who = f"by {quoted(one.rater, 40)}" if one.rater else "without a rater"
-            message = f"second label on {quoted(one.qid, 60)} {who}; the first is {first.file}:{first.line}"
+            who = f"by {quoted(label.rater, 40)}" if label.rater else "without a rater"
+            message = f"second label on {quoted(label.qid, 60)} {who}; the first is {first.file}:{first.line}"
             inputs.problem(
-                one.file, one.line, "", message, "Remove one, or add a column rater with the names of the people."
+                label.file, label.line, "", message, "Remove one, or add a column rater with the names of the people."
             )
-        seen.setdefault(key, one)
+        seen.setdefault(key, label)

@@ -30,9 +30,11 @@ class Repeated(NamedTuple):
         if score == "correctness" and not self.answerable:
             return []
         if score == "unsupported_claims":
-            counts = [len(one["unsupported_claims"]) for one in self.verdicts if one["groundedness"] is not None]
+            counts = [
+                len(verdict["unsupported_claims"]) for verdict in self.verdicts if verdict["groundedness"] is not None
+            ]
             return [float(count) for count in counts] if len(counts) == len(self.verdicts) else []
-        grades = [one[score] for one in self.verdicts if one[score] is not None]
+        grades = [verdict[score] for verdict in self.verdicts if verdict[score] is not None]
         share = MOST if score == "relevancy" else 1
         return [grade / share for grade in grades] if len(grades) == len(self.verdicts) else []
 
@@ -66,7 +68,7 @@ class Margin(NamedTuple):
 
 def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
     """Measure the noise of a metric; None if no answer has grades."""
-    graded = [(one.qid, grades) for one in answers if (grades := one.grades(metric))]
+    graded = [(answer.qid, grades) for answer in answers if (grades := answer.grades(metric))]
     if not graded:
         return None
     same = sum(len(set(grades)) == 1 for _, grades in graded)
@@ -109,6 +111,6 @@ def as_rows(answers: Mapping[tuple[str, str], Row], about: Mapping[str, Row]) ->
     fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
     return [
         {**about[name], "hash": name, "repeat": int(repeat), **{field: row[field] for field in fields if field in row}}
-        for (repeat, name), row in sorted(answers.items(), key=lambda one: (one[0][1], int(one[0][0])))
+        for (repeat, name), row in sorted(answers.items(), key=lambda item: (item[0][1], int(item[0][0])))
         if name in about
     ]

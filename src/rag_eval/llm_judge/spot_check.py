@@ -46,7 +46,7 @@ def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, se
     for name, some in strata.items():
         ordered = sorted(some, key=lambda row: _place(seed, row["hash"]))
         drawn += [SampledVerdict(row, name, len(some) / taken[name]) for row in ordered[: taken[name]]]
-    return sorted(drawn, key=lambda one: _place(f"{seed} order", one.row["hash"]))
+    return sorted(drawn, key=lambda item: _place(f"{seed} order", item.row["hash"]))
 
 
 def _score(row: Row) -> str:

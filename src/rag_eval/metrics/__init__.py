@@ -153,7 +153,7 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
     for extra in wanted:
         if extra.k is not None:
             ks[extra.metric.name].add(extra.k)
-    return tuple(one for metric in METRICS.values() for one in _at(metric, sorted(ks.get(metric.name, ()))))
+    return tuple(item for metric in METRICS.values() for item in _at(metric, sorted(ks.get(metric.name, ()))))
 
 
 def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
@@ -184,8 +184,8 @@ def of_column(name: str) -> Metric | None:
     return metric if metric and metric.cutoff == bool(cut) and metric.level == "case" else None
 
 
-def _by_name(one: Measure) -> tuple[Callable[[str], Measure], tuple[str]]:
-    return measure, (one.name,)
+def _by_name(item: Measure) -> tuple[Callable[[str], Measure], tuple[str]]:
+    return measure, (item.name,)
 
 
 # The name of a metric's function refers to the metric, by which a pickled measure finds it in another process.
@@ -200,7 +200,7 @@ def suggestion(name: str) -> str:
 
     names = [*_PLAIN, *(name.replace("@k", "@5") for name, metric in METRICS.items() if metric.cutoff)]
     known = [*names, *(alias.replace("@k", "@5") for alias in ALIASES)]
-    close = [canonical(one) for one in get_close_matches(name[:80], known, n=1, cutoff=0.5)]
+    close = [canonical(match) for match in get_close_matches(name[:80], known, n=1, cutoff=0.5)]
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
 
 

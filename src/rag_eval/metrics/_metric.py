@@ -176,7 +176,7 @@ def examples_of(rows: Iterable[Mapping[str, Any]]) -> list[Example]:
     """Return the examples of a metric's rows, in their order."""
     examples: list[Example] = []
     for row in rows:
-        shows = row["score"] is not None and not any(one.case for one in examples)
+        shows = row["score"] is not None and not any(example.case for example in examples)
         examples.append(_example(row)._replace(case=_case(row) if shows else None))
     return examples
 

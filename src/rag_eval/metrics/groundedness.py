@@ -62,7 +62,7 @@ def numeric_fabrication(case: Case) -> int | None:
     """Number of made-up numbers in an answer: distinct numbers that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits must occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
     if case.grounded is None:
         return None
-    return len({one.sentence.keys[place] for one in case.grounded for place in one.made_up})
+    return len({item.sentence.keys[position] for item in case.grounded for position in item.made_up})
 
 
 @metric(
@@ -115,7 +115,7 @@ def _verdicts(case: Case) -> list[bool]:
     """Return the verdict on each checked sentence."""
     from rag_eval.textual.grounding import supported
 
-    verdicts = [supported(one, *case.settings.groundedness) for one in case.grounded or ()]
+    verdicts = [supported(item, *case.settings.groundedness) for item in case.grounded or ()]
     return [verdict for verdict in verdicts if verdict is not None]
 
 

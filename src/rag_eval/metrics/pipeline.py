@@ -56,7 +56,7 @@ def latency_ok(case: Case) -> bool | None:
     if case.missing or case.errored:
         return False
     spent = case.trace.latency or {}
-    within_budget = [spent[stage] <= most for stage, most in budget.items() if stage in spent]
+    within_budget = [spent[stage] <= limit for stage, limit in budget.items() if stage in spent]
     return False if not all(within_budget) else True if len(within_budget) == len(budget) else None
 
 

@@ -92,7 +92,7 @@ def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean a
     ranking = _labelled(case)
     if ranking is None:
         return None
-    return fsum([min(place, rank) / rank for place, rank in enumerate(ranking.first_ranks, 1)]) / (
+    return fsum([min(index, rank) / rank for index, rank in enumerate(ranking.first_ranks, 1)]) / (
         ranking.relevant or 1
     )
 
@@ -110,9 +110,9 @@ def bpref(case: Case) -> float | None:
     ranking = _labelled(case)
     if ranking is None or ranking.irrelevant is None:
         return None
-    most = min(ranking.irrelevant, ranking.relevant) or 1
+    maximum = min(ranking.irrelevant, ranking.relevant) or 1
     above = [min(sum([other < rank for other in ranking.rejected]), ranking.relevant) for rank in ranking.first_ranks]
-    return fsum([1 - number / most for number in above]) / (ranking.relevant or 1)
+    return fsum([1 - number / maximum for number in above]) / (ranking.relevant or 1)
 
 
 @metric(

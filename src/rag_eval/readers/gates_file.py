@@ -97,8 +97,8 @@ def _resolve_aliases(document: Document, path: str, ledger: ProblemCollector) ->
             elif metric != name:
                 ledger.note(path, _nearest(document, at)[0], f"{name} is read as {metric}", once=True)
                 for below in ("", *(f"/{_escaped(key)}" for key in entry if isinstance(entry, dict))):
-                    if place := document.places.get(at + below):
-                        document.places[f"{where}/{_escaped(metric)}{below}"] = place
+                    if position := document.places.get(at + below):
+                        document.places[f"{where}/{_escaped(metric)}{below}"] = position
             entries[metric] = entry
 
 
@@ -126,8 +126,8 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
     from rag_eval.textual.leaks.internal import compiled
 
-    for place, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
-        where = f"/safety/internal_ids/{place}"
+    for index, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
+        where = f"/safety/internal_ids/{index}"
         try:
             compiled(pattern)
         except ValueError as error:
@@ -140,10 +140,10 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[RowError]:
 
 
 def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[RowError]:
-    for place, (name, entry) in enumerate(entries.items()):
+    for index, (name, entry) in enumerate(entries.items()):
         at = f"{where}{pointer((name,))}"
         if not find(name):
-            yield RowError(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if place < SHOWN else "")
+            yield RowError(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if index < SHOWN else "")
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
             if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
@@ -163,9 +163,9 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Yield a fault for each impossible name of a slice."""
     stated = value.get("slices", {})
     hint = f"Slices use {', '.join(FIELDS)} or meta.NAME."
-    for place, name in enumerate(stated.get("by", ())):
+    for index, name in enumerate(stated.get("by", ())):
         if not is_field(name):
-            yield RowError(f"/slices/by/{place}", f"{quoted(name, 60)} is not a field for slices", hint)
+            yield RowError(f"/slices/by/{index}", f"{quoted(name, 60)} is not a field for slices", hint)
     cluster = value.get("statistics", {}).get("cluster", "")
     if cluster and not is_field(cluster):
         yield RowError(
@@ -178,10 +178,10 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
             yield RowError(
                 pointer(("slices", "gates", name)), f"{quoted(name, 60)} is not a slice", f"Write FIELD=VALUE. {hint}"
             )
-    for place, name in enumerate(value.get("must_pass", ())):
+    for index, name in enumerate(value.get("must_pass", ())):
         if "=" in name and not is_slice(name):
             yield RowError(
-                f"/must_pass/{place}", f"{quoted(name, 60)} is not a slice", f"Write a qid or FIELD=VALUE. {hint}"
+                f"/must_pass/{index}", f"{quoted(name, 60)} is not a slice", f"Write a qid or FIELD=VALUE. {hint}"
             )
 
 
@@ -198,7 +198,7 @@ def _plain(value: Any) -> Any:
 def _drop_consequences(faults: list[RowError]) -> list[RowError]:
     """Drop the fault of a missing bound if a bound on the wrong side explains it."""
     wrong = {_above(fault.where) for fault in faults if fault.keyword == _WRONG_SIDE}
-    return [one for one in faults if one.where not in wrong or one.keyword not in _LACKING]
+    return [fault for fault in faults if fault.where not in wrong or fault.keyword not in _LACKING]
 
 
 def _worded(error: Any) -> Iterator[RowError]:
@@ -208,8 +208,8 @@ def _worded(error: Any) -> Iterator[RowError]:
         return
     path = list(error.absolute_path)
     depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
-    for place, key in enumerate(unknown_keys(error)):
-        hint = place < SHOWN  # the others are only counted, because a search for similar names is slow
+    for index, key in enumerate(unknown_keys(error)):
+        hint = index < SHOWN  # the others are only counted, because a search for similar names is slow
         if depth == 0:
             yield _unknown_metric(error, key, hint=hint)
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):

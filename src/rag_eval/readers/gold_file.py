@@ -154,8 +154,8 @@ def _of_rows(rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[Gold, Row]]:
 
 def _groups_fit(gold: Gold) -> bool:
     # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
-    indices = [place for group in gold.support_groups or () for place in group]
-    return all([type(place) is int and place < len(gold.supports or ()) for place in indices])
+    indices = [index for group in gold.support_groups or () for index in group]
+    return all([type(index) is int and index < len(gold.supports or ()) for index in indices])
 
 
 def _items(source: Source) -> Iterator[bytes]:

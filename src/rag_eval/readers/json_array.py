@@ -45,7 +45,7 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
         return
     contract, ledger, taken = Contract(schema, reader.limits.depth), reader.ledger, dict[str, str]()
     try:
-        for place, (line, value) in enumerate(elements(data, reader.limits.depth)):
+        for index, (line, value) in enumerate(elements(data, reader.limits.depth)):
             if ledger.full and not contract.accepts(value):
                 ledger.count_problem(line)  # it is only counted, so it needs no explanation
                 continue
@@ -54,9 +54,9 @@ def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> It
             if is_gold and faults and _report_other_form(ledger, source.path, line, value):
                 return
             if is_gold and not faults:
-                faults += _duplicate_qid(taken, value["qid"], f"line {line}, at /{place}/qid")
+                faults += _duplicate_qid(taken, value["qid"], f"line {line}, at /{index}/qid")
             for fault in faults:
-                ledger.problem(source.path, line, f"/{place}{fault.where}", fault.message, fault.hint)
+                ledger.problem(source.path, line, f"/{index}{fault.where}", fault.message, fault.hint)
             if not faults:
                 contract.note_unknown_fields(value, ledger, source.path, line)
                 yield line, value
@@ -76,9 +76,9 @@ def _report_other_form(ledger: ProblemCollector, path: str, line: int, value: An
     return False
 
 
-def _duplicate_qid(taken: dict[str, str], qid: str, place: str) -> Iterator[RowError]:
+def _duplicate_qid(taken: dict[str, str], qid: str, position: str) -> Iterator[RowError]:
     """Yield a fault if a qid is used twice; checked here because all elements may be on one line."""
-    if (first := taken.setdefault(qid, place)) is not place:
+    if (first := taken.setdefault(qid, position)) is not position:
         from rag_eval.readers.schema_validation import RowError
 
         yield RowError("/qid", f"{quoted(qid)} is already used on {first}", DUPLICATE_QID_HINT)
@@ -91,7 +91,7 @@ def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
     position, line, counted = _after(text, _skip(text, 0), "["), 1, 0
     if text[position : position + 1] == "]":
         return _end(text, position + 1)
-    for place in count():
+    for index in count():
         line, counted = line + text.count("\n", counted, position), position
         try:
             value, position = strict_json.DECODER.raw_decode(text, position)
@@ -99,7 +99,7 @@ def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
         except json.JSONDecodeError as error:
             raise strict_json.explain(error) from None
         except strict_json.JsonError as error:
-            error.line, error.element = line, f"/{place}"
+            error.line, error.element = line, f"/{index}"
             raise
         yield line, value
         position = _skip(text, position)

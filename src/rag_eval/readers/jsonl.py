@@ -147,7 +147,7 @@ class JsonLines(Generic[R]):
 
     def _check_depth(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
         """Refuse a row that nests deeper than allowed, which is possible only in unknown fields."""
-        for name in {place or field for place, field in unknown}:
+        for name in {parent or field for parent, field in unknown}:
             if type(row[name]) in (dict, list) and nesting(row[name]) >= self._depth:
                 raise msgspec.ValidationError(f"nested deeper than {self._depth} levels")
 
@@ -171,9 +171,9 @@ class JsonLines(Generic[R]):
                 self._ledger.problem(self._path, number, fault.where, fault.message, fault.hint)
 
     def _note_unknown(self, number: int, fields: list[tuple[str, str]]) -> None:
-        for place, field in fields:
-            name = f"{place}.{field}" if place else field
-            self._ledger.unknown_field(self._path, number, name, field, known_fields(self._record, place))
+        for parent, field in fields:
+            name = f"{parent}.{field}" if parent else field
+            self._ledger.unknown_field(self._path, number, name, field, known_fields(self._record, parent))
 
 
 def _may_repeat_keys(lines: list[bytes], decoded: list[Any]) -> bool:

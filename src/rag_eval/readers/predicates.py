@@ -53,7 +53,7 @@ class _Builder:
     def _object(self, schema: Schema) -> Check:
         checks = {name: self.check(field) for name, field in schema.get("properties", {}).items()}
         named = schema.get("patternProperties", {})
-        patterns = [(_compiled(one).search, self.check(field)) for one, field in named.items()]
+        patterns = [(_compiled(item).search, self.check(field)) for item, field in named.items()]
         other = self.check(schema.get("additionalProperties", True))
 
         def keeps(name: str, value: Any) -> bool:
@@ -70,7 +70,7 @@ class _Builder:
         return lambda value: type(value) is not list or all([check(item) for item in value])
 
     def first_items(self, schema: Schema) -> Check:
-        checks = [self.check(one) for one in schema["prefixItems"]]
+        checks = [self.check(item) for item in schema["prefixItems"]]
 
         def keeps(value: list[Any]) -> bool:
             return all([check(item) for check, item in zip(checks, value, strict=False)])
@@ -161,8 +161,8 @@ def _at_least(kind: type[Sized], least: int) -> Check:
     return lambda value: type(value) is not kind or len(value) >= least
 
 
-def _at_most(kind: type[Sized], most: int) -> Check:
-    return lambda value: type(value) is not kind or len(value) <= most
+def _at_most(kind: type[Sized], limit: int) -> Check:
+    return lambda value: type(value) is not kind or len(value) <= limit
 
 
 def _has(names: list[str]) -> Check:
@@ -173,13 +173,13 @@ _SIMPLE: dict[str, Callable[[Any], Check]] = {
     "type": _type,
     "required": _has,
     "const": lambda wanted: lambda value: _equal(value, wanted),
-    "enum": lambda allowed: lambda value: any([_equal(value, one) for one in allowed]),
+    "enum": lambda allowed: lambda value: any([_equal(value, item) for item in allowed]),
     "pattern": _pattern,
     "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
-    "maximum": lambda most: lambda value: not _is_number(value) or value <= most,
+    "maximum": lambda limit: lambda value: not _is_number(value) or value <= limit,
     "minLength": lambda least: _at_least(str, least),
-    "maxLength": lambda most: _at_most(str, most),
+    "maxLength": lambda limit: _at_most(str, limit),
     "minItems": lambda least: _at_least(list, least),
-    "maxItems": lambda most: _at_most(list, most),
+    "maxItems": lambda limit: _at_most(list, limit),
     "minProperties": lambda least: _at_least(dict, least),
 }

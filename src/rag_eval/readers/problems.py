@@ -64,14 +64,14 @@ class ProblemCollector:
         """Count a problem that is not shown."""
         self.more += 1
 
-    def unknown_field(self, file: str, line: int, name: str, field: str, known: Iterable[str]) -> None:
+    def unknown_field(self, file: str, line: int, name: str, field: str, fields: Iterable[str]) -> None:
         """Note the first row with a field outside the contract, with the known field of a similar name."""
         if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
             return
         from rag_eval.readers.schema_validation import did_you_mean
 
         self._unknown_fields.add((file, name))
-        hint = did_you_mean(field, sorted(known))
+        hint = did_you_mean(field, sorted(fields))
         self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", once=True)
 
     def note(self, file: str, line: int, message: str, *, once: bool = False, times: int = 1) -> None:

@@ -23,8 +23,8 @@ _BLOCK = 64 * 1024
 class File(Protocol):
     """A file with random access, by several threads at a time."""
 
-    def at(self, place: int, size: int) -> bytes:
-        """Return at most ``size`` bytes from ``place`` on; none at the end of the file."""
+    def at(self, index: int, size: int) -> bytes:
+        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
 
 
 class LocalFile(NamedTuple):
@@ -32,9 +32,9 @@ class LocalFile(NamedTuple):
 
     number: int
 
-    def at(self, place: int, size: int) -> bytes:
-        """Return at most ``size`` bytes from ``place`` on; none at the end of the file."""
-        return os.pread(self.number, size, place)
+    def at(self, index: int, size: int) -> bytes:
+        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
+        return os.pread(self.number, size, index)
 
 
 class ByteRange(NamedTuple):
@@ -161,14 +161,14 @@ class _Window:
         """Do nothing: the caller owns the file."""
 
 
-def _line_start(file: File, place: int) -> int:
-    """Return the first start of a line at or after ``place``; the end of the file if there is none."""
-    if place == 0:
+def _line_start(file: File, index: int) -> int:
+    """Return the first start of a line at or after ``index``; the end of the file if there is none."""
+    if index == 0:
         return 0
-    place -= 1
-    while block := file.at(place, _BLOCK):
+    index -= 1
+    while block := file.at(index, _BLOCK):
         end = block.find(b"\n")
         if end >= 0:
-            return place + end + 1
-        place += len(block)
-    return place
+            return index + end + 1
+        index += len(block)
+    return index

@@ -27,13 +27,13 @@ class Remote:
         self._size: int = _reached(lambda: store.size(self._path), url)
         self._block, self._begin = b"", 0
 
-    def at(self, place: int, size: int) -> bytes:
-        """Return at most ``size`` bytes from ``place`` on; none at the end of the file."""
-        size = max(0, min(size, self._size - place))
-        first = place - self._begin
+    def at(self, index: int, size: int) -> bytes:
+        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
+        size = max(0, min(size, self._size - index))
+        first = index - self._begin
         if size and not 0 <= first <= len(self._block) - size:
-            end = min(place + max(size, _AHEAD), self._size)
-            self._block, self._begin, first = self._fetch(self._path, start=place, end=end), place, 0
+            end = min(index + max(size, _AHEAD), self._size)
+            self._block, self._begin, first = self._fetch(self._path, start=index, end=end), index, 0
         return self._block[first : first + size]
 
 

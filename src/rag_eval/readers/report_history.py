@@ -86,13 +86,13 @@ def by_run(reports: Sequence[SavedReport], field: str) -> tuple[list[SavedReport
     """
     keyed: list[tuple[tuple[bool, float, str], int]] = []
     without = []
-    for place, one in enumerate(reports):
-        value = (one.report.run or {}).get(field) if one.report else None
+    for index, report in enumerate(reports):
+        value = (report.report.run or {}).get(field) if report.report else None
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            keyed.append((_key(value), -place))
+            keyed.append((_key(value), -index))
         else:
-            without.append(f"{one.label}: its run has no {quoted(field)} to sort by, so it is left out")
-    return [reports[-place] for _, place in sorted(keyed)], without
+            without.append(f"{report.label}: its run has no {quoted(field)} to sort by, so it is left out")
+    return [reports[-position] for _, position in sorted(keyed)], without
 
 
 def _key(value: str | float) -> tuple[bool, float, str]:

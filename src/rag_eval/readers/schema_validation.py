@@ -81,11 +81,11 @@ def pointer(path: Iterable[str | int]) -> str:
     return "".join(f"/{part}" for part in parts)
 
 
-def did_you_mean(name: str, known: Iterable[object]) -> str:
+def did_you_mean(name: str, existing: Iterable[object]) -> str:
     """Return ``Did you mean 'x'?`` if a known name is similar, otherwise an empty text."""
     from difflib import get_close_matches
 
-    names = [one for one in known if isinstance(one, str)]
+    names = [item for item in existing if isinstance(item, str)]
     close = get_close_matches(name[:80], names, n=1, cutoff=0.6)
     return f"Did you mean '{close[0]}'?" if close else ""
 
@@ -119,14 +119,16 @@ def _extra(error: ValidationError) -> tuple[str, str]:
     return f"unknown key {names}", " ".join(hints) or _all(known)
 
 
-def _all(known: Iterable[str]) -> str:
-    return f"Known keys: {one_line(', '.join(known), 200)}."
+def _all(names: Iterable[str]) -> str:
+    return f"Known keys: {one_line(', '.join(names), 200)}."
 
 
 def unknown_keys(error: ValidationError) -> list[str]:
     """Return the keys that an ``additionalProperties`` refuses, in the order of the file."""
     known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
-    return [key for key in error.instance if key not in known and not any(re.search(one, key) for one in patterns)]
+    return [
+        key for key in error.instance if key not in known and not any(re.search(pattern, key) for pattern in patterns)
+    ]
 
 
 def _enum(error: ValidationError) -> tuple[str, str]:
@@ -241,11 +243,11 @@ class Contract:
 
     def note_unknown_fields(self, row: dict[str, Any], ledger: ProblemCollector, path: str, line: int) -> None:
         """Note the unknown fields of a row, once for each file."""
-        for place, known in self._known.items():
-            inner = row.get(place) if place else row
+        for parent, known in self._known.items():
+            inner = row.get(parent) if parent else row
             objects = inner if isinstance(inner, list) else [inner]
-            for field in sorted({name for one in objects if isinstance(one, dict) for name in one.keys() - known}):
-                ledger.unknown_field(path, line, f"{place}.{field}" if place else field, field, known)
+            for field in sorted({name for item in objects if isinstance(item, dict) for name in item.keys() - known}):
+                ledger.unknown_field(path, line, f"{parent}.{field}" if parent else field, field, known)
 
 
 def _known_fields(schema: dict[str, Any]) -> dict[str, frozenset[str]]:

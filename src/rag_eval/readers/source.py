@@ -170,11 +170,11 @@ class Source:
         """Return as many lines of a block as the limits allow."""
         lines = lines[: self.limits.lines + 1 - first]
         if max(map(len, lines), default=0) > longest:
-            for place, line in enumerate(lines):
+            for index, line in enumerate(lines):
                 if len(line.removesuffix(b"\n")) > longest:
                     hint = "Raise limits.line_mib if this is intended."
-                    self._complain(first + place, f"a line of more than {self.limits.line_mib} MiB", hint)
-                    lines[place] = b"\n"
+                    self._complain(first + index, f"a line of more than {self.limits.line_mib} MiB", hint)
+                    lines[index] = b"\n"
         return lines
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
@@ -215,12 +215,12 @@ class Source:
 
     def blocks(self, step: int | None = None) -> Iterator[bytes]:
         """Yield the bytes as they are read; a truncated file is a problem."""
-        most, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
+        maximum, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self._head
         while block:
             yield block
             size += len(block)
-            if size > most:
+            if size > maximum:
                 hint = "Raise limits.expanded_mib if this is intended."
                 self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
                 return
@@ -319,9 +319,9 @@ def large(path: str, least: int) -> bool:
 def _size(file: BinaryIO) -> int:
     if isinstance(file, io.FileIO):
         return os.fstat(file.fileno()).st_size
-    place = file.tell()
+    position = file.tell()
     size = file.seek(0, os.SEEK_END)
-    file.seek(place)
+    file.seek(position)
     return size
 
 

@@ -75,9 +75,9 @@ def check_depth(text: str, limit: int) -> None:
 def nesting(value: Any) -> int:
     """Return how many levels of arrays and objects a decoded value has."""
     levels, inside = 0, [value]
-    while inside := [one for one in inside if isinstance(one, (dict, list))]:
+    while inside := [item for item in inside if isinstance(item, (dict, list))]:
         levels += 1
-        inside = [item for one in inside for item in (one.values() if isinstance(one, dict) else one)]
+        inside = [item for entry in inside for item in (entry.values() if isinstance(entry, dict) else entry)]
     return levels
 
 

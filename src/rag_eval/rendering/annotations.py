@@ -43,10 +43,10 @@ class Pointer(NamedTuple):
 def of_gates(report: Report) -> Iterator[Pointer]:
     """Yield the failed gates, on their lines of the gates file; gates that only the base branch has are on no line."""
     for gate in (gate for gate in report.gates if gate.broken):
-        place = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
+        location = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
         level: Literal["error", "warning"] = "error" if gate.blocks else "warning"
         subject = f"{gate.origin} {phrases.PLAIN.gate(gate)} {gate.direction}"
-        yield Pointer("gate", level, gate.name, phrases.reason(report, gate), *place, subject)
+        yield Pointer("gate", level, gate.name, phrases.reason(report, gate), *location, subject)
 
 
 def of_findings(report: Report) -> Iterator[Pointer]:

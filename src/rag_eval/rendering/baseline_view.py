@@ -127,24 +127,28 @@ def worst(report: Report) -> list[Worst]:
     """Return the worst slice of each gated metric that is worse than the whole; small ones if there is no other."""
     bounds = bounds_of(report)
     lines = (_worst(report, name, report.metrics[name], bounds) for name in gated(report))
-    return [one for one in lines if one is not None]
+    return [line for line in lines if line is not None]
 
 
 def _worst(report: Report, name: str, whole: MetricResult, bounds: Bounds) -> Worst | None:
-    measured = [(one, one.metrics[name]) for one in report.slices if name in one.metrics]
-    worse = [(one, result) for one, result in measured if _worse(result, whole)]
-    enough = [(one, result) for one, result in worse if min(one.n, result.n) >= report.min_n]  # questions and cases
-    if not worse:
+    measured = [
+        (slice_result, slice_result.metrics[name]) for slice_result in report.slices if name in slice_result.metrics
+    ]
+    regressions = [(item, result) for item, result in measured if _worse(result, whole)]
+    enough = [
+        (item, result) for item, result in regressions if min(item.n, result.n) >= report.min_n
+    ]  # questions and cases
+    if not regressions:
         return None
-    part, result = min(enough or worse, key=by_value)
+    part, result = min(enough or regressions, key=by_value)
     shown = in_slice(bounds, part, name) + metric_interval(result, name)
     return Worst(name, part.slice, shown, counted(result, result.n), _as_gated(bounds, name, "", whole), not enough)
 
 
-def _worse(one: MetricResult, other: MetricResult) -> bool:
-    if one.value is None or other.value is None:
+def _worse(part: MetricResult, other: MetricResult) -> bool:
+    if part.value is None or other.value is None:
         return False
-    return one.value < other.value if other.better == "higher" else one.value > other.value
+    return part.value < other.value if other.better == "higher" else part.value > other.value
 
 
 def by_value(pair: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
@@ -177,7 +181,7 @@ def gated(report: Report) -> list[str]:
 
 def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
     """Return the metrics that have a value in some slice, in the order of the report."""
-    names = {name for one in parts for name, result in one.metrics.items() if result.n}
+    names = {name for part in parts for name, result in part.metrics.items() if result.n}
     return [name for name in report.metrics if name in names]
 
 

@@ -32,10 +32,10 @@ def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
     return [head, _table(report, failing[:_FAILING], formatter), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
 
 
-def questions(report: Report, formatter: TextFormatter, most: int) -> list[Block]:
+def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Block]:
     """List the first cases, failing ones first, with the meanings of their labels."""
-    first = phrases.by_urgency(report.questions, most)
-    cut = len(report.questions) - most
+    first = phrases.by_urgency(report.questions, limit)
+    cut = len(report.questions) - limit
     more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     meant = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
     return [_table(report, first, formatter), *paragraphs(more, f"{meant}.")]
@@ -46,13 +46,13 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
     by_conversation: dict[tuple[str, str | None], list[Question]] = {}
     if report.statistics.cluster != "conversation":
         return []
-    for one in report.questions:
-        for part in one.slices:
+    for question in report.questions:
+        for part in question.slices:
             if part.startswith("conversation="):
-                by_conversation.setdefault((part.partition("=")[2], one.run), []).append(one)
+                by_conversation.setdefault((part.partition("=")[2], question.run), []).append(question)
     rows = []
     for (name, _), turns in by_conversation.items():
-        wrong = sorted((one for one in turns if one.label not in GOOD), key=_turn)
+        wrong = sorted((item for item in turns if item.label not in GOOD), key=_turn)
         if wrong:
             first = wrong[0]
             turn = f"{formatter.code(first.qid, _QID)} {first.label}"
@@ -60,7 +60,7 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
     if not rows:
         return []
     rows.sort(key=lambda row: (row[0] / row[1], row[2]))
-    cells = [[name, f"{right} of {n}", turn, formatter.text(one.question, _TEXT)] for right, n, name, turn, one in rows]
+    cells = [[name, f"{right} of {n}", turn, formatter.text(row.question, _TEXT)] for right, n, name, turn, row in rows]
     head = f"{len(rows)} of {len(by_conversation)} conversations have a wrong turn"
     shown = Table(head, ["Conversation", "Right turns", "First wrong turn", "Text"], cells[:_CONVERSATIONS])
     cut = len(rows) - _CONVERSATIONS
@@ -83,7 +83,7 @@ def labels(report: Report) -> list[str]:
 def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
     several = phrases.several(report)
     headers = ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
-    return Table("Cases", headers, [_row(one, formatter, several=several) for one in chosen])
+    return Table("Cases", headers, [_row(item, formatter, several=several) for item in chosen])
 
 
 def _row(question: Question, formatter: TextFormatter, *, several: bool) -> list[str]:

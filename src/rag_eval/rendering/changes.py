@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _BROKEN, _FIXED, _TEXT, _QID, _RUN, _SLICES, _COLUMNS = 10, 5, 60, 40, 24, 100, 8
 
 
-def changed(report: Report, formatter: TextFormatter, place: str = "report.json") -> list[Block]:
-    """List the cases that flipped against the baseline, newly broken first; ``place`` is where to find all of them."""
+def changed(report: Report, formatter: TextFormatter, where: str = "report.json") -> list[Block]:
+    """List the cases that flipped against the baseline, newly broken first; ``where`` is where to find all of them."""
     if report.baseline is None:
         return []
     head = f"{_headed(report, formatter)} {baseline_view.against(report, formatter)}"
-    return [Paragraph(head), *_flips(report, formatter, place)]
+    return [Paragraph(head), *_flips(report, formatter, where)]
 
 
 def headed(report: Report, formatter: TextFormatter) -> list[Block]:
@@ -41,7 +41,7 @@ def _headed(report: Report, formatter: TextFormatter) -> str:
     return f"{formatter.strong(f'{baseline_view.flipped(report)}.')} {count}".rstrip()
 
 
-def _flips(report: Report, formatter: TextFormatter, place: str) -> list[Block]:
+def _flips(report: Report, formatter: TextFormatter, where: str) -> list[Block]:
     broken, fixed = baseline_view.broken(report), baseline_view.fixed(report)
     chosen = [*broken[:_BROKEN], *fixed[:_FIXED]]
     if not chosen:
@@ -51,7 +51,7 @@ def _flips(report: Report, formatter: TextFormatter, place: str) -> list[Block]:
     headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
     return [
         Table("Cases that flipped since the baseline", headers, rows),
-        *more(len(report.flips) - len(chosen), place),
+        *more(len(report.flips) - len(chosen), where),
     ]
 
 
@@ -69,7 +69,9 @@ def _labels(flip: Flip, formatter: TextFormatter) -> str:
 
 def effects(report: Report, formatter: TextFormatter) -> list[Block]:
     """Split each metric's change into the system's part and the gold's part, if the gold changed."""
-    rows = [[formatter.named(one.name, ""), *baseline_view.parts(one)] for one in baseline_view.effects(report)]
+    rows = [
+        [formatter.named(effect.name, ""), *baseline_view.parts(effect)] for effect in baseline_view.effects(report)
+    ]
     headers = ["Change since the baseline", "Due to the system", "Due to the gold"]
     return [Table("Why metrics changed since the baseline", headers, rows)] if rows else []
 
@@ -81,48 +83,48 @@ def worst(report: Report, formatter: TextFormatter) -> list[Block]:
     lines = baseline_view.worst(report)
     if not lines:
         return [Paragraph(f"{formatter.strong('Slices.')} No slice is worse than all cases together.")]
-    rows = [_worst(one, formatter) for one in lines]
+    rows = [_worst(line, formatter) for line in lines]
     headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
     return [
         Table("The worst slice of each gated metric", headers, rows),
-        *_legend(report, any(one.few for one in lines)),
+        *_legend(report, any(line.few for line in lines)),
     ]
 
 
-def _worst(one: baseline_view.Worst, formatter: TextFormatter) -> list[str]:
-    cases = formatter.figure(_few(one.cases, few=one.few))
+def _worst(item: baseline_view.Worst, formatter: TextFormatter) -> list[str]:
+    cases = formatter.figure(_few(item.cases, few=item.few))
     return [
-        formatter.named(one.metric, ""),
-        formatter.code(one.slice, _TEXT),
-        formatter.figure(one.value),
+        formatter.named(item.metric, ""),
+        formatter.code(item.slice, _TEXT),
+        formatter.figure(item.value),
         cases,
-        one.whole,
+        item.whole,
     ]
 
 
-def slices(report: Report, formatter: TextFormatter, most: int = _SLICES) -> list[Block]:
+def slices(report: Report, formatter: TextFormatter, limit: int = _SLICES) -> list[Block]:
     """List every slice with the value of each gated metric."""
-    names, shown = baseline_view.gated(report), report.slices[:most]
+    names, shown = baseline_view.gated(report), report.slices[:limit]
     bounds = baseline_view.bounds_of(report)
     rows = [[*_part(report, part, formatter), *_values(bounds, part, names)] for part in shown]
     headers = ["Slice", "Cases", *(formatter.named(name, "") for name in names)]
     few = any(part.n < report.min_n for part in shown)
-    return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - most), *_legend(report, few)]
+    return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - limit), *_legend(report, few)]
 
 
-def every(report: Report, formatter: TextFormatter, most: int = _COLUMNS) -> list[Block]:
+def every(report: Report, formatter: TextFormatter, limit: int = _COLUMNS) -> list[Block]:
     """Return a table for each field: every metric by its slices, the largest first."""
     blocks: list[Block] = []
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():
-        names, shown = baseline_view.valued(report, parts), parts[:most]
+        names, shown = baseline_view.valued(report, parts), parts[:limit]
         rows = [
             [formatter.named(name, ""), metric(report.metrics[name], name), *_of_metric(bounds, shown, name)]
             for name in names
         ]
         title = f"Every metric by {formatter.own(field)}"
         blocks += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
-        blocks += more(len(parts) - most)
+        blocks += more(len(parts) - limit)
     return [*blocks, *_legend(report, any(part.n < report.min_n for part in report.slices))]
 
 

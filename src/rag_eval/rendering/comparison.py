@@ -41,9 +41,9 @@ def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Secti
     if comparison.refused:
         yield Section("Not compared", list(_refused(comparison, formatter)))
     yield _values(comparison, formatter)
-    for place, run in enumerate(comparison.runs):
-        if place != comparison.base:
-            yield _differences(comparison, place, formatter)
+    for index, run in enumerate(comparison.runs):
+        if index != comparison.base:
+            yield _differences(comparison, index, formatter)
             yield from _flips(run, formatter)
     yield _score(comparison, formatter)
     if comparison.front:
@@ -54,10 +54,10 @@ def differing(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Sect
     """Summarize significant differences from the base and the flipped questions, for the top of a page."""
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     rows = [
-        [names[place], _metric(row, formatter), *_with_baseline(comparison, row, one)]
-        for place in range(len(comparison.runs))
+        [names[index], _metric(row, formatter), *_with_baseline(comparison, row, item)]
+        for index in range(len(comparison.runs))
         for row in comparison.metrics
-        if (one := row.cells[place].against) and one.result in ("better", "worse")
+        if (item := row.cells[index].against) and item.result in ("better", "worse")
     ]
     lines = [] if rows else ["No metric differs significantly from the base."]
     lines += [f"{name}: {_counted(run)}" for name, run in zip(names, comparison.runs, strict=True) if run.flips]
@@ -75,7 +75,7 @@ def _cases(number: int) -> str:
 
 def _headline(comparison: SideBySide, formatter: TextFormatter) -> str:
     made = [cell.against for row in comparison.metrics for cell in row.cells if cell.against]
-    differing = sum(one.result in ("better", "worse") for one in made)
+    differing = sum(item.result in ("better", "worse") for item in made)
     base = formatter.code(comparison.runs[comparison.base].name, _NAME)
     tests = f"{len(made)} paired test{'' if len(made) == 1 else 's'}"
     return (
@@ -111,7 +111,9 @@ def _telling(headers: list[str], rows: list[list[str]]) -> tuple[list[str], list
 
 def _spent(run: Standing, cases: int) -> list[str]:
     cost = _partly(run.cost, f"{run.cost.mean:.4g} USD", cases) if run.cost else _NONE
-    times = [_partly(run.latency, f"{one:,.0f} ms", cases) for one in run.latency[3:5]] if run.latency else [_NONE] * 2
+    times = (
+        [_partly(run.latency, f"{item:,.0f} ms", cases) for item in run.latency[3:5]] if run.latency else [_NONE] * 2
+    )
     return [cost, *times]
 
 
@@ -121,8 +123,8 @@ def _partly(spread: Spread | None, text: str, cases: int) -> str:
 
 
 def _refused(comparison: SideBySide, formatter: TextFormatter) -> Iterator[str]:
-    for one in comparison.refused[:_REFUSED]:
-        yield f"{formatter.code(one.name, _NAME)}: {formatter.said(one.why, 300)}"
+    for item in comparison.refused[:_REFUSED]:
+        yield f"{formatter.code(item.name, _NAME)}: {formatter.said(item.why, 300)}"
     if len(comparison.refused) > _REFUSED:
         yield f"… and {len(comparison.refused) - _REFUSED} more; --format json has all."
 
@@ -159,23 +161,29 @@ def _value(cell: Cell, name: str, *, same: str) -> str:
     return f"{number_format.number(cell.value, name)}{ends}" + ("" if same else f" of {cell.n}")
 
 
-def _differences(comparison: SideBySide, place: int, formatter: TextFormatter) -> Section:
-    compared = [(row, against) for row in comparison.metrics if (against := row.cells[place].against)]
-    moved = [(row, one) for row, one in compared if one.wins or one.losses or one.difference]
+def _differences(comparison: SideBySide, index: int, formatter: TextFormatter) -> Section:
+    compared = [(row, against) for row in comparison.metrics if (against := row.cells[index].against)]
+    moved = [(row, item) for row, item in compared if item.wins or item.losses or item.difference]
     unchanged = [
-        formatter.code(row.name, _NAME) for row, one in compared if not (one.wins or one.losses or one.difference)
+        formatter.code(row.name, _NAME) for row, item in compared if not (item.wins or item.losses or item.difference)
     ]
-    rows = [[_metric(row, formatter), *_with_baseline(comparison, row, one)] for row, one in moved]
-    names = (formatter.code(comparison.runs[which].name, _NAME) for which in (place, comparison.base))
+    rows = [[_metric(row, formatter), *_with_baseline(comparison, row, item)] for row, item in moved]
+    names = (formatter.code(comparison.runs[which].name, _NAME) for which in (index, comparison.base))
     headers = ["metric", *_COLUMNS]
     lines = [f"Equal in every case: {', '.join(unchanged)}."] if unchanged else []
     return Section(" against ".join(names), lines, headers, rows)
 
 
-def _with_baseline(comparison: SideBySide, row: Row, one: Against) -> list[str]:
-    ends = between(*[None if end is None else _moved(end, row.name) for end in (one.low, one.high)])
-    ps = [f"{one.p:.2g}", number_format.probability(one.adjusted, comparison.alpha)]
-    return [_moved(one.difference, row.name), ends, *ps, *map(str, (one.wins, one.losses, one.ties)), one.result]
+def _with_baseline(comparison: SideBySide, row: Row, against: Against) -> list[str]:
+    ends = between(*[None if end is None else _moved(end, row.name) for end in (against.low, against.high)])
+    ps = [f"{against.p:.2g}", number_format.probability(against.adjusted, comparison.alpha)]
+    return [
+        _moved(against.difference, row.name),
+        ends,
+        *ps,
+        *map(str, (against.wins, against.losses, against.ties)),
+        against.result,
+    ]
 
 
 def _moved(difference: float, name: str) -> str:
@@ -210,8 +218,13 @@ def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
     score = comparison.score
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     rows = [
-        [one.name, f"{one.share:.3f}", _made_of(one.metrics, formatter), *(f"{value:.3f}" for value in one.values)]
-        for one in score.objectives
+        [
+            objective.name,
+            f"{objective.share:.3f}",
+            _made_of(objective.metrics, formatter),
+            *(f"{value:.3f}" for value in objective.values),
+        ]
+        for objective in score.objectives
     ]
     if score.scores:
         rows.append(["weighted score", "1.000", "", *(f"{value:.3f}" for value in score.scores)])
@@ -224,7 +237,7 @@ def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
 
 
 def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[str]:
-    lines = [f"{one.name}: {formatter.said(one.why, 200)}." for one in dropped]
+    lines = [f"{item.name}: {formatter.said(item.why, 200)}." for item in dropped]
     return ["Objectives without a value; the others share their weight:", *lines] if lines else []
 
 
@@ -235,10 +248,10 @@ def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Se
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     standings = ["on the front" if beaten is None else f"dominated by {names[beaten]}" for beaten in front.beaten_by]
     rows = [
-        [mark(place), names[place], *_point(point, front), standings[place]] for place, point in enumerate(front.points)
+        [mark(index), names[index], *_point(point, front), standings[index]] for index, point in enumerate(front.points)
     ]
     lines = [f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."]
-    lines += [f"Left out: {one.name} ({formatter.said(one.why, 200)})." for one in front.left_out]
+    lines += [f"Left out: {item.name} ({formatter.said(item.why, 200)})." for item in front.left_out]
     return Section("Pareto front", lines, ["", "run", *front.dimensions, ""], rows, list(_plots(front)))
 
 
@@ -278,25 +291,25 @@ def _csv(comparison: SideBySide) -> str:
     compared = ("difference", "difference_low", "difference_high", "p", "adjusted", "result", "wins", "losses", "ties")
     writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *compared])
     for row in comparison.metrics:
-        for place, cell in enumerate(row.cells):
-            whose = spreadsheet(comparison.runs[place].name), "true" if place == comparison.base else "false"
+        for index, cell in enumerate(row.cells):
+            whose = spreadsheet(comparison.runs[index].name), "true" if index == comparison.base else "false"
             numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(compared)))
-            writer.writerow([row.name, row.better, *whose, *("" if one is None else one for one in numbers)])
+            writer.writerow([row.name, row.better, *whose, *("" if number is None else number for number in numbers)])
     return out.getvalue()
 
 
-def mark(place: int) -> str:
+def mark(index: int) -> str:
     """Return the letter of the point with this index; ``+`` beyond the alphabet."""
-    return ascii_letters[26:][place] if place < 26 else ascii_letters[place - 26] if place < 52 else "+"
+    return ascii_letters[26:][index] if index < 26 else ascii_letters[index - 26] if index < 52 else "+"
 
 
 def scatter(points: Sequence[tuple[float, float]], across: str, up: str) -> str:
     """Return a plot of points (x, y), each by its letter; ``*`` for several in one place. The axes span the points."""
     grid = [[" "] * WIDTH for _ in range(HEIGHT)]
     xs, ys = ([point[axis] for point in points] for axis in (0, 1))
-    for place, (x, y) in enumerate(points):
+    for index, (x, y) in enumerate(points):
         row, column = HEIGHT - 1 - _step(y, ys, HEIGHT), _step(x, xs, WIDTH)
-        grid[row][column] = mark(place) if grid[row][column] == " " else SEVERAL
+        grid[row][column] = mark(index) if grid[row][column] == " " else SEVERAL
     ends = f"{min(xs):.4g}", f"{max(xs):.4g}"
     lines = [
         f"{up}, {min(ys):.3f} to {max(ys):.3f}",
@@ -317,13 +330,15 @@ def _step(value: float, values: Sequence[float], steps: int) -> int:
 def render_repeats(systems: Sequence[Repeats], form: str) -> str:
     """Return the systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
-        system_rows = [{**json_values.plain(one), "flaky": [question.qid for question in one.flaky]} for one in systems]
+        system_rows = [
+            {**json_values.plain(system), "flaky": [question.qid for question in system.flaky]} for system in systems
+        ]
         value = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": system_rows}
         return json_values.json_text(value, allow_nan=False)
     if form == "csv":
         return _repeats_csv(systems)
     write, formatter = _writer(form)
-    return write(part for one in systems for part in repeats_sections(one, formatter))
+    return write(part for system in systems for part in repeats_sections(system, formatter))
 
 
 def _repeats_csv(systems: Sequence[Repeats]) -> str:
@@ -331,9 +346,9 @@ def _repeats_csv(systems: Sequence[Repeats]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["system", "qid", "question", "passes", "tries", "labels"])
-    for one in systems:
-        for question in one.questions:
-            texts = (spreadsheet(text) for text in (one.name, question.qid, question.question))
+    for system in systems:
+        for question in system.questions:
+            texts = (spreadsheet(text) for text in (system.name, question.qid, question.question))
             writer.writerow([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
     return out.getvalue()
 
@@ -341,9 +356,9 @@ def _repeats_csv(systems: Sequence[Repeats]) -> str:
 def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Section]:
     """Yield the share of repeats of a system that pass, and its flaky questions."""
     count, flaky = len(repeats.runs), repeats.flaky
-    always, never = (sum(one.passes == of for one in repeats.questions) for of in (count, 0))
+    always, never = (sum(question.passes == of for question in repeats.questions) for of in (count, 0))
     counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."
-    rows = [[str(one.k), _estimate(one.every), _estimate(one.some)] for one in repeats.at]
+    rows = [[str(item.k), _estimate(item.every), _estimate(item.some)] for item in repeats.at]
     title = f"{formatter.code(repeats.name, _NAME)}: {len(repeats.questions)} questions, {count} repeats each"
     yield Section(title, [counts], ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
     if flaky:
@@ -358,14 +373,14 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
 def _flaky(flaky: Sequence[RepeatedQuestion], formatter: TextFormatter) -> list[list[str]]:
     return [
         [
-            formatter.code(one.qid, _NAME),
-            f"{one.passes} of {len(one.labels)}",
-            formatter.said(", ".join(sorted(set(one.labels))), _TEXT),
-            formatter.code(one.question, _TEXT),
+            formatter.code(item.qid, _NAME),
+            f"{item.passes} of {len(item.labels)}",
+            formatter.said(", ".join(sorted(set(item.labels))), _TEXT),
+            formatter.code(item.question, _TEXT),
         ]
-        for one in flaky[:_FLAKY]
+        for item in flaky[:_FLAKY]
     ]
 
 
-def _estimate(one: Estimate) -> str:
-    return f"{one.value:.3f}{number_format.interval(one.low, one.high, exactly(one.value))}"
+def _estimate(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f}{number_format.interval(estimate.low, estimate.high, exactly(estimate.value))}"

@@ -30,14 +30,14 @@ def render(report: Report) -> str:
     columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
     parts = ["slices"] if any(question.slices for question in report.questions) else []
     writer.writerow([*columns, *parts, *names])
-    places = {name: place for place, name in enumerate(names)}
+    positions = {name: index for index, name in enumerate(names)}
     split = score_splitter(lambda shared: [str(shared.get(name, "")) for name in names])
     for question in report.questions:
         slices = [spreadsheet("; ".join(question.slices))] if parts else []
         shared, others = split(question.scores)
         cells: list[object] = [*shared]
-        for name in others.keys() & places:
-            cells[places[name]] = others[name]
+        for name in others.keys() & positions:
+            cells[positions[name]] = others[name]
         writer.writerow([*_fields(question, flips), *slices, *cells])
     return out.getvalue()
 

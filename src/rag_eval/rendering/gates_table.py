@@ -204,9 +204,9 @@ def _seen(gates: Iterable[GateResult], formatter: TextFormatter) -> str:
     return f"Minimum detectable effect: {_enumerated(sizes)}." if sizes else ""
 
 
-def _enumerated(texts: Sequence[str], most: int = _MOST) -> str:
-    cut = len(texts) - most
-    return ", ".join([*texts[:most], *([f"and {cut} more"] if cut > 0 else [])])
+def _enumerated(texts: Sequence[str], limit: int = _MOST) -> str:
+    cut = len(texts) - limit
+    return ", ".join([*texts[:limit], *([f"and {cut} more"] if cut > 0 else [])])
 
 
 def _tries(report: Report, formatter: TextFormatter) -> str:

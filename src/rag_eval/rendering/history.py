@@ -31,23 +31,23 @@ POINTS = ["report", "value", "95 % interval", "cases", ""]
 
 def table(series: Sequence[Series], reports: int) -> str:
     """Return plain text for a terminal: a row for each metric, remarks, and the newest twenty readings of each."""
-    rows = [summary(one, str) for one in series]
+    rows = [summary(entry, str) for entry in series]
     parts = [headline(series, reports), *([grid(SUMMARY, rows)] if rows else []), *_remarks(series, _plain)]
-    for one in series:
-        rows = [row(reading, _plain) for reading in one.readings[-_READINGS:]]
-        parts.append(f"{one.metric}{_cut(one)}\n\n{grid(POINTS, rows)}")
+    for item in series:
+        rows = [row(reading, _plain) for reading in item.readings[-_READINGS:]]
+        parts.append(f"{item.metric}{_cut(item)}\n\n{grid(POINTS, rows)}")
     return page(map(bulleted, parts))
 
 
 def markdown(series: Sequence[Series], reports: int) -> str:
     """Return GitHub's Markdown: the same, with a Mermaid chart of each metric."""
-    grid_of_all = tabulate([summary(one, _code) for one in series], SUMMARY, "github", disable_numparse=True)
+    grid_of_all = tabulate([summary(entry, _code) for entry in series], SUMMARY, "github", disable_numparse=True)
     parts = [f"## {headline(series, reports)}", *([grid_of_all] if series else []), *_remarks(series, safe)]
-    for one in series:
-        rows = [row(reading, safe) for reading in one.readings[-_READINGS:]]
+    for item in series:
+        rows = [row(reading, safe) for reading in item.readings[-_READINGS:]]
         body = tabulate(rows, POINTS, "github", disable_numparse=True)
-        parts += [f"### {_code(one.metric)}", *_chart(one)]
-        parts.append(f"<details><summary>Readings{_cut(one)}</summary>\n\n{body}\n\n</details>")
+        parts += [f"### {_code(item.metric)}", *_chart(item)]
+        parts.append(f"<details><summary>Readings{_cut(item)}</summary>\n\n{body}\n\n</details>")
     return "\n\n".join(parts) + "\n"
 
 
@@ -73,59 +73,63 @@ def _bar(value: float | None, low: float, high: float) -> str:
 def headline(series: Sequence[Series], reports: int) -> str:
     """Count the reports, the metrics that are worse than in the oldest one, and those that cannot be compared."""
     many = f"{reports} report{'s' if reports != 1 else ''}"
-    contrasts = [one.oldest for one in series if one.oldest is not None]
-    worse, unknown = sum(one.worse for one in contrasts), len(series) - len(contrasts)
+    contrasts = [item.oldest for item in series if item.oldest is not None]
+    regressions, unknown = sum(contrast.worse for contrast in contrasts), len(series) - len(contrasts)
     if not contrasts:
         return f"{many}: no metric can be compared"
-    text = f"{worse} of {len(series)} metrics significantly worse" if worse else "no metric is significantly worse"
+    text = (
+        f"{regressions} of {len(series)} metrics significantly worse"
+        if regressions
+        else "no metric is significantly worse"
+    )
     more = f"; {unknown} cannot be compared" if unknown else ""
     return f"{many}: {text} than in the oldest comparable report{more}"
 
 
-def summary(one: Series, name: Callable[[str], str]) -> list[str]:
+def summary(series: Series, name: Callable[[str], str]) -> list[str]:
     """Return the cells under :data:`SUMMARY`."""
-    contrast, trend = one.oldest, spark(one.readings[-_SPARKS:])
+    contrast, trend = series.oldest, spark(series.readings[-_SPARKS:])
     if contrast is None:
-        newest = one.values[-1] if one.values else None
-        return [name(one.metric), trend, "–", _number(newest), "–", "–", "–", "–", "no comparable report"]
-    change, ends = moved(one, contrast)
+        newest = series.values[-1] if series.values else None
+        return [name(series.metric), trend, "–", _number(newest), "–", "–", "–", "–", "no comparable report"]
+    change, ends = moved(series, contrast)
     values = [_number(contrast.old), _number(contrast.new), change, ends, probability(contrast.p), str(contrast.n)]
-    return [name(one.metric), trend, *values, _verdict(one, contrast)]
+    return [name(series.metric), trend, *values, _verdict(series, contrast)]
 
 
-def moved(one: Series, contrast: Contrast) -> tuple[str, str]:
+def moved(series: Series, contrast: Contrast) -> tuple[str, str]:
     """Return the change of a value with its interval, as a comparison of the two reports shows it."""
-    sign = -1 if one.better == "higher" else 1
+    sign = -1 if series.better == "higher" else 1
     ends = [None if end is None else f"{sign * end + 0.0:+.3f}" for end in (contrast.low, contrast.high)][::sign]
     return f"{sign * contrast.regression + 0.0:+.3f}", between(*ends)
 
 
-def _verdict(one: Series, contrast: Contrast) -> str:
+def _verdict(series: Series, contrast: Contrast) -> str:
     if contrast.worse:
-        return "slowly worse" if one.slow else "worse"
-    return "worse than the best" if one.best is not None and one.best.worse else contrast.result
+        return "slowly worse" if series.slow else "worse"
+    return "worse than the best" if series.best is not None and series.best.worse else contrast.result
 
 
 def _remarks(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
-    lines = [f"- {line}" for one in series for line in trend_remarks(one, name)]
+    lines = [f"- {line}" for item in series for line in trend_remarks(item, name)]
     if lines:
         yield "\n".join(lines)
 
 
-def trend_remarks(one: Series, name: Callable[[str], str]) -> Iterator[str]:
+def trend_remarks(series: Series, name: Callable[[str], str]) -> Iterator[str]:
     """Yield the remarks on a metric."""
-    best, step, metric = one.best, one.step, name(one.metric)
-    if one.slow:
+    best, step, metric = series.best, series.step, name(series.metric)
+    if series.slow:
         largest = f"the largest is {step.regression:+.3f}" if step else "there is none"
         yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
     elif step is not None and step.worse:
         steps = f"from {name(step.before)} to {name(step.after)}"
         yield f"{metric}: the largest significant step is {step.regression:+.3f}, {steps}."
-    if best is not None and best.worse and (one.oldest is None or best.before != one.oldest.before):
+    if best is not None and best.worse and (series.oldest is None or best.before != series.oldest.before):
         yield f"{metric}: worse by {best.regression:.3f} than its best, {name(best.before)}."
-    for why, readings in one.uncompared:
+    for why, readings in series.uncompared:
         yield f"{metric}: the newest reading is not compared with {readings} older one{'s' * (readings > 1)}: {why}."
-    alien = sum(not reading.comparable and reading.value is not None for reading in one.readings)
+    alien = sum(not reading.comparable and reading.value is not None for reading in series.readings)
     if alien:
         verb = "reading was" if alien == 1 else "readings were"
         yield f"{metric}: {alien} {verb} taken with another definition of the metric and not compared."
@@ -148,21 +152,21 @@ def _gold(change: GoldDiff) -> str:
     return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
 
 
-def _cut(one: Series) -> str:
-    total = len(one.readings)
+def _cut(series: Series) -> str:
+    total = len(series.readings)
     return f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
 
 
-def _chart(one: Series) -> Iterator[str]:
+def _chart(series: Series) -> Iterator[str]:
     """Yield a chart of the readings that are comparable with the newest, if there are two."""
-    shown = [reading for reading in one.readings if reading.comparable and reading.value is not None][-_CHARTED:]
+    shown = [reading for reading in series.readings if reading.comparable and reading.value is not None][-_CHARTED:]
     if len(shown) < 2:
         return
     # A number comes first, because Mermaid merges equal labels.
-    labels = (f'"{place} {_axis(reading.label)}"' for place, reading in enumerate(shown, 1))
+    labels = (f'"{index} {_axis(reading.label)}"' for index, reading in enumerate(shown, 1))
     values = [reading.value for reading in shown if reading.value is not None]
     drawn = ", ".join(f"{value:.4f}" for value in values)
-    lines = [f'title "{_axis(one.metric)}"', f"x-axis [{', '.join(labels)}]", _scale(values), f"line [{drawn}]"]
+    lines = [f'title "{_axis(series.metric)}"', f"x-axis [{', '.join(labels)}]", _scale(values), f"line [{drawn}]"]
     yield "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
 
 
@@ -191,7 +195,7 @@ def _code(name: str) -> str:
 
 def as_json(series: Sequence[Series], reports: int) -> str:
     """Return everything as JSON with two spaces for each level."""
-    return json_text({"reports": reports, "metrics": [{**plain(one), "slow": one.slow} for one in series]})
+    return json_text({"reports": reports, "metrics": [{**plain(item), "slow": item.slow} for item in series]})
 
 
 def as_csv(series: Sequence[Series], reports: int) -> str:
@@ -202,8 +206,8 @@ def as_csv(series: Sequence[Series], reports: int) -> str:
     writer.writerow(
         "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
     )
-    for one in series:
-        writer.writerows(_cells(one, reading) for reading in one.readings)
+    for item in series:
+        writer.writerows(_cells(item, reading) for reading in item.readings)
     return out.getvalue()
 
 
@@ -213,11 +217,11 @@ def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:
     word = "no verdict" if verdict is None else "passed" if verdict.passed else "failed"
     wrong = f" · {verdict.wrong} of {verdict.questions} wrong" if verdict and verdict.wrong else ""
     made = {"badge.json": _badge("RAG evaluation", word + wrong, word)}
-    for one in series:
-        bound = newest.bounds.get(one.metric)
-        result = newest.metrics.get(one.metric)
+    for item in series:
+        bound = newest.bounds.get(item.metric)
+        result = newest.metrics.get(item.metric)
         if bound and result:
-            made[f"badge-{one.metric}.json"] = _badge(one.metric, number(result.value, one.metric), bound.outcome)
+            made[f"badge-{item.metric}.json"] = _badge(item.metric, number(result.value, item.metric), bound.outcome)
     return made
 
 
@@ -234,7 +238,7 @@ FORMS: dict[str, Callable[..., str]] = {
 }
 
 
-def _cells(one: Series, reading: Reading) -> list[object]:
+def _cells(series: Series, reading: Reading) -> list[object]:
     numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
     flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
-    return [one.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]
+    return [series.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]

@@ -141,14 +141,14 @@ class _Layout(NamedTuple):
     @classmethod
     def of(cls, names: Sequence[str]) -> _Layout:
         """Return the layout of columns."""
-        sides = [[place for place, name in enumerate(names) if is_shared(name) is side] for side in (True, False)]
-        positions = {names[at]: place for place, at in enumerate(chain(*sides))}
+        sides = [[index for index, name in enumerate(names) if is_shared(name) is side] for side in (True, False)]
+        positions = {names[at]: index for index, at in enumerate(chain(*sides))}
         return cls(positions, *map(_picker, sides))
 
 
 def _picker(positions: Sequence[int]) -> Callable[[tuple[Shown, ...]], tuple[Shown, ...]]:
     if len(positions) < 2:
-        return lambda values: tuple([values[place] for place in positions])
+        return lambda values: tuple([values[index] for index in positions])
     return itemgetter(*positions)
 
 

@@ -54,7 +54,7 @@ def render(report: Report) -> str:
     elements = [_suite(f"rag-eval.{name}", tests) for name, tests in suites.items() if tests or name == "gates"]
     root.extend(elements)
     for name in ("tests", "failures", "errors", "skipped"):
-        root.set(name, str(sum(int(one.get(name, "0")) for one in elements)))
+        root.set(name, str(sum(int(element.get(name, "0")) for element in elements)))
     warned = (one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings)
     lines = [phrases.headline(report), *warned, *([cut] if cut else [])]
     ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
@@ -120,15 +120,15 @@ def _questions(report: Report) -> tuple[list[Question], str]:
 
 
 def _of_question(report: Report, question: Question) -> _Test:
-    paths = {one.role: one.path for one in report.inputs}
+    paths = {item.role: item.path for item in report.inputs}
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
     latency = question.scores.get("latency_total_ms")
     seconds = as_float(latency) / 1000 if latency is not None else 0.0
-    place = paths.get("gold", ""), question.gold_line, seconds
+    location = paths.get("gold", ""), question.gold_line, seconds
     if question.label in GOOD:
-        return _Test(name, "", "", "", "", *place)
+        return _Test(name, "", "", "", "", *location)
     message = f"{question.label}: {MEANING[question.label]}"
     text = f"{message}; question: {one_line(question.question, 400)}"
     if question.trace_line and "trace" in paths:
         text += f"; trace: {one_line(paths['trace'], 400)}:{question.trace_line}"
-    return _Test(name, _SKIPPED if report.passed else _FAILURE, message, text, question.label, *place)
+    return _Test(name, _SKIPPED if report.passed else _FAILURE, message, text, question.label, *location)

@@ -32,27 +32,27 @@ def render(report: Report) -> str:
     return _render(report, laid(gates_table.gates(report, FORMATTER)), _QUESTIONS, whole=True)
 
 
-def within(report: Report, most: int, size: _Size) -> str:
-    """Return the report in at most ``most`` units of ``size``. Verdict and failed gates always stay.
+def within(report: Report, limit: int, size: _Size) -> str:
+    """Return the report in at most ``limit`` units of ``size``. Verdict and failed gates always stay.
 
     Metrics by slice are left out first, then questions, then folded parts, then details.
     """
     gates = laid(gates_table.gates(report, FORMATTER))  # with thousands of slices a table is slow
-    if size(text := _render(report, gates, _QUESTIONS, whole=True)) <= most:
+    if size(text := _render(report, gates, _QUESTIONS, whole=True)) <= limit:
         return text
     options = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
     for questions, whole in [*options, (0, False)]:
         text = _render(report, gates, questions, whole=whole, every=False)
-        if size(text) <= most:
+        if size(text) <= limit:
             return text
-    return _least(report, most, size)
+    return _least(report, limit, size)
 
 
-def warned_within(report: Report, most: int, size: _Size) -> str:
+def warned_within(report: Report, limit: int, size: _Size) -> str:
     """Return the report below a line that explains why its step fails: warnings were forbidden."""
     why = untabled(phrases.warned(report, FORMATTER))
     line = f"{SIGNS['failed']} **The step fails** because `fail-on` is `warning`: {why}.\n\n"
-    return line + within(report, most - size(line), size) if size(line) <= most else within(report, most, size)
+    return line + within(report, limit - size(line), size) if size(line) <= limit else within(report, limit, size)
 
 
 def unjudged(reason: str) -> str:
@@ -60,24 +60,24 @@ def unjudged(reason: str) -> str:
     return f"{_UNJUDGED}\n\n{reason}\n"
 
 
-def problems_within(error: InputError, most: int, size: _Size) -> str:
-    """Explain why a run cannot be judged, in at most ``most`` units of ``size``."""
+def problems_within(error: InputError, limit: int, size: _Size) -> str:
+    """Explain why a run cannot be judged, in at most ``limit`` units of ``size``."""
     total = len(error.problems) + error.more
     head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
     for shown in (_PROBLEMS, 5, 0):
         lines = [untabled(f"- {safe(str(problem), 300)}\n") for problem in error.problems[:shown]]
         more = f"\n{total - len(lines)} more are not shown; the log has them.\n" if total > len(lines) else ""
         text = head + "".join(lines) + more
-        if size(text) <= most:
+        if size(text) <= limit:
             return text
-    return head if size(head) <= most else ""
+    return head if size(head) <= limit else ""
 
 
-def reason_within(reason: str, most: int, size: _Size) -> str:
-    """Explain why nothing could be judged, in at most ``most`` units of ``size``."""
+def reason_within(reason: str, limit: int, size: _Size) -> str:
+    """Explain why nothing could be judged, in at most ``limit`` units of ``size``."""
     head = f"{_UNJUDGED}\n"
     text = f"{head}\n{untabled(safe(reason, 1_000))}\n"
-    return next((candidate for candidate in (text, head) if size(candidate) <= most), "")
+    return next((candidate for candidate in (text, head) if size(candidate) <= limit), "")
 
 
 def named(text: str, name: str) -> str:
@@ -85,9 +85,9 @@ def named(text: str, name: str) -> str:
     return _HEADING.sub(lambda heading: heading[0] + _name(name), text, count=1)
 
 
-def named_within(name: str, within: Callable[[int, _Size], str], most: int, size: _Size) -> str:
-    """Return the text of ``within`` in at most ``most`` units of ``size``, with the name in its heading."""
-    return named(within(most - size(_name(name)), size), name)
+def named_within(name: str, within: Callable[[int, _Size], str], limit: int, size: _Size) -> str:
+    """Return the text of ``within`` in at most ``limit`` units of ``size``, with the name in its heading."""
+    return named(within(limit - size(_name(name)), size), name)
 
 
 def _name(name: str) -> str:
@@ -128,7 +128,7 @@ def _folds(report: Report, questions: int, *, every: bool) -> list[str]:
     ]
 
 
-def _least(report: Report, most: int, size: _Size) -> str:
+def _least(report: Report, limit: int, size: _Size) -> str:
     """Return verdict, failed gates and errors, as many as fit; the others are counted."""
     broken = phrases.gravest(gate for gate in report.gates if gate.broken)
     lines = [f"\n- {phrases.reason(report, gate, FORMATTER)}" for gate in broken]
@@ -136,11 +136,11 @@ def _least(report: Report, most: int, size: _Size) -> str:
     lines = [untabled(line) for line in lines]
     text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
     shown = 0
-    while shown < len(lines) and size(text + lines[shown]) + room <= most:
+    while shown < len(lines) and size(text + lines[shown]) + room <= limit:
         text += lines[shown]
         shown += 1
     text += f"\n- … and {len(lines) - shown} more\n" if shown < len(lines) else "\n"
-    return text if size(text) <= most else ""
+    return text if size(text) <= limit else ""
 
 
 def _head(report: Report) -> str:
@@ -157,7 +157,7 @@ def _changed(report: Report, *, whole: bool) -> list[Block]:
 
 def _metrics(report: Report) -> str:
     """Return all metrics, a section for each metric group; those with a cutoff are in their own table."""
-    parts = [part for one in metrics_tables.perspectives(report) for part in _section(report, one)]
+    parts = [part for perspective in metrics_tables.perspectives(report) for part in _section(report, perspective)]
     return "\n\n".join(part for part in (*parts, escaped(metrics_tables.without_cases(report))) if part)
 
 

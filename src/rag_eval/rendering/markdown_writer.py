@@ -92,19 +92,19 @@ def _block(part: Block) -> str:
 def written(sections: Iterable[Section]) -> str:
     """Return the text of sections; the lines of one become a list if there are several."""
     parts = []
-    for level, one in enumerate(sections):
-        lines = "\n".join(f"- {line}" for line in one.lines) if len(one.lines) > 1 else "".join(one.lines)
-        title = f"{'###' if level else '##'} {one.title}" if one.title else ""
-        rows = table(one.headers, one.rows) if one.rows else ""
-        parts += [title, untabled(lines), rows, *(f"```text\n{figure}\n```" for figure in one.figures)]
+    for level, section in enumerate(sections):
+        lines = "\n".join(f"- {line}" for line in section.lines) if len(section.lines) > 1 else "".join(section.lines)
+        title = f"{'###' if level else '##'} {section.title}" if section.title else ""
+        rows = table(section.headers, section.rows) if section.rows else ""
+        parts += [title, untabled(lines), rows, *(f"```text\n{figure}\n```" for figure in section.figures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 FORMATTER = TextFormatter(
     named=name,
-    said=lambda text, most=_SAID: prose(text, most),
-    code=lambda text, most=_SAID: safe(text, most),
-    text=lambda text, most=_SAID: safe(text, most),
+    said=lambda text, limit=_SAID: prose(text, limit),
+    code=lambda text, limit=_SAID: safe(text, limit),
+    text=lambda text, limit=_SAID: safe(text, limit),
     own=escaped,
     strong=lambda text: f"**{text}**",
     figure=glued,

@@ -86,10 +86,10 @@ def _with_baseline(report: Report, results: Results, parts: Sequence[tuple[str, 
 def without_cases(report: Report) -> str:
     """Name the metrics that apply to no case, by the missing fields that they need."""
     absent, there = _by_value(report)
-    known = {field for one in there for field in one.needs}
+    known = {field for entry in there for field in entry.needs}
     groups: dict[tuple[str, ...], list[str]] = {}
-    for one in absent:
-        groups.setdefault(tuple(field for field in one.needs if field not in known), []).append(one.name)
+    for item in absent:
+        groups.setdefault(tuple(field for field in item.needs if field not in known), []).append(item.name)
     bare = groups.pop((), [])
     parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
     more = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"] if len(parts) > _FIELDS else []
@@ -104,10 +104,10 @@ def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
     by_value: dict[str, Metric] = {}
     valued: set[str] = set()
     for name, result in report.metrics.items():
-        one = measure(name).metric
-        by_value[one.name] = one
-        valued |= {one.name} if result.n else set()
-    sides = [[one for one in by_value.values() if (one.name in valued) is there] for there in (False, True)]
+        item = measure(name).metric
+        by_value[item.name] = item
+        valued |= {item.name} if result.n else set()
+    sides = [[entry for entry in by_value.values() if (entry.name in valued) is there] for there in (False, True)]
     return sides[0], sides[1]
 
 

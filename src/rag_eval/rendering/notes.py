@@ -17,14 +17,14 @@ _MOST = 10
 _NAME, _TEXT = 80, 200
 
 
-def notes(report: Report, formatter: TextFormatter, most: int = _MOST) -> list[Block]:
+def notes(report: Report, formatter: TextFormatter, limit: int = _MOST) -> list[Block]:
     """List the notes on the input: what is unusual, where, how often."""
     lines = [
         f"{formatter.code(_place(note.file, note.line), _TEXT)}: "
         f"{formatter.text(note.message, _TEXT)}{_times(note.times)}"
-        for note in report.notes[:most]
+        for note in report.notes[:limit]
     ]
-    cut = len(report.notes) - most
+    cut = len(report.notes) - limit
     return [listed([*lines, f"and {cut} more"] if cut > 0 else lines)] if lines else []
 
 

@@ -34,7 +34,7 @@ def is_count(gate: GateResult) -> bool:
 def value(gate: GateResult) -> str:
     """Return a gate's value; for a margin both values, ``0.900 → 0.867``."""
     if gate.comparison is not None:
-        before, after = (number(one, gate.name) for one in (gate.comparison.baseline, gate.comparison.value))
+        before, after = (number(item, gate.name) for item in (gate.comparison.baseline, gate.comparison.value))
         return f"{before} → {after}"
     if gate.value is None:
         return "–"
@@ -107,11 +107,11 @@ def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str
 
 def size(gate: GateResult) -> str:
     """Return the size of a value's change against the baseline, without its sign."""
-    worse = exactly((gate.comparison and gate.comparison.regression) or 0.0)
+    regression = exactly((gate.comparison and gate.comparison.regression) or 0.0)
     far = shown(
-        abs(worse),
-        lambda number: (gate.gate.keeps(number if worse > 0 else -number), bool(number)),
-        decimals(float(abs(worse)), gate.name),
+        abs(regression),
+        lambda number: (gate.gate.keeps(number if regression > 0 else -number), bool(number)),
+        decimals(float(abs(regression)), gate.name),
     )
     return far + unit(gate.name)
 
@@ -220,7 +220,7 @@ def unit(name: str) -> str:
     return f" {metric_found.unit}" if metric_found and metric_found.unit else ""
 
 
-def _signed(number: Fraction, holds: Callable[[Fraction], object], least: int) -> str:
+def _signed(number: Fraction, condition: Callable[[Fraction], object], least: int) -> str:
     if number >= 0:
-        return shown(number, holds, least)
-    return f"−{shown(-number, lambda far: holds(-far), least)}"
+        return shown(number, condition, least)
+    return f"−{shown(-number, lambda far: condition(-far), least)}"

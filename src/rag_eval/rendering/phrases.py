@@ -219,7 +219,7 @@ def beyond(gates: Sequence[GateResult]) -> str:
 
 
 def _rows(gates: Sequence[GateResult]) -> list[GateResult]:
-    order = {name: place for place, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
+    order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
     hidden = {id(gate) for gate in hushed(gates)}
     shown = [gate for gate in gates if id(gate) not in hidden and (gate.broken or not is_count(gate))]
     return sorted(shown, key=lambda gate: (not is_count(gate), order[gate.name]))
@@ -343,11 +343,11 @@ def failing(report: Report) -> list[Question]:
     return _labelled(report.questions, {*map(_LABEL, report.questions)} - GOOD)
 
 
-def by_urgency(questions: Sequence[Question], most: int = sys.maxsize) -> list[Question]:
+def by_urgency(questions: Sequence[Question], limit: int = sys.maxsize) -> list[Question]:
     """Return the first cases, failures first, each group in the order of the report."""
     labels = {*map(_LABEL, questions)}
     failing = _labelled(questions, labels - GOOD)
-    return [*failing, *(_labelled(questions, labels & GOOD) if len(failing) < most else ())][:most]
+    return [*failing, *(_labelled(questions, labels & GOOD) if len(failing) < limit else ())][:limit]
 
 
 def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:

@@ -37,14 +37,14 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
     return [Paragraph(f"The gates of {where} and those of this change both apply.")]
 
 
-def findings(report: Report, formatter: TextFormatter, most: int = _FINDINGS) -> list[Block]:
+def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -> list[Block]:
     """List the findings, errors first, grouped by kind, each kind with its fix."""
     if not report.findings:
         return []
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in report.findings[:most]:
+    for finding in report.findings[:limit]:
         kinds.setdefault((finding.level, finding.code, finding.fix), []).append(finding)
-    return [Bullets([_kind(same_kind, formatter) for same_kind in kinds.values()]), *more(len(report.findings) - most)]
+    return [Bullets([_kind(same_kind, formatter) for same_kind in kinds.values()]), *more(len(report.findings) - limit)]
 
 
 def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
@@ -59,8 +59,8 @@ def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
 
 
 def _finding_text(finding: Finding, formatter: TextFormatter) -> str:
-    place = f"{formatter.code(finding.place, _PLACE)} " if finding.file else ""
-    return place + formatter.said(finding.message, _MESSAGE)
+    location = f"{formatter.code(finding.place, _PLACE)} " if finding.file else ""
+    return location + formatter.said(finding.message, _MESSAGE)
 
 
 def _fix(text: str, formatter: TextFormatter) -> str:
@@ -68,12 +68,12 @@ def _fix(text: str, formatter: TextFormatter) -> str:
     return (formatter.code if text.startswith(("rag-eval ", "git ")) else formatter.said)(text, _FIX)
 
 
-def policy(report: Report, formatter: TextFormatter, most: int = _CHANGES) -> list[Block]:
+def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> list[Block]:
     """List every change of the gates file, those with an effect on this run first."""
     if not report.policy_changes:
         return []
-    lines = [_policy_line(change, formatter) for change in report.policy_changes[:most]]
-    return [listed(lines), *more(len(report.policy_changes) - most)]
+    lines = [_policy_line(change, formatter) for change in report.policy_changes[:limit]]
+    return [listed(lines), *more(len(report.policy_changes) - limit)]
 
 
 def _policy_line(change: PolicyChange, formatter: TextFormatter) -> str:
@@ -90,19 +90,19 @@ def _values(change: PolicyChange, formatter: TextFormatter) -> str:
     return f"{old} → {new}"
 
 
-def gold(report: Report, formatter: TextFormatter, most: int = _ITEMS) -> list[Block]:
+def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
     """List the changed gold items, flips first, and the gates that change with them."""
     if not report.gold_changes:
         return []
     ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
-    rows = [_gold_row(one, formatter) for one in ordered[:most]]
+    rows = [_gold_row(item, formatter) for item in ordered[:limit]]
     shown = Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows)
     turned = ", ".join(_turn(turn, formatter) for turn in report.gate_turns)
     gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
     return [
         *counted(report, formatter),
         shown,
-        *more(len(ordered) - most),
+        *more(len(ordered) - limit),
         *paragraphs(_signed_at(report, formatter), gates),
     ]
 

@@ -26,35 +26,35 @@ _FINGERPRINT = "ragEval/v1"
 def render(report: Report) -> str:
     """Return one run of one tool. The wrong answers of a run that passed are notes, because nothing has to be done."""
     pointers = all_of(report)
-    rules = {one.rule: _rule(one) for one in pointers}
-    indexes = {name: place for place, name in enumerate(rules)}
-    results = [_result(one, indexes, report) for one in pointers]
+    rules = {pointer.rule: _rule(pointer) for pointer in pointers}
+    indexes = {name: index for index, name in enumerate(rules)}
+    results = [_result(pointer, indexes, report) for pointer in pointers]
     driver = {"name": "rag-eval", "semanticVersion": report.version, "rules": list(rules.values())}
     properties = {"verdict": report.verdict, "summary": one_line(phrases.headline(report), _LONGEST)}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results, "properties": properties}
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _rule(one: Pointer) -> dict[str, Any]:
-    descriptions = {"gate": f"the gate on {one.code}", "finding": f"the finding {one.code}"}
-    return {"id": one.rule, "shortDescription": _text(descriptions.get(one.kind) or MEANING[one.code])}
+def _rule(pointer: Pointer) -> dict[str, Any]:
+    descriptions = {"gate": f"the gate on {pointer.code}", "finding": f"the finding {pointer.code}"}
+    return {"id": pointer.rule, "shortDescription": _text(descriptions.get(pointer.kind) or MEANING[pointer.code])}
 
 
-def _result(one: Pointer, indexes: dict[str, int], report: Report) -> dict[str, Any]:
-    is_note = one.kind == "question" and report.passed
+def _result(pointer: Pointer, indexes: dict[str, int], report: Report) -> dict[str, Any]:
+    is_note = pointer.kind == "question" and report.passed
     return {
-        "ruleId": one.rule,
-        "ruleIndex": indexes[one.rule],
-        "level": "note" if is_note else one.level,
-        "message": _text(one.text),
-        "locations": [{"physicalLocation": _place(one, report)}],
-        "partialFingerprints": {_FINGERPRINT: one.fingerprint},
+        "ruleId": pointer.rule,
+        "ruleIndex": indexes[pointer.rule],
+        "level": "note" if is_note else pointer.level,
+        "message": _text(pointer.text),
+        "locations": [{"physicalLocation": _place(pointer, report)}],
+        "partialFingerprints": {_FINGERPRINT: pointer.fingerprint},
     }
 
 
-def _place(one: Pointer, report: Report) -> dict[str, Any]:
+def _place(pointer: Pointer, report: Report) -> dict[str, Any]:
     """Return the position; code scanning accepts only files of the repository, so others point at the gates file."""
-    file, line = in_repository(one.file, one.line, report.gates_file)
+    file, line = in_repository(pointer.file, pointer.line, report.gates_file)
     written = _ODD.sub(lambda odd: b"%%%02X" % odd[0][0], file.encode(errors="replace")).decode()
     location: dict[str, Any] = {"artifactLocation": {"uri": written, "uriBaseId": "%SRCROOT%"}}
     return {**location, "region": {"startLine": line}} if line else location

@@ -70,12 +70,12 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], style: str) ->
 def _error_rates(probe: Probe, name: Callable[[str], str], style: str) -> Iterator[str]:
     if probe.errors:
         yield "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
-        yield _table(_ERRORS, [_errors(one, name) for one in probe.errors], style)
+        yield _table(_ERRORS, [_errors(error, name) for error in probe.errors], style)
 
 
-def _errors(one: Errors, name: Callable[[str], str]) -> list[str]:
-    rates = [f"{rate:.1%}" for rate in (one.noise, one.unchanged, one.permitted)]
-    return [name(one.gate), one.test, str(one.n), *rates, f"{one.missed:.1%} at {one.drop:.3g}"]
+def _errors(errors: Errors, name: Callable[[str], str]) -> list[str]:
+    rates = [f"{rate:.1%}" for rate in (errors.noise, errors.unchanged, errors.permitted)]
+    return [name(errors.gate), errors.test, str(errors.n), *rates, f"{errors.missed:.1%} at {errors.drop:.3g}"]
 
 
 def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:

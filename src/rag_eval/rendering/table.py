@@ -131,7 +131,9 @@ def _base(report: Report) -> str:
 
 
 def _findings(report: Report) -> str:
-    lines = [wrapped(f"{one.level}: {one_line(str(one), 600)}", "  ", "") for one in report.findings[:_SHOWN]]
+    lines = [
+        wrapped(f"{finding.level}: {one_line(str(finding), 600)}", "  ", "") for finding in report.findings[:_SHOWN]
+    ]
     cut = len(report.findings) - _SHOWN
     lines += [f"… and {cut} more; --format json has all."] if cut > 0 else []
     fixes = dict.fromkeys(one_line(finding.fix, 300) for finding in report.findings if finding.fix)
@@ -179,10 +181,10 @@ def _effects(report: Report) -> str:
 
 def _worst(report: Report) -> str:
     rows = [
-        [one.metric, one_line(one.slice, 60), one.value, one.cases + (FEW if one.few else ""), one.whole]
-        for one in baseline_view.worst(report)
+        [item.metric, one_line(item.slice, 60), item.value, item.cases + (FEW if item.few else ""), item.whole]
+        for item in baseline_view.worst(report)
     ]
-    few = f"\n  {FEW} fewer than {report.min_n} cases" if any(one.few for one in baseline_view.worst(report)) else ""
+    few = f"\n  {FEW} fewer than {report.min_n} cases" if any(item.few for item in baseline_view.worst(report)) else ""
     return grid(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
 
 
@@ -190,17 +192,17 @@ def _slices(report: Report) -> str:
     if not report.slices:
         return ""
     blocks = [*cases.conversations(report, PLAIN), *changes.every(report, PLAIN)]
-    parts = [grid(one.headers, one.rows) if isinstance(one, Table) else one for one in blocks]
-    return "\n\n".join(f"  {one.text}" if isinstance(one, Paragraph) else str(one) for one in parts)
+    parts = [grid(block.headers, block.rows) if isinstance(block, Table) else block for block in blocks]
+    return "\n\n".join(f"  {part.text}" if isinstance(part, Paragraph) else str(part) for part in parts)
 
 
-def _failures(report: Report, most: int) -> str:
+def _failures(report: Report, limit: int) -> str:
     """Return the table of the first wrong questions, and what their labels mean."""
     failing = phrases.failing(report)
     if not failing:
         return ""
-    columns, shown = _columns(report), failing[:most]
-    table = grid([name for name, _ in columns], [[cell(one) for _, cell in columns] for one in shown])
+    columns, shown = _columns(report), failing[:limit]
+    table = grid([name for name, _ in columns], [[cell(item) for _, cell in columns] for item in shown])
     cut = len(failing) - len(shown)
     more = [f"… and {cut} more. {_MORE} all; rag-eval explain {_quoted(failing[0].qid)} says why one is wrong."]
     used = sorted({question.label for question in shown}, key=list(MEANING).index)
@@ -215,10 +217,10 @@ def _quoted(qid: str) -> str:
 def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
     """Return the columns of wrong questions: the run if there are several, the label before if there is a baseline."""
     before = {(flip.qid, flip.run): flip.before for flip in report.flips}
-    run = ("run", lambda one: one_line(one.run or "", 20))
-    was = ("before", lambda one: one_line(before.get((one.qid, one.run), "–")))
+    run = ("run", lambda item: one_line(item.run or "", 20))
+    was = ("before", lambda entry: one_line(before.get((entry.qid, entry.run), "–")))
     return [
-        ("wrong question", lambda one: shortened(one_line(one.qid, 40), 30)),
+        ("wrong question", lambda element: shortened(one_line(element.qid, 40), 30)),
         *([run] if phrases.several(report) else []),
         *([was] if report.baseline else []),
         ("label", lambda one: one.label),
@@ -228,12 +230,12 @@ def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
 
 def _diagnosis(report: Report, *, verbose: bool) -> str:
     """List the likely causes; with ``verbose``, their evidence and what to do."""
-    lines = [f"{one.cause} ({one.evidence}) {one.next}" if verbose else one.cause for one in report.diagnosis]
+    lines = [f"{item.cause} ({item.evidence}) {item.next}" if verbose else item.cause for item in report.diagnosis]
     return "\n".join(["Likely causes:", *(wrapped(line, "  ", "- ") for line in lines)]) if lines else ""
 
 
 def _metrics(report: Report) -> str:
-    parts = [part for one in metrics_tables.perspectives(report) for part in _section(report, one)]
+    parts = [part for perspective in metrics_tables.perspectives(report) for part in _section(report, perspective)]
     return "\n\n".join(part for part in (*parts, wrapped(metrics_tables.without_cases(report))) if part)
 
 

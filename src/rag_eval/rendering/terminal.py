@@ -30,11 +30,11 @@ def columns(text: str) -> int:
     return len(text) if text.isascii() else max(wcswidth(text), 0)
 
 
-def shortened(text: str, most: int) -> str:
-    """Return ``text`` cut to ``most`` columns, with ``…`` if anything was cut."""
-    if columns(text) <= most:
+def shortened(text: str, limit: int) -> str:
+    """Return ``text`` cut to ``limit`` columns, with ``…`` if anything was cut."""
+    if columns(text) <= limit:
         return text
-    while columns(text) >= most:
+    while columns(text) >= limit:
         text = text[:-1]
     return f"{text}…"
 
@@ -59,24 +59,24 @@ def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = WID
     room = width - _GAP * (len(widths) - 1)
     while sum(widths) > room and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
-    folded = [[_folded(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]
-    titles = [_folded(title, most - len(_PADDING)) for title, most in zip(headers, widths, strict=True)]
+    folded = [[_folded(cell, limit) for cell, limit in zip(row, widths, strict=True)] for row in cells]
+    titles = [_folded(title, limit - len(_PADDING)) for title, limit in zip(headers, widths, strict=True)]
     text = tabulate(folded, titles, tablefmt="simple", disable_numparse=True)
     return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
-def _folded(cell: str, most: int) -> str:
+def _folded(cell: str, limit: int) -> str:
     """Break a cell at its spaces, otherwise anywhere."""
-    if columns(cell) <= most:
+    if columns(cell) <= limit:
         return cell
     words = []
     for word in cell.split():
-        while columns(word) > most:
-            head = shortened(word, most)[:-1]
+        while columns(word) > limit:
+            head = shortened(word, limit)[:-1]
             words.append(head)
             word = word[len(head) :]
         words.append(word)
-    return wrapped(" ".join(words), width=most)
+    return wrapped(" ".join(words), width=limit)
 
 
 def bulleted(text: str) -> str:
@@ -94,12 +94,12 @@ def written(sections: Iterable[Section]) -> str:
     """Return a page of sections."""
     parts = (
         part
-        for one in sections
+        for section in sections
         for part in (
-            f"{one.title}\n{'=' * len(one.title)}" if one.title else "",
-            "\n".join(map(wrapped, one.lines)),
-            grid(one.headers, one.rows) if one.rows else "",
-            *one.figures,
+            f"{section.title}\n{'=' * len(section.title)}" if section.title else "",
+            "\n".join(map(wrapped, section.lines)),
+            grid(section.headers, section.rows) if section.rows else "",
+            *section.figures,
         )
     )
     return page(parts)

@@ -131,8 +131,8 @@ def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
 
 def _gates_moved_with_gold(authority: Authority, gold: str, scored: Golds) -> Policy | None:
     """Return the gates of another folder about this gold, which the change moved or copied from there."""
-    near = files_near_changes(authority.before, authority.after, GATES_FILES)
-    paths = dict.fromkeys([*near, *named_files(authority.before, GATES_FILES, _FOLDERS)])
+    nearby = files_near_changes(authority.before, authority.after, GATES_FILES)
+    paths = dict.fromkeys([*nearby, *named_files(authority.before, GATES_FILES, _FOLDERS)])
     for path in list(paths)[:_MOST]:
         policy = _policy_at(authority, path)
         named_gold = gold_named_by(authority, policy, authority.before) if policy else None

@@ -89,7 +89,7 @@ def read_baseline(
     recorded = opened.recorded
     traces = (_from_base(authority, trace) or _from_work_tree(reader, trace)) if trace else None
     is_recorded = traces is not None and _has_hash(
-        traces, {one.sha256 for one in recorded.inputs if one.role == "trace"}
+        traces, {source_file.sha256 for source_file in recorded.inputs if source_file.role == "trace"}
     )
     now = rescored(trace, traces.data) if traces and is_recorded else None
     findings = [
@@ -222,7 +222,7 @@ def _imported_report(reader: Reader, path: str, content: _Content) -> tuple[Repo
     report = report_of(FOREIGN, Files(silent, [path]), Account())
     if report is None:
         where = f"{path} of {content.ref}" if content.ref else path
-        raise InputError([one._replace(file=where) for one in ledger.problems], ledger.more)
+        raise InputError([problem._replace(file=where) for problem in ledger.problems], ledger.more)
     share = f"{len(report.contracts)} of its {quantity(len(report.metrics), 'value')} have the same definition here"
     message = f"the baseline is a saved run of another framework, without questions: {share}"
     fix = f"To see what is left out and why, run: rag-eval import {FOREIGN} FILE"
@@ -238,9 +238,9 @@ def _hash_at_merge_base(authority: Authority, path: str) -> list[str | None]:
     return [None if data is None else sha256(data).hexdigest()]
 
 
-def _has_hash(content: _Content, known: Collection[str | None]) -> bool:
+def _has_hash(content: _Content, hashes: Collection[str | None]) -> bool:
     """Return whether a file has one of these sha256 with any line ends."""
-    return content.sha256 in known or any(digest in known for digest in by_line_ends(content.data))
+    return content.sha256 in hashes or any(digest in hashes for digest in by_line_ends(content.data))
 
 
 def _origin_findings(reader: Reader, path: str, opened: Opened, authority: Authority | None) -> list[Finding]:

@@ -35,7 +35,7 @@ _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "do
 
 def vacuous_gold(inputs: Inputs) -> list[Finding]:
     """Find gold with too few labels, if a requested metric needs them."""
-    if all(one.name != "precision" for one in inputs.measures):
+    if all(measure.name != "precision" for measure in inputs.measures):
         return []
     return vacuous(inputs.suite_golds.values(), inputs.policy.gold, levels(*inputs.policies))
 
@@ -70,11 +70,11 @@ def repeated_answers(
     inputs: Inputs, policy: Policy, golds: Mapping[str, Gold], questions: Sequence[Question], trace_sha256: str
 ) -> list[Finding]:
     """Find right answers that are the same for many questions, in a sample drawn by the content of the files."""
-    if not {"precision", "containment"} & {gate.name for one in inputs.policies for gate in one.gates}:
+    if not {"precision", "containment"} & {gate.name for item in inputs.policies for gate in item.gates}:
         return []
     right = [question for question in questions if question.label == "OK" and question.answerable]
     seed = f"{trace_sha256} {len(golds)}"
-    sample = [right[place] for place in sample_positions(len(right), SAMPLE, seed)]
+    sample = [right[index] for index in sample_positions(len(right), SAMPLE, seed)]
     answers = [Answer(case.gold, case.claim) for _, case in read_cases(inputs, policy, golds, sample)]
     return repeated(answers, list(golds.values()), seed, levels(*inputs.policies))
 
@@ -90,7 +90,7 @@ def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: s
         for question in questions
         if question.trace_line and question.answerable and evidence_level(golds[question.qid])
     ]
-    sample = [labelled[place] for place in sample_positions(len(labelled), SAMPLE, trace_sha256)]
+    sample = [labelled[index] for index in sample_positions(len(labelled), SAMPLE, trace_sha256)]
     return unmatched((case for _, case in read_cases(inputs, policy, golds, sample) if case.is_answerable), policy.gold)
 
 
@@ -107,18 +107,20 @@ def changed_ids(
     """
     golds, policy = inputs.golds, inputs.policy
     earlier = {question.qid: question for question in before if question.trace_line}
-    both = [one for one in questions if one.trace_line and one.answerable and one.qid in earlier]
-    both = [one for one in both if evidence_level(golds[one.qid]) == "chunk"]
-    both = [both[place] for place in sample_positions(len(both), SAMPLE, trace_sha256)]
+    both = [
+        question for question in questions if question.trace_line and question.answerable and question.qid in earlier
+    ]
+    both = [item for item in both if evidence_level(golds[item.qid]) == "chunk"]
+    both = [both[index] for index in sample_positions(len(both), SAMPLE, trace_sha256)]
     path, data = old_traces
     earlier_questions = [earlier[question.qid] for question in both]
     old_cases = read_cases(inputs, policy._replace(trace=path), golds, earlier_questions, data)
     old = {question.qid: case for question, case in old_cases}
     new_cases = read_cases(inputs, policy, golds, both)
     pairs = [(old[question.qid], case) for question, case in new_cases if question.qid in old]
-    gates = [gate for one in inputs.policies for gate in one.gates if gate.direction in MARGINS]
+    gates = [gate for item in inputs.policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
-    by_id = any(one.perspective in ("retrieval", "citations") or "precision" in one.name for one in metrics)
+    by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)
     return ids_changed(pairs, by_id, levels(*inputs.policies))
 
 
@@ -200,10 +202,10 @@ def _constant(answers: Sequence[Answer]) -> Iterator[Finding]:
     same = sum(map(len, groups))
     if not groups or same < len(answers) * (1 - ALMOST_ALL):
         return
-    most = max(groups, key=len)
-    one = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
-    some = ", ".join(answer.gold.qid for answer in most[:FEWEST_CASES])
-    message = f"{same} of {len(answers)} right answers are {one}, although their questions expect different answers"
+    largest = max(groups, key=len)
+    item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
+    some = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
+    message = f"{same} of {len(answers)} right answers are {item}, although their questions expect different answers"
     wanted = any(answer.gold.substrings for group in groups for answer in group)
     grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
     fix = "Answer the question that is asked" + (
@@ -229,10 +231,10 @@ def _group_similar(answers: Iterable[Answer]) -> list[list[Answer]]:
     return [group for _, group in groups]
 
 
-def _interchangeable(one: Answer, other: Answer) -> bool:
+def _interchangeable(answer: Answer, other: Answer) -> bool:
     """Return whether each of two claims also answers the other question."""
-    wants = one.gold.substrings, other.gold.substrings
-    return all(wants) and holds_any(wants[1], one.claim.lower()) and holds_any(wants[0], other.claim.lower())
+    wants = answer.gold.substrings, other.gold.substrings
+    return all(wants) and holds_any(wants[1], answer.claim.lower()) and holds_any(wants[0], other.claim.lower())
 
 
 def _different(answers: Iterable[Answer]) -> list[Gold]:
@@ -252,18 +254,18 @@ def _different(answers: Iterable[Answer]) -> list[Gold]:
 
 def _evidence(gold: Gold) -> frozenset[str]:
     named = [*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ()), *(gold.doc_grades or ())]
-    named += [f"{one.rel_path} > {one.heading_path}" for one in gold.supports or ()]
-    return frozenset([*named, *(f"{one.doc_id} {one.section}" for one in gold.sections or ())])
+    named += [f"{support.rel_path} > {support.heading_path}" for support in gold.supports or ()]
+    return frozenset([*named, *(f"{section.doc_id} {section.section}" for section in gold.sections or ())])
 
 
 def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
     """Return the answers that also contain the expected substrings of many other questions."""
     answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
-    probes = [answerable[place] for place in sample_positions(len(answerable), FOREIGN, seed)]
+    probes = [answerable[index] for index in sample_positions(len(answerable), FOREIGN, seed)]
     padded = 0
     for gold, claim in answers:
         lowered = claim.lower()
-        others = [one.substrings for one in probes if set(one.substrings).isdisjoint(gold.substrings)]
+        others = [probe.substrings for probe in probes if set(probe.substrings).isdisjoint(gold.substrings)]
         count = sum(holds_any(texts, lowered) for texts in others)
         padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
     if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
@@ -281,7 +283,7 @@ def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
     for case in cases:
         field = _FIELD[case.evidence_level]
         gold.setdefault(field, set()).update(_named(case.gold, field))
-        values = case.trace.retrieved if field == "id" else [getattr(one, field) for one in case.trace.chunks or ()]
+        values = case.trace.retrieved if field == "id" else [getattr(chunk, field) for chunk in case.trace.chunks or ()]
         seen.setdefault(field, set()).update(filter(None, values))
     pairs = []
     for field, names in gold.items():
@@ -352,7 +354,7 @@ def _named(gold: Gold, field: str) -> Iterable[str]:
     if field == "id":
         return gold.citations or [name for name, grade in (gold.relevance_grades or {}).items() if grade]
     if field == "rel_path":
-        return [one.rel_path for one in gold.supports or ()]
+        return [support.rel_path for support in gold.supports or ()]
     if field == "section":
-        return [one.section for one in gold.sections or ()]
+        return [section.section for section in gold.sections or ()]
     return gold.expected_documents or gold.doc_grades or gold.relevant_docs or ()

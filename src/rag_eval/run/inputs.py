@@ -99,9 +99,9 @@ def read_inputs(
         golds,
         in_suite(golds, policy.suite),
         select_measures(options, *policies),
-        tuple(dict.fromkeys(field for one in policies for field in one.fields)),
+        tuple(dict.fromkeys(field for item in policies for field in item.fields)),
     )
-    path = options.baseline or next((one.baseline for one in reversed(policies) if one.baseline), "")
+    path = options.baseline or next((item.baseline for item in reversed(policies) if item.baseline), "")
     if not path:
         return inputs
     from rag_eval.run.baseline import BaselineFile
@@ -157,7 +157,7 @@ def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
     labels = [f"recall_all@{policy.k}" for policy in policies]
     selected = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
     if not any(policy.verdicts for policy in policies):
-        selected = tuple([one for one in selected if one.metric.perspective != "judge" or one.name in gates])
+        selected = tuple([item for item in selected if item.metric.perspective != "judge" or item.name in gates])
     return within(selected, policies[0])
 
 
@@ -188,7 +188,7 @@ def foreign_export_error(reader: Reader, policy: Policy, error: InputError) -> I
     for kind, path in (("gold", policy.gold), ("trace", policy.trace)):
         source = (
             reader._replace(ledger=ProblemCollector()).open(path)
-            if any(one.file == path for one in error.problems)
+            if any(problem.file == path for problem in error.problems)
             else None
         )
         if source is None:

@@ -77,12 +77,12 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and value != value
 
 
-def _dumped(value: object, place: str) -> bytes:
+def _dumped(value: object, where: str) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"{place}: cannot be written as JSON ({error}). Give texts, numbers, lists and dicts"
+            f"{where}: cannot be written as JSON ({error}). Give texts, numbers, lists and dicts"
         ) from None
 
 
@@ -101,16 +101,16 @@ _MOST = 999_999
 def cutoffs(stated: object) -> tuple[int, ...]:
     """Return one or several whole numbers from 1, ascending, each once; none for None."""
     several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
-    return () if stated is None else tuple(sorted({_cutoff(one) for one in several}))
+    return () if stated is None else tuple(sorted({_cutoff(item) for item in several}))
 
 
-def _cutoff(one: Any) -> int:
+def _cutoff(item: Any) -> int:
     try:
-        number = 0 if isinstance(one, bool) else index(one)
+        number = 0 if isinstance(item, bool) else index(item)
     except TypeError:
         number = 0
     if not 1 <= number <= _MOST:
-        raise UsageError(f"k: {quoted(one, 40)} is not a whole number from 1 to {_MOST}. Write 5 or [1, 3, 5]")
+        raise UsageError(f"k: {quoted(item, 40)} is not a whole number from 1 to {_MOST}. Write 5 or [1, 3, 5]")
     return number
 
 
@@ -125,15 +125,15 @@ def path(stated: Path, what: str) -> str:
 def names(stated: object, what: str) -> tuple[str, ...]:
     """Return one or several names."""
     several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
-    return tuple(name(one, what) for one in several)
+    return tuple(name(item, what) for item in several)
 
 
 def fields(stated: Iterable[str]) -> tuple[str, ...]:
     """Return the gold fields of some names: ``tag`` is ``tags``, and an unknown name is a field of ``meta``."""
     from rag_eval.gates.selection import is_field
 
-    plain = ["tags" if one == "tag" else one for one in stated]
-    resolved = [one if is_field(one) else f"meta.{one}" for one in plain]
+    plain = ["tags" if item == "tag" else item for item in stated]
+    resolved = [item if is_field(item) else f"meta.{item}" for item in plain]
     return tuple(dict.fromkeys(resolved))
 
 

@@ -170,12 +170,12 @@ def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: G
         card = _scorecard(inputs, limited, golds, under, Digests(), inputs.in_suite_of(golds))
         return build_report(card, golds, under, Context(fields=inputs.fields, hashes=of_items))
 
-    policies = [one for one in (inputs.base, inputs.policy) if one]
-    trace = next((one.baseline_trace for one in policies if one.baseline_trace), "")
+    policies = [item for item in (inputs.base, inputs.policy) if item]
+    trace = next((item.baseline_trace for item in policies if item.baseline_trace), "")
     is_required = bool(inputs.options.baseline)
     earlier, findings = read_baseline(inputs.baseline, trace, rescored, is_required=is_required)
     findings += report_override(inputs.baseline, inputs.base.baseline if inputs.base and is_required else "")
-    rerun = next((one.baseline_rerun for one in policies if one.baseline_rerun), "")
+    rerun = next((item.baseline_rerun for item in policies if item.baseline_rerun), "")
     if earlier and rerun:
         again, missing = read_rerun(inputs.baseline, rerun)
         earlier = earlier._replace(rerun=again)

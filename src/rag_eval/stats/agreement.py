@@ -118,8 +118,8 @@ def _spread(units: Sequence[Sums], statistic: Statistic) -> tuple[float | None, 
     whole = Sums(*map(sum, zip(*units, strict=True))) if units else Sums()
     value, n = statistic(whole), len(units)
     without = [statistic(whole.plus(unit, -1)) for unit in units] if n > 1 else []
-    known = [one for one in without if one is not None and isfinite(one)]
+    known = [item for item in without if item is not None and isfinite(item)]
     if value is None or len(known) < n or n < 2:
         return value, None
     mean = sum(known) / n
-    return value, sqrt((n - 1) / n * sum((one - mean) ** 2 for one in known))
+    return value, sqrt((n - 1) / n * sum((item - mean) ** 2 for item in known))

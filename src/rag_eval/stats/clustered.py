@@ -142,9 +142,9 @@ def hit_rate_interval_of_questions(
     """Return :func:`rag_eval.stats.intervals.hit_rate_interval` by question."""
     half = 1 - (1 - confidence) / 2
     loose, strict = _around(negatives, 1 - false_alarms, half)
-    most = _hits(positives, lambda score: loose is None or score >= loose)
+    most_hits = _hits(positives, lambda score: loose is None or score >= loose)
     least = _hits(positives, lambda score: strict is not None and score > strict)
-    ends = ratio_at_least(least, 0.0, (1 - half) / 2), ratio_at_most(most, 1.0, (1 - half) / 2)
+    ends = ratio_at_least(least, 0.0, (1 - half) / 2), ratio_at_most(most_hits, 1.0, (1 - half) / 2)
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-gaffke", small=strict is None)
 
 
@@ -178,11 +178,11 @@ def _around(questions: Mapping[Question, int], share: float, confidence: float) 
     grid, tail = sorted({score for scores in questions for score, _ in scores}), (1 - confidence) / 2
     steps = [_steps(scores, count) for scores, count in questions.items()]
 
-    def first(holds: Callable[[GroupedCases], bool]) -> int:
+    def first(condition: Callable[[GroupedCases], bool]) -> int:
         low, high = -1, len(grid)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if holds(_up_to(steps, grid[middle])) else (middle, high)
+            low, high = (low, middle) if condition(_up_to(steps, grid[middle])) else (middle, high)
         return high
 
     below = first(lambda cases: ratio_at_most(cases, 1.0, tail) > share)

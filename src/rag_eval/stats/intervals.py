@@ -89,9 +89,9 @@ def _weighted_quantile(points: Points, z: float) -> float:
     return _root(off, (mean, end), min(mean + z * spread, (mean + end) / 2), spread / 100)
 
 
-def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: float) -> tuple[float, float]:
+def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], start: float) -> tuple[float, float]:
     """Return the standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
-    s = _saddlepoint(offsets, counts, near)
+    s = _saddlepoint(offsets, counts, start)
     shrunk = [1 - s * offset for offset in offsets]
     w = sqrt(max(0.0, 2 * fsum(map(mul, counts, map(log, shrunk)))))
     if w == 0.0:
@@ -101,10 +101,10 @@ def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], near: flo
     return w + log(u / w) / w, s
 
 
-def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], near: float) -> float:
+def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], start: float) -> float:
     """Return the s at which the sum's tilted mean is 0. It is between 0 and the pole of the maximum offset's term."""
     low, high = 0.0, 1 / max(offsets)
-    s = near if near < high else 0.0
+    s = start if start < high else 0.0
     for _ in range(_STEPS):
         tilted = [offset / (1 - s * offset) for offset in offsets]
         weighted = list(map(mul, counts, tilted))
@@ -212,12 +212,12 @@ def percentile_ranks(n: int, share: float, confidence: float = CONFIDENCE) -> tu
     return below or None, above if above <= n else None
 
 
-def _first(n: int, holds: Callable[[int], bool]) -> int:
+def _first(n: int, condition: Callable[[int], bool]) -> int:
     """Return the minimum rank from 1 to n from which a condition is true; n + 1 if it never is."""
     low, high = 1, n + 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        low, high = (low, middle) if condition(middle) else (middle + 1, high)
     return low
 
 
@@ -340,9 +340,9 @@ def hit_rate_interval(
     loose, strict = _at(ordered, below, -inf), _at(ordered, above, inf)
     n = positives.total()
     # The strict end is above its negative's score, the loose one includes its own.
-    most = sum(count for score, count in positives.items() if score >= loose)
+    most_hits = sum(count for score, count in positives.items() if score >= loose)
     least = sum(count for score, count in positives.items() if score > strict)
-    low, high = clopper_pearson(least, n, half)[0], clopper_pearson(most, n, half)[1]
+    low, high = clopper_pearson(least, n, half)[0], clopper_pearson(most_hits, n, half)[1]
     return Interval(low, high, "order-statistics-clopper-pearson", small=above is None)
 
 

@@ -46,17 +46,17 @@ _LEAST = 2.0**-1074
 _LAST_BITS = 1e-12
 
 
-def mcnemar(worse: int, better: int, sides: int = 1) -> float:
-    """Return p of the exact test of 0/1 scores: ``worse`` cases turned from 1 to 0, ``better`` from 0 to 1.
+def mcnemar(regressed: int, better: int, sides: int = 1) -> float:
+    """Return p of the exact test of 0/1 scores: ``regressed`` cases turned from 1 to 0, ``better`` from 0 to 1.
 
     Without a change each turn goes either way with probability 1/2 (McNemar, 1947; the exact, binomial form).
     """
     if sides != 1:
-        return min(1.0, 2 * mcnemar(max(worse, better), min(worse, better)))
-    turned = worse + better
+        return min(1.0, 2 * mcnemar(max(regressed, better), min(regressed, better)))
+    turned = regressed + better
     if turned > _COUNTED_EXACTLY:
-        return max(binomial_tail(worse, turned, 0.5), _LEAST)
-    return _share(sum(_choices(turned)[worse:]), turned)
+        return max(binomial_tail(regressed, turned, 0.5), _LEAST)
+    return _share(sum(_choices(turned)[regressed:]), turned)
 
 
 def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
@@ -247,7 +247,7 @@ def swap(
     differences = (
         _difference(drawn, statistic) for drawn in _random_swaps(ordered, key_of(seed), enough(draws, level))
     )
-    return p_value((one is None or one >= least for one in differences), draws)
+    return p_value((difference is None or difference >= least for difference in differences), draws)
 
 
 def _expanded(unit: Unit) -> Pairs:
@@ -258,7 +258,7 @@ def _random_swaps(ordered: Sequence[Pairs], key: bytes, draws: int) -> Iterator[
     swapped = [[pair[::-1] for pair in unit] for unit in ordered]
     for number in range(draws):
         bits = int.from_bytes(chance(key, b"swap", number, (len(ordered) + 7) // 8), "big")
-        units = (swapped[place] if bits >> place & 1 else unit for place, unit in enumerate(ordered))
+        units = (swapped[index] if bits >> index & 1 else unit for index, unit in enumerate(ordered))
         yield list(chain.from_iterable(units))
 
 

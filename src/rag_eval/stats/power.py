@@ -92,9 +92,9 @@ def _not_ruled_out(n: int, noise: float, drop: float, margin: Fraction | Decimal
 
 
 @lru_cache(maxsize=4096)
-def _ruled_out(n: int, worse: int, changed: int, margin: Fraction | Decimal, alpha: float) -> bool:
+def _ruled_out(n: int, regressed: int, changed: int, margin: Fraction | Decimal, alpha: float) -> bool:
     """Return whether the interval of the drop is within the margin."""
-    counts = Counter({1.0: worse, -1.0: changed - worse, 0.0: n - changed})
+    counts = Counter({1.0: regressed, -1.0: changed - regressed, 0.0: n - changed})
     bounds = interval(+counts, "mean", (-1.0, 1.0), 1 - alpha)
     return bounds is not None and bounds.high is not None and bounds.high <= margin
 
@@ -132,16 +132,16 @@ def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, i
     return power
 
 
-def _least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+def _least(low: int, high: int, condition: Callable[[int], bool]) -> int | None:
     """Return the minimum number from which a condition is true. Large ones cost more: double first."""
     reached = low
-    while not holds(reached):
+    while not condition(reached):
         if reached >= high:
             return None
         low, reached = reached + 1, min(2 * reached, high)
     while low < reached:
         middle = (low + reached) // 2
-        low, reached = (low, middle) if holds(middle) else (middle + 1, reached)
+        low, reached = (low, middle) if condition(middle) else (middle + 1, reached)
     return reached
 
 

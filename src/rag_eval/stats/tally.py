@@ -47,9 +47,9 @@ def tally(scores: Iterable[Score | None]) -> Tally:
 def weighed(items: Sequence[T], counts: Iterable[int]) -> Counter[T]:
     """Return the multiset of items with counts, in which an item may occur several times."""
     counted = Counter(items)  # most items usually have the count 1: they are counted at once
-    for one, count in zip(items, counts, strict=True):
+    for item, count in zip(items, counts, strict=True):
         if count != 1:
-            counted[one] += count - 1
+            counted[item] += count - 1
     return counted
 
 
@@ -81,11 +81,11 @@ def exactly(number: Fraction | float) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(repr(number))
 
 
-def shown(number: Fraction, holds: Callable[[Fraction], object], least: int = _SHOWN) -> str:
-    """Return ``number`` with at least ``least`` decimals, enough for the same result of ``holds``."""
+def shown(number: Fraction, condition: Callable[[Fraction], object], least: int = _SHOWN) -> str:
+    """Return ``number`` with at least ``least`` decimals, enough for the same result of ``condition``."""
     for decimals in range(least, _MOST_SHOWN):
         rounded = round(number, decimals)
-        if holds(rounded) == holds(number):
+        if condition(rounded) == condition(number):
             whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)
             return f"{whole}.{rest:0{decimals}d}" if decimals else str(whole)
     return str(number)

@@ -112,7 +112,7 @@ class Trace:
 
     def answer(self, text: str, citations: Sequence[str] | None = None) -> None:
         """Record the answer; ``citations`` are ids of chunks, None if the system does not cite."""
-        cited = {} if citations is None else {"citations": [str(one) for one in citations]}
+        cited = {} if citations is None else {"citations": [str(citation) for citation in citations]}
         self._row["answer_json"] = {"claim": str(text), **cited}
 
     @contextmanager

@@ -72,7 +72,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             ("input_tokens", ("input_tokens", "prompt_tokens")),
             ("output_tokens", ("output_tokens", "completion_tokens")),
         ):
-            count = next((usage[place] for place in keys if usage.get(place) is not None), None)
+            count = next((usage[key] for key in keys if usage.get(key) is not None), None)
             if count is not None:
                 used[name] = used.get(name, 0) + count
         model = (getattr(message, "response_metadata", None) or {}).get("model_name")

@@ -28,7 +28,7 @@ def document(cases: Sequence[Case], wanted: Sequence[Measure]) -> dict[str, Any]
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
-    scores = {one.column: _number(one.score(case)) for one in wanted if one.metric.level == "case"}
+    scores = {item.column: _number(item.score(case)) for item in wanted if item.metric.level == "case"}
     sentences = case.evidence
     return {
         "run": case.trace.run or None,
@@ -37,31 +37,31 @@ def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
         "answer": _pieces(case.claim, [*answer_marks(sentences), *_answer_masks(case)]),
         "sentences": [
             {
-                "text": shown(case, one.start, one.end),
-                "start": one.start,
-                "end": one.end,
-                "kind": one.kind,
-                "support": round(one.support, 6),
-                "supported": one.supported,
-                "missing": [shown(case, *span) for span in one.missing],
-                "made_up": [shown(case, *span) for span in one.made_up],
-                "otherwise": [{"reason": reason, "word": word} for reason, word in otherwise(case, one)],
-                "chunk": _chunk(one, case),
+                "text": shown(case, sentence.start, sentence.end),
+                "start": sentence.start,
+                "end": sentence.end,
+                "kind": sentence.kind,
+                "support": round(sentence.support, 6),
+                "supported": sentence.supported,
+                "missing": [shown(case, *span) for span in sentence.missing],
+                "made_up": [shown(case, *span) for span in sentence.made_up],
+                "otherwise": [{"reason": reason, "word": word} for reason, word in otherwise(case, sentence)],
+                "chunk": _chunk(sentence, case),
             }
-            for one in sentences
+            for sentence in sentences
         ],
         "scores": scores,
     }
 
 
-def _chunk(one: Evidence, case: Case) -> dict[str, Any] | None:
+def _chunk(evidence: Evidence, case: Case) -> dict[str, Any] | None:
     """Return the chunk that supports a sentence best, its index among the chunks with a text, and the span in it."""
-    if one.chunk is None or one.span is None:
+    if evidence.chunk is None or evidence.span is None:
         return None
-    chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][one.chunk]
-    text = case.chunk_texts[one.chunk]
-    spans = [Mark(*one.span, "best"), *_masks(text, case.leaks)]
-    return {"id": chunk.id, "index": one.chunk, "span": [*one.span], "text": _pieces(text, spans)}
+    chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][evidence.chunk]
+    text = case.chunk_texts[evidence.chunk]
+    spans = [Mark(*evidence.span, "best"), *_masks(text, case.leaks)]
+    return {"id": chunk.id, "index": evidence.chunk, "span": [*evidence.span], "text": _pieces(text, spans)}
 
 
 def shown(case: Case, start: int, end: int) -> str:
@@ -80,10 +80,10 @@ def chunk_shown(case: Case, text: str, span: tuple[int, int]) -> str:
     return "".join(text for text, _ in _hidden(part, [*_masks(part, case.leaks)]))
 
 
-def otherwise(case: Case, one: Evidence) -> list[tuple[str, str]]:
+def otherwise(case: Case, evidence: Evidence) -> list[tuple[str, str]]:
     """Return the differences at a sentence; a word that is part of a leaked value is masked."""
     leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
-    return [(reason, masked(word) if word.lower() in leaked else word) for reason, word in one.mismatches]
+    return [(reason, masked(word) if word.lower() in leaked else word) for reason, word in evidence.mismatches]
 
 
 def _values(leaks: Sequence[Leak]) -> list[Leak]:
@@ -104,13 +104,13 @@ def _masks(text: str, leaks: Sequence[Leak]) -> Iterator[Mark]:
             start = text.find(leak.text, start + len(leak.text))
 
 
-def _pieces(text: str, marks: Sequence[Mark]) -> list[dict[str, str]]:
-    return [one._asdict() for one in _hidden(text, marks)]
+def _pieces(text: str, highlights: Sequence[Mark]) -> list[dict[str, str]]:
+    return [item._asdict() for item in _hidden(text, highlights)]
 
 
-def _hidden(text: str, marks: Sequence[Mark]) -> list[Segment]:
-    pieces = segments(text, marks)
-    return [one._replace(text=masked(one.text)) if one.state == MASKED else one for one in pieces]
+def _hidden(text: str, highlights: Sequence[Mark]) -> list[Segment]:
+    pieces = segments(text, highlights)
+    return [piece._replace(text=masked(piece.text)) if piece.state == MASKED else piece for piece in pieces]
 
 
 def _number(score: Score | None) -> float | None:

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
             for repeated in names[name]:
                 collect(system, questions, repeated, pace, journal, progress(repeated, len(questions)))
         except KeyboardInterrupt:
-            rows = [row for place in _places(names, questions) if (row := journal.rows.get(place))]
+            rows = [row for key in _places(names, questions) if (row := journal.rows.get(key))]
             if replaceable and rows:
                 _write_rows(out, rows)
             where = out if replaceable and rows else f"{out}.partial"
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         finally:
             system.close()
-    rows = [journal.rows[place] for place in _places(names, questions)]
+    rows = [journal.rows[key] for key in _places(names, questions)]
     _write_rows(out, rows)
     write(out.with_name("run.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
     journal.remove()
@@ -291,8 +291,8 @@ _BAR = 24
 def _bar(done: int, total: int, rate: float, errors: int) -> str:
     """Return ``12 of 40 [#######                 ] 1.5 a second, 1 error, 19 s left``."""
     bar = "#" * (_BAR * done // max(total, 1))
-    left = f", {round((total - done) / rate)} s left" if done < total else ""
-    return f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{left}"
+    remaining = f", {round((total - done) / rate)} s left" if done < total else ""
+    return f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{remaining}"
 
 
 def _whole(text: str) -> int:

@@ -127,8 +127,8 @@ def compare(
     from rag_eval.cli.commands.gate import columns_of, place_of, read_runs
 
     options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
-    reports = [one for one in runs if not isinstance(one, (str, os.PathLike))]
-    files = [os.fsdecode(one) for one in runs if isinstance(one, (str, os.PathLike))]
+    reports = [run for run in runs if not isinstance(run, (str, os.PathLike))]
+    files = [os.fsdecode(run) for run in runs if isinstance(run, (str, os.PathLike))]
     if reports and files:
         raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
     columns = columns_of(reports) if reports else read_runs(files, options).columns
@@ -184,10 +184,10 @@ def _repeated(columns: Sequence[Column], form: str) -> str:
 
 def _systems(columns: Sequence[Column]) -> list[list[Column]]:
     """Return the systems: the runs of each file are repeats of one system, and so are files of one run each."""
-    files = dict.fromkeys(one.source for one in columns)
+    files = dict.fromkeys(column.source for column in columns)
     if 1 < len(columns) == len(files):
         return [list(columns)]
-    systems = [[one for one in columns if one.source == file] for file in files]
+    systems = [[column for column in columns if column.source == file] for file in files]
     alone = next((runs_of_system[0].source for runs_of_system in systems if len(runs_of_system) == 1), None)
     if alone is not None:
         raise UsageError(f"{alone} has only one run. Give each repeat its own value of the field run.")
@@ -205,5 +205,5 @@ def _tries(columns: Sequence[Column]) -> Repeats:
     qids = shared(columns)
     if not qids:
         raise UsageError("no case has the same gold item in all runs. Score the runs against the same gold set.")
-    name = columns[0].source if len({one.source for one in columns}) == 1 else f"{len(columns)} files"
-    return repeats(name, [(one.name, one.cases) for one in columns], qids)
+    name = columns[0].source if len({column.source for column in columns}) == 1 else f"{len(columns)} files"
+    return repeats(name, [(column.name, column.cases) for column in columns], qids)

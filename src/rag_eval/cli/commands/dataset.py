@@ -30,7 +30,7 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     width = max(map(len, DATASETS))
-    known = "".join(f"  {name:<{width}}  {one.licence}; {one.homepage}\n" for name, one in DATASETS.items())
+    known = "".join(f"  {name:<{width}}  {dataset.licence}; {dataset.homepage}\n" for name, dataset in DATASETS.items())
     parser.description = f"{parser.description}\ndata sets and their licences:\n{known}"
     parser.add_argument("name", metavar="NAME", help="one of the data sets above")
     parser.add_argument("files", metavar="FILE", nargs="*", help="local copies: JSON, JSON Lines, Parquet")

@@ -137,12 +137,12 @@ def _example_lines(name: str) -> Iterator[str]:
 
     rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(name, [])
     examples = [Example(*row) for row in rows]
-    yield from (f"  {one}" for one in examples)
-    for one in examples:
-        if one.case:
+    yield from (f"  {item}" for item in examples)
+    for example in examples:
+        if example.case:
             yield ""
-            yield f"the first that {one.verb} {one.score.rstrip(',')} is"
-            yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in one.case.items())
+            yield f"the first that {example.verb} {example.score.rstrip(',')} is"
+            yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
 
 
 def _json(args: argparse.Namespace, metric: Metric | None) -> str:
@@ -185,7 +185,7 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     reader.ledger.stop_on_problems()
     traces = list(by_run.values()) or [Trace.missing(gold.qid)]
     every = measures(options.cutoffs or DEFAULT_CUTOFFS)
-    wanted = [one for one in every if policy.verdicts or one.metric.perspective != "judge"]
+    wanted = [item for item in every if policy.verdicts or item.metric.perspective != "judge"]
     return [Case(gold, trace, policy.settings) for trace in traces], wanted
 
 
@@ -199,8 +199,8 @@ def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     yield from _facts(case)
     yield ""
     yield from _sentences(case)
-    columns = {one.column: one for one in wanted if one.metric.level == "case"}
-    scores = [(name, one.score(case)) for name, one in columns.items()]
+    columns = {item.column: item for item in wanted if item.metric.level == "case"}
+    scores = [(name, column.score(case)) for name, column in columns.items()]
     wide = max(map(len, columns), default=0)
     yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores if score is not None)
     without = ", ".join(name for name, score in scores if score is None)
@@ -238,8 +238,10 @@ def _evidence_facts(case: Case) -> Iterator[str]:
         return
     named = {
         "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
-        "support": [" > ".join(filter(None, (one.rel_path, one.heading_path))) for one in gold.supports or ()],
-        "section": [f"{one.doc_id}, section {one.section}" for one in gold.sections or ()],
+        "support": [
+            " > ".join(filter(None, (support.rel_path, support.heading_path))) for support in gold.supports or ()
+        ],
+        "section": [f"{section.doc_id}, section {section.section}" for section in gold.sections or ()],
         "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
     }
     yield f"evidence     {_joined(named[case.evidence_level])} (by {case.evidence_level})"
@@ -266,7 +268,7 @@ def _safety_facts(case: Case) -> Iterator[str]:
 
 def _guardrail_word(value: Any) -> str:
     if isinstance(value, tuple):
-        return _joined([str(one) for one in value])
+        return _joined([str(item) for item in value])
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
@@ -289,8 +291,8 @@ def _sentences(case: Case) -> Iterator[str]:
         yield f"  {verdict} ({sentence.kind}, {sentence.support:.2f}): {text}"
         if sentence.chunk is not None and sentence.span is not None:
             chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][sentence.chunk]
-            place = one_line(chunk_shown(case, case.chunk_texts[sentence.chunk], sentence.span), _WIDTH)
-            yield f"    by {one_line(chunk.id, 60)}: {place}"
+            passage = one_line(chunk_shown(case, case.chunk_texts[sentence.chunk], sentence.span), _WIDTH)
+            yield f"    by {one_line(chunk.id, 60)}: {passage}"
         missing, numbers = ([shown(case, *span) for span in spans] for spans in (sentence.missing, sentence.made_up))
         wrong = [f"{reason}: {word}" for reason, word in otherwise(case, sentence)]
         lacking = {"words in no chunk": missing, "numbers in no chunk": numbers, "mismatch": wrong}
@@ -299,9 +301,9 @@ def _sentences(case: Case) -> Iterator[str]:
         yield ""
 
 
-def _joined(items: Sequence[str], most: int = 10) -> str:
-    shown = ", ".join(one_line(item, 60) for item in items[:most])
-    return f"{shown}, … ({len(items)} in all)" if len(items) > most else shown or "–"
+def _joined(items: Sequence[str], limit: int = 10) -> str:
+    shown = ", ".join(one_line(item, 60) for item in items[:limit])
+    return f"{shown}, … ({len(items)} in all)" if len(items) > limit else shown or "–"
 
 
 def _shown(name: str, score: Score) -> str:

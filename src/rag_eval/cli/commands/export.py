@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     width = max(map(len, EXPORTERS))
     known = "".join(
-        f"  {name:<{width}}  {one.summary} (of {', '.join(one.needs)})\n" for name, one in EXPORTERS.items()
+        f"  {name:<{width}}  {exporter.summary} (of {', '.join(exporter.needs)})\n"
+        for name, exporter in EXPORTERS.items()
     )
     parser.description = f"{parser.description}\nformats:\n{known}"
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above")

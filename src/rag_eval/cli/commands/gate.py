@@ -99,7 +99,7 @@ def read_runs(paths: Sequence[str], options: Options) -> Read:
 
 def columns_of(reports: Sequence[Report]) -> list[Column]:
     """Return the runs of reports, named run 1, run 2 and so on."""
-    columns = [column for number, one in enumerate(reports, 1) for column in _split(f"run {number}", one)]
+    columns = [column for number, report in enumerate(reports, 1) for column in _split(f"run {number}", report)]
     return _named(columns)
 
 
@@ -107,11 +107,11 @@ def place_of(columns: Sequence[Column], name: str | None) -> int:
     """Return the index of the run called ``name`` (by its name, its run field or its file); 0 if no name is given."""
     if name is None:
         return 0
-    by_name = [place for place, one in enumerate(columns) if one.name == name]
-    matches = by_name or [place for place, one in enumerate(columns) if name in (one.run, one.source)]
+    by_name = [index for index, column in enumerate(columns) if column.name == name]
+    matches = by_name or [index for index, column in enumerate(columns) if name in (column.run, column.source)]
     if len(matches) == 1:
         return matches[0]
-    names = ", ".join(quoted(one.name, 40) for one in columns[:10])
+    names = ", ".join(quoted(column.name, 40) for column in columns[:10])
     raise UsageError(f"--base {quoted(name)} matches {quantity(len(matches), 'run')}. Choose one of: {names}")
 
 
@@ -174,8 +174,8 @@ def _named(columns: list[Column]) -> list[Column]:
     """Return the columns under their shortest distinct names: by run, otherwise by file, numbered if files agree."""
     for names in zip(*map(_names, columns), strict=True):
         if len(set(names)) == len(names):
-            return [one._replace(name=name) for one, name in zip(columns, names, strict=True)]
-    return [one._replace(name=f"{_names(one)[-1]} ({place})") for place, one in enumerate(columns, 1)]
+            return [column._replace(name=name) for column, name in zip(columns, names, strict=True)]
+    return [column._replace(name=f"{_names(column)[-1]} ({index})") for index, column in enumerate(columns, 1)]
 
 
 def _names(column: Column) -> tuple[str, str, str]:

@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
         if not any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
             refuse_elsewhere(git.names(), [policy.gold for policy in asked], place_of(git, args))
         if "GIT_INDEX_FILE" not in os.environ:  # a passing commit prints nothing
-            say(f"{one.gold}: every change is signed off." for one in asked if frame.head.files(one.gold))
+            say(f"{item.gold}: every change is signed off." for item in asked if frame.head.files(item.gold))
         complain(unstaged(git, asked, args))
         return PASSED
     complain(map(str, violations[:_SHOWN]))
@@ -127,16 +127,16 @@ def _temporary_index() -> bool:
     return os.path.basename(os.environ.get("GIT_INDEX_FILE", "index")) != "index"  # noqa: PTH119 - start-up time
 
 
-def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], place: Place) -> None:
+def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], paths: Place) -> None:
     """Raise UsageError if none of ``golds`` is in git, but the ``names`` in git show that other files are meant.
 
     If git has no gold at all, there is nothing to check yet.
     """
     refuse_other_spelling(names, golds)
-    if place.gold:
+    if paths.gold:
         raise UsageError(f"{quoted(golds[0])} is not in git. Correct the path, or add the file first.")
     gates = sorted(name for name in names if posixpath.basename(name) in GATES_FILES)
-    if not place.gates and gates and not any(_above(name, place.prefix) for name in gates):
+    if not paths.gates and gates and not any(_above(name, paths.prefix) for name in gates):
         more = f" and {len(gates) - 1} more" if gates[1:] else ""
         reason = f"this folder has no gates file and no gold set, but folders below have {quoted(gates[0])}{more}"
         raise UsageError(f"{reason}. Choose one: --gates {one_line(gates[0], 200)}")

@@ -65,8 +65,8 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
 
 def _lines(path: str, sample: Sample, notes: list[GoldFinding]) -> Iterator[str]:
     for finding in notes[:_SHOWN]:
-        place = f"{path}:{finding.line}" if finding.line else path
-        yield log_line(f"{place}: [{finding.code}] {_of(finding)}{finding.message}. {finding.hint}") + "\n"
+        location = f"{path}:{finding.line}" if finding.line else path
+        yield log_line(f"{location}: [{finding.code}] {_of(finding)}{finding.message}. {finding.hint}") + "\n"
     if len(notes) > _SHOWN:
         yield f"… and {quantity(len(notes) - _SHOWN, 'more finding')} not shown. To see all: --format json\n"
     codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in notes).most_common())

@@ -90,7 +90,7 @@ def _chunks(reader: Reader, paths: Sequence[str]) -> dict[str, Chunk]:
         for line, row in objects(Files(reader, [path]), path, "a chunk or a trace"):
             rows = row.get("chunks") or ([row] if "id" in row else [])
             try:
-                for chunk in convert([without_unknown(Chunk, one)[0] for one in rows], list[Chunk]):
+                for chunk in convert([without_unknown(Chunk, item)[0] for item in rows], list[Chunk]):
                     if chunk.id not in chunks or (chunks[chunk.id].text is None and chunk.text is not None):
                         chunks[chunk.id] = chunk
             except ValidationError as error:
@@ -181,7 +181,7 @@ class Relinker:
             return Link(gold.qid, gold.line, name, (), "")
         new, by = self._containment(old)
         substrings = [part for part in gold.substrings if part in (old.text or "").lower()]
-        telling = [one for one in new if any(part in (self._new[one].text or "").lower() for part in substrings)]
+        telling = [item for item in new if any(part in (self._new[item].text or "").lower() for part in substrings)]
         lost = tuple(substrings) if new and substrings and not telling else ()
         return Link(gold.qid, gold.line, name, tuple(telling or new), by, lost)
 
@@ -192,14 +192,14 @@ class Relinker:
         shingles = _shingles(words)
         shared = Counter(name for shingle in shingles for name in self._by_shingle.get(shingle, ()))
         covers = {name: count / min(len(shingles), self._sizes[name]) for name, count in shared.items()}
-        near = [name for name in covers if covers[name] >= _COVERED and _same_document(old, self._new[name])]
-        if near:
-            near.sort(key=lambda name: (-shared[name], name))
-            near_ids = set(near)
+        candidates = [name for name in covers if covers[name] >= _COVERED and _same_document(old, self._new[name])]
+        if candidates:
+            candidates.sort(key=lambda name: (-shared[name], name))
+            near_ids = set(candidates)
             matches = sum(not near_ids.isdisjoint(self._by_shingle.get(shingle, ())) for shingle in shingles)
-            return near, f"{matches / len(shingles):.0%} of the text"
-        place = _place(old)
-        if place is not None and (there := self._by_place.get(place)):
+            return candidates, f"{matches / len(shingles):.0%} of the text"
+        heading = _place(old)
+        if heading is not None and (there := self._by_place.get(heading)):
             return there, "same place"
         return [], ""
 
@@ -212,17 +212,17 @@ class Relinker:
 def rewritten(line: bytes, links: Sequence[Link]) -> bytes:
     """Return the line of a gold item with its new ids; other fields and the formatting are unchanged."""
     row, new = json.loads(line), {link.old: link.new for link in links if link.new}
-    spaced = next((one for one in ((", ", ": "), (",", ":")) if _text(row, one) == line), (", ", ": "))
+    spaced = next((entry for entry in ((", ", ": "), (",", ":")) if _text(row, entry) == line), (", ", ": "))
     if "gold_citations" in row:
         row["gold_citations"] = list(
-            dict.fromkeys(one for name in row["gold_citations"] for one in new.get(name, [name]))
+            dict.fromkeys(entry for name in row["gold_citations"] for entry in new.get(name, [name]))
         )
     if grades := row.get("relevance_grades"):
         moved: dict[str, Any] = {}
         row["relevance_grades"] = moved
         for name, grade in grades.items():
-            for one in new.get(name, [name]):
-                moved[one] = max(grade, moved.get(one, grade))
+            for item in new.get(name, [name]):
+                moved[item] = max(grade, moved.get(item, grade))
     return _text(row, spaced)
 
 
@@ -242,7 +242,7 @@ def _place(chunk: Chunk) -> Any:
     return (chunk.doc_id, chunk.section) if chunk.doc_id is not None and chunk.section is not None else None
 
 
-def _same_document(one: Chunk, other: Chunk) -> bool:
+def _same_document(chunk: Chunk, other: Chunk) -> bool:
     """Return whether two chunks may be from one document: neither names another one."""
-    sides = [(one.rel_path, other.rel_path), (one.doc_id, other.doc_id)]
+    sides = [(chunk.rel_path, other.rel_path), (chunk.doc_id, other.doc_id)]
     return all(None in side or side[0] == side[1] for side in sides)

@@ -47,8 +47,8 @@ def run(args: Namespace) -> int:
     qids, accepted = set(golds), list[str]()
     waiting = [row for row in drafts if "rejected" not in row]
     try:
-        for place, row in enumerate(waiting, 1):
-            _show(row, f"{place} of {len(waiting)}")
+        for index, row in enumerate(waiting, 1):
+            _show(row, f"{index} of {len(waiting)}")
             choice, item = _decide(row, qids)
             if choice == "q":
                 break
@@ -68,8 +68,8 @@ def run(args: Namespace) -> int:
     return _sign(args, policy.gold, data, accepted) if accepted else PASSED
 
 
-def _show(row: Row, place: str) -> None:
-    lines = [f"\n[{place}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
+def _show(row: Row, progress: str) -> None:
+    lines = [f"\n[{progress}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
     lines += [f"cited: {', '.join(map(str, row.get('cited') or ())) or '(nothing)'}"]
     for number, chunk in enumerate(row.get("retrieved") or (), 1):
         lines.append(f"  {number}. {chunk['id']}  {chunk.get('text', '')}")
@@ -94,7 +94,7 @@ def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
                 return choice, {}
             continue
         made = item(row, _labels(row))
-        faults = [f"{one.where}: {one.message}" for one in Contract("gold").faults(made)]
+        faults = [f"{entry.where}: {entry.message}" for entry in Contract("gold").faults(made)]
         faults += [f"the qid {quoted(row['qid'])} is already used; choose another one"] if row["qid"] in qids else []
         if not faults:
             return "a", made
@@ -114,7 +114,7 @@ def _labels(row: Row) -> dict[str, Any]:
     )
     chunks = row.get("retrieved") or []
     cited = _ask("which chunks support the answer? (numbers or ids, separated by spaces) ").replace(",", " ").split()
-    ids = [chunks[int(one) - 1]["id"] if one.isdecimal() and 0 < int(one) <= len(chunks) else one for one in cited]
+    ids = [chunks[int(item) - 1]["id"] if item.isdecimal() and 0 < int(item) <= len(chunks) else item for item in cited]
     substrings = [part.strip() for part in parts if part.strip()]
     return {"answerable": True, "gold_claim_substr": substrings, "gold_citations": ids}
 

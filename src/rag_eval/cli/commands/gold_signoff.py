@@ -93,7 +93,7 @@ def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checki
     """Return the head without the new records of others."""
     fresh = checking.new_records(base, head, policy, used)
     others = {path for path, record in fresh.items() if record.signer != signer}
-    return head._replace(records={path: one for path, one in head.records.items() if path not in others})
+    return head._replace(records={path: record for path, record in head.records.items() if path not in others})
 
 
 def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:

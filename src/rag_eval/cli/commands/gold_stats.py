@@ -55,14 +55,16 @@ def _pages(figures: dict[str, Any]) -> Iterator[str]:
     yield log_line(f"{figures['gold']}: {quantity(figures['items'], 'item')}, {kinds}.")
     for name, values in figures["slices"].items():
         rows = [
-            [value, one["items"], one["answerable"], one["items"] - one["answerable"]] for value, one in values.items()
+            [value, item["items"], item["answerable"], item["items"] - item["answerable"]]
+            for value, item in values.items()
         ]
         yield from _table([name, "items", "answerable", "unanswerable"], rows)
     for name, numbers in figures["per_item"].items():
         yield from _table([f"{name} of an item", "items"], [[number, count] for number, count in numbers.items()])
     spreads = {name: spread for name, spread in figures["lengths"].items() if spread}
     yield from _table(
-        ["length", "minimum", "median", "maximum", "total"], [[name, *one.values()] for name, one in spreads.items()]
+        ["length", "minimum", "median", "maximum", "total"],
+        [[name, *spread.values()] for name, spread in spreads.items()],
     )
     yield from _table(["field", "items"], [[name, count] for name, count in figures["fields"].items()])
 

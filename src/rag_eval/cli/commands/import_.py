@@ -44,7 +44,10 @@ _POINTERS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     width = max(map(len, IMPORTERS))
-    known = "".join(f"  {name:<{width}}  {one.gives}: {one.summary} ({one.takes})\n" for name, one in IMPORTERS.items())
+    known = "".join(
+        f"  {name:<{width}}  {importer.gives}: {importer.summary} ({importer.takes})\n"
+        for name, importer in IMPORTERS.items()
+    )
     parser.description = (
         f"{parser.description}\nformats:\n  {'auto':<{width}}  recognises the format of the file\n{known}"
     )
@@ -261,7 +264,9 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
         if item.conversation is not None and item.turn is not None:
             turns[item.conversation, int(item.turn)] = qid
     stated = ((name, getattr(args, name, None)) for name in Options.__dataclass_fields__)
-    given: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in stated if one}
+    given: dict[str, Any] = {
+        name: tuple(entry) if isinstance(entry, list) else entry for name, entry in stated if entry
+    }
     qids = frozenset(qid for same in questions.values() for qid in same)
     return Options(questions if args.gold else None, qids, turns, **given)
 

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     prompt, judge = judge_of(args, policy)
     out = Path(args.out or policy.verdicts or USUAL_VERDICTS)
     rows = recorded(out) if os.path.lexists(out) else []
-    texts = {verdict_hash(judge, one.shown): prompt.text(one.shown) for one in questions}
+    texts = {verdict_hash(judge, question.shown): prompt.text(question.shown) for question in questions}
     if args.prune:
         rows = [row for row in rows if row["hash"] in texts]
     known = {row["hash"] for row in rows if "error" not in row}
@@ -131,10 +131,10 @@ def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
         (t.qid, t.run): t for t in paired_traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
     }
     reader.ledger.stop_on_problems()
-    order = {qid: place for place, qid in enumerate(golds)}
+    order = {qid: index for index, qid in enumerate(golds)}
     cases = [
         (qid, run, Case(golds[qid], last[qid, run], policy.settings))
-        for qid, run in sorted(last, key=lambda one: (one[1], order[one[0]]))
+        for qid, run in sorted(last, key=lambda item: (item[1], order[item[0]]))
     ]
     return policy, [
         Question(qid, run, shown, case.is_answerable) for qid, run, case in cases if (shown := case.judged_input)
@@ -202,13 +202,13 @@ def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, 
     current = [row for row in rows if row["hash"] in wanted]
     failed = [row for row in current if "error" in row]
     usage = [row.get("usage", {}) for row in current]
-    tokens = sum(one.get("input_tokens", 0) + one.get("output_tokens", 0) for one in usage)
-    cost = sum(one.get("cost_usd", 0) for one in usage)
+    tokens = sum(item.get("input_tokens", 0) + item.get("output_tokens", 0) for item in usage)
+    cost = sum(item.get("cost_usd", 0) for item in usage)
     print(
         f"{out}: {len(current) - len(failed)} of {len(wanted)} verdicts, {tokens} tokens, {cost:.4f} USD",
         file=sys.stderr,
     )
-    others = sorted({one["model"] for one in usage if one.get("model", judge.model) != judge.model})
+    others = sorted({item["model"] for item in usage if item.get("model", judge.model) != judge.model})
     if others:
         fix = f"Name that version: --model {others[0]}"
         remark([f"{judge.model} was asked, but {', '.join(others)} replied. {fix}"], quiet=False)

@@ -126,9 +126,13 @@ def recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row
         raise UsageError(f"{path}: no such file. Record verdicts first: rag-eval judge --model NAME")
     rows = recorded(path)
     judges = sorted({judge_of(row) for row in rows})
-    named = [one for one in judges if args.model in ("", one.model) and (args.model or policy.judge in (Judge(), one))]
+    named = [
+        judge
+        for judge in judges
+        if args.model in ("", judge.model) and (args.model or policy.judge in (Judge(), judge))
+    ]
     if len(named) != 1:
-        known = ", ".join(f"{quoted(one.model, 60)} (prompt {one.prompt[7:15]})" for one in judges) or "none"
+        known = ", ".join(f"{quoted(judge.model, 60)} (prompt {judge.prompt[7:15]})" for judge in judges) or "none"
         which = args.model or policy.judge.model
         what = f"{quantity(len(named), 'judge')} {quoted(which, 60)}" if which else quantity(len(judges), "judge")
         hint = (
@@ -150,7 +154,7 @@ def _labels(args: argparse.Namespace) -> tuple[list[Any], dict[str, Scale], str]
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
-    columns = dict(_parts(one, "--column", "groundedness=faithful") for one in args.column)
+    columns = dict(_parts(item, "--column", "groundedness=faithful") for item in args.column)
     if unknown := columns.keys() - set(SCORES):
         raise UsageError(f"--column {min(unknown)} is not a score of a judge. Choose one of: {', '.join(SCORES)}")
     reader = Reader(ProblemCollector())
@@ -186,14 +190,16 @@ def _scale(text: str) -> Scale | None:
 
 def _floor(stated: Sequence[str]) -> dict[str, float]:
     floor = {}
-    for one in stated:
-        name, value = _parts(one, "--floor", "kappa=0.6")
+    for item in stated:
+        name, value = _parts(item, "--floor", "kappa=0.6")
         try:
             floor[name] = float(value)
         except ValueError:
             floor[name] = 2.0
         if name not in ("kappa", "auroc") or not -1 <= floor[name] <= 1:
-            raise UsageError(f"--floor {quoted(one, 40)} is not a floor. Write: --floor kappa=0.6 or --floor auroc=0.8")
+            raise UsageError(
+                f"--floor {quoted(item, 40)} is not a floor. Write: --floor kappa=0.6 or --floor auroc=0.8"
+            )
     return floor
 
 
@@ -282,14 +288,14 @@ def _json(
 ) -> str:
     from rag_eval.rendering.json_values import json_text, plain
 
-    unused = [{"qid": one.qid, "run": one.run, "file": one.file, "line": one.line} for one in pairs.unjudged]
+    unused = [{"qid": item.qid, "run": item.run, "file": item.file, "line": item.line} for item in pairs.unjudged]
     return json_text(
         {
             "verdicts": str(path),
             "judge": judge._asdict(),
             "scales": {score: list(ends) for score, ends in scales.items()},
             "labels_without_verdict": unused,
-            "scores": {one.score: plain(one) for one in measured},
+            "scores": {item.score: plain(item) for item in measured},
             "gates_file": {"judge": {**made, "floor": {k: float(v) for k, v in made["floor"].items()}}},
         }
     )
@@ -305,43 +311,48 @@ def _page(
 ) -> Iterator[str]:
     yield f"{path}: {judge.model}; labels of {', '.join(files)}"
     if pairs.unjudged:
-        qids = list(dict.fromkeys(quoted(one.qid, 40) for one in pairs.unjudged))
+        qids = list(dict.fromkeys(quoted(entry.qid, 40) for entry in pairs.unjudged))
         some = ", ".join(qids[:_SHOWN]) + (", …" if len(qids) > _SHOWN else "")
         counted = quantity(len(pairs.unjudged), "label")
         yield f"not counted: {counted} on answers without a verdict of this judge: {some}"
-    for one in measured:
-        yield from ("", *_about(one, scales[one.score]))
+    for item in measured:
+        yield from ("", *_about(item, scales[item.score]))
 
 
-def _about(one: Agreement, scale: Scale) -> Iterator[str]:
+def _about(agreement: Agreement, scale: Scale) -> Iterator[str]:
     from tabulate import tabulate
 
-    labels = "0 or 1" if one.binary else f"{scale[0]:g} to {scale[1]:g}"
-    yield f"{one.score} (answers: {one.n}, questions: {one.units}, labels: {one.votes} from {labels})"
-    good = "the label is 1" if one.binary else f"the score is {one.cut:g} or more"
-    unit = "share of answers" if one.binary else "points"
+    labels = "0 or 1" if agreement.binary else f"{scale[0]:g} to {scale[1]:g}"
+    counts = f"answers: {agreement.n}, questions: {agreement.units}, labels: {agreement.votes} from {labels}"
+    yield f"{agreement.score} ({counts})"
+    good = "the label is 1" if agreement.binary else f"the score is {agreement.cut:g} or more"
+    unit = "share of answers" if agreement.binary else "points"
     rows = [
-        ("kappa", shown(one.kappa), "judge cut at " + f"{one.cut:g}" if one.binary else "quadratic weights"),
-        ("AUROC", shown(one.auroc), f"good: {good}"),
-        ("base rate", shown(one.base_rate), f"good by people; by the judge {one.judge_rate:.3f}"),
-        ("bias", shown(one.bias, sign=True), f"judge minus people, {unit}"),
+        (
+            "kappa",
+            shown(agreement.kappa),
+            "judge cut at " + f"{agreement.cut:g}" if agreement.binary else "quadratic weights",
+        ),
+        ("AUROC", shown(agreement.auroc), f"good: {good}"),
+        ("base rate", shown(agreement.base_rate), f"good by people; by the judge {agreement.judge_rate:.3f}"),
+        ("bias", shown(agreement.bias, sign=True), f"judge minus people, {unit}"),
     ]
-    if one.people:
-        rows.insert(1, ("kappa of people", shown(one.people), "one person and the mean of the others"))
-    for name, bias in (("length", one.length), ("position", one.position)):
+    if agreement.people:
+        rows.insert(1, ("kappa of people", shown(agreement.people), "one person and the mean of the others"))
+    for name, bias in (("length", agreement.length), ("position", agreement.position)):
         rows += _bias_rows(name, bias) if bias else []
     yield from tabulate(rows, ["", "value, 95 % interval", ""], "simple", disable_numparse=True).split("\n")
     yield ""
-    people = ["bad", "good"] if one.binary else [str(score) for score in range(6)]
-    table = [[str(score), *map(str, row)] for score, row in enumerate(one.confusion)]
+    people = ["bad", "good"] if agreement.binary else [str(score) for score in range(6)]
+    table = [[str(score), *map(str, row)] for score, row in enumerate(agreement.confusion)]
     yield from tabulate(table, ["judge \\ people", *people], "simple", disable_numparse=True).split("\n")
-    (hit, missed), (wrong, right) = one.at_cut
+    (hit, missed), (wrong, right) = agreement.at_cut
     yield f"at the cut: good for both {hit}, bad for both {right}, good only for the judge {wrong}, for people {missed}"
-    yield f"they disagree on {wrong + missed} of {one.n} answers ({(wrong + missed) / one.n:.0%})"
-    for qid, run, score, mean in one.apart:
+    yield f"they disagree on {wrong + missed} of {agreement.n} answers ({(wrong + missed) / agreement.n:.0%})"
+    for qid, run, score, mean in agreement.apart:
         where = f" of run {one_line(run, 40)}" if run else ""
         yield f"far apart: {one_line(qid, 60)}{where}: judge {score}, people {mean:.3g}"
-    yield from (f"note: {note}" for note in one.notes)
+    yield from (f"note: {note}" for note in agreement.notes)
 
 
 def _bias_rows(name: str, bias: Bias) -> list[tuple[str, str, str]]:
@@ -352,10 +363,14 @@ def _bias_rows(name: str, bias: Bias) -> list[tuple[str, str, str]]:
     ]
 
 
-def shown(one: Estimate, *, sign: bool = False) -> str:
+def shown(estimate: Estimate, *, sign: bool = False) -> str:
     """Return a value with its interval."""
     form = "+.3f" if sign else ".3f"
-    if one.value is None:
+    if estimate.value is None:
         return "none"
-    ends = "no interval" if one.low is None or one.high is None else f"[{one.low:{form}}, {one.high:{form}}]"
-    return f"{one.value:{form}} {ends}"
+    ends = (
+        "no interval"
+        if estimate.low is None or estimate.high is None
+        else f"[{estimate.low:{form}}, {estimate.high:{form}}]"
+    )
+    return f"{estimate.value:{form}} {ends}"

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out)
     if os.path.lexists(out) and not args.force:
         raise UsageError(f"{out} already exists. Name another file with --out, or overwrite it with --force")
-    by_hash = {verdict_hash(judge, one.shown): one for one in questions}
+    by_hash = {verdict_hash(judge, question.shown): question for question in questions}
     chosen = _drawn(list(by_hash), args.sample, args.seed)
     verdicts = Path(args.verdicts or policy.verdicts or USUAL_VERDICTS)
     known = {row["hash"]: row for row in recorded(verdicts) if "error" not in row} if os.path.lexists(verdicts) else {}
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     out.with_name(f"{out.name}.partial").unlink(missing_ok=True)
     repeated = list(_repeated(chosen, by_hash, known, rows, args.n))
     measured = [noise(name, repeated, len(by_hash)) for name in metrics([gate.name for gate in policy.gates])]
-    noises = [one for one in measured if one]
+    noises = [item for item in measured if item]
     margins = _margins(policy, noises)
     _print(args, judge, noises, margins)
     failed = [row for row in rows if "error" in row]
@@ -129,27 +129,27 @@ def _ask(
 
 
 def _repeated(
-    chosen: Sequence[str], by_hash: dict[str, Question], known: dict[str, Row], rows: Sequence[Row], times: int
+    chosen: Sequence[str], by_hash: dict[str, Question], recorded: dict[str, Row], rows: Sequence[Row], times: int
 ) -> Iterator[Repeated]:
     """Yield the answers with a verdict from each repeat."""
     from rag_eval.llm_judge.noise import Repeated
 
     # If all answers have a recorded verdict, it counts as one more repeat.
-    first = {name: [known[name]] for name in chosen} if all(name in known for name in chosen) else {}
+    first = {name: [recorded[name]] for name in chosen} if all(name in recorded for name in chosen) else {}
     again: dict[str, list[Row]] = {name: [] for name in chosen}
     for row in rows:
         if "error" not in row:
             again[row["hash"]].append(row)
     for name in chosen:
         if len(again[name]) == times:
-            one = by_hash[name]
-            yield Repeated(one.qid, one.run, one.answerable, [*first.get(name, []), *again[name]])
+            item = by_hash[name]
+            yield Repeated(item.qid, item.run, item.answerable, [*first.get(name, []), *again[name]])
 
 
 def _margins(policy: Policy, noises: Sequence[Noise]) -> list[Margin]:
     from rag_eval.llm_judge.noise import margin
 
-    by_name = {one.metric: one for one in noises}
+    by_name = {noise.metric: noise for noise in noises}
     gates = [gate for gate in policy.gates if gate.name in by_name and gate.direction in ("min", "max")]
     return [
         margin(f"{gate.label} {gate.direction}", float(gate.threshold), by_name[gate.name])
@@ -177,20 +177,20 @@ def _page(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
         return
     rows = [
         [
-            one.metric,
-            str(one.n),
-            shown(one.same),
-            f"{one.deviation:.3f}",
-            shown(one.kappa),
-            f"±{1.96 * one.of_mean:.3f}",
+            item.metric,
+            str(item.n),
+            shown(item.same),
+            f"{item.deviation:.3f}",
+            shown(item.kappa),
+            f"±{1.96 * item.of_mean:.3f}",
         ]
-        for one in noises
+        for item in noises
     ]
     headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
     yield from tabulate(rows, headers, "simple", disable_numparse=True).split("\n")
-    for one in noises:
-        values = ", ".join(f"{mean:.3f}" for mean in one.means)
-        yield f"{one.metric}: {values} (repeats: {len(one.means)}, answers: {one.n} of {one.total})"
+    for noise in noises:
+        values = ", ".join(f"{mean:.3f}" for mean in noise.means)
+        yield f"{noise.metric}: {values} (repeats: {len(noise.means)}, answers: {noise.n} of {noise.total})"
     for gate in margins:
         yield _threshold_line(gate)
 

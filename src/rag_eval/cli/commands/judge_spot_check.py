@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("no rater is known. Add --rater NAME, or run: git config user.email EMAIL")
     drawn = sample_verdicts(judged, _kinds(args, policy), args.n, args.seed)
     decided = _decided(args.out, rater)
-    ungraded_sample = [one for one in drawn if one.label(args.seed)["input"] not in decided]
+    ungraded_sample = [item for item in drawn if item.label(args.seed)["input"] not in decided]
     prompt = prompt_of("", args.rubric)
     if prompt.judge(judge.model).rubric != judge.rubric:
         fix = "Name its rubric: --rubric FILE"
@@ -98,8 +98,8 @@ def _scores(stated: str, policy: Policy) -> list[str]:
     """Return the scores to grade: those named, those with gates, or groundedness and correctness."""
     from rag_eval.contract.verdict import SCORE_OF, SCORES
 
-    named = [one.strip() for one in stated.split(",") if one.strip()]
-    if unknown := [one for one in named if one not in SCORES]:
+    named = [part.strip() for part in stated.split(",") if part.strip()]
+    if unknown := [item for item in named if item not in SCORES]:
         raise UsageError(
             f"--score {quoted(unknown[0], 40)} is not a score of a judge. Choose from: {', '.join(SCORES)}"
         )
@@ -147,7 +147,7 @@ def _decided(path: str, rater: str) -> set[str]:
     reader = Reader(ProblemCollector())
     labels, _ = read_labels(Files(reader, [path]), {}, (0.0, 5.0))
     reader.ledger.stop_on_problems()
-    return {one.input for one in labels if one.rater == rater}
+    return {label.input for label in labels if label.rater == rater}
 
 
 def _write_form(
@@ -156,7 +156,7 @@ def _write_form(
     from rag_eval import __version__
     from rag_eval.rendering.html.grading import form
 
-    answers = [(one.label(args.seed), one.row["input"]) for one in ungraded_sample]
+    answers = [(item.label(args.seed), item.row["input"]) for item in ungraded_sample]
     write(Path(args.html), form(answers, scores, rubric, rater, __version__))
     then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
     print(f"wrote {args.html}. {then}", file=sys.stderr)
@@ -170,24 +170,24 @@ def _ask_all(
     for line in rubric.splitlines() if ungraded_sample else ():
         print(log_line(line))
     try:
-        for place, one in enumerate(ungraded_sample, 1):
-            _show(one.row["input"], f"{place} of {len(ungraded_sample)}")
+        for index, item in enumerate(ungraded_sample, 1):
+            _show(item.row["input"], f"{index} of {len(ungraded_sample)}")
             grades = _grades(scores)
             if grades is None:
                 break
             if grades:
                 note = {"note": text} if (text := input("note (Enter: none) ").strip()) else {}
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                _append(Path(args.out), {**one.label(args.seed), "rater": rater, "at": at, **grades, **note})
+                _append(Path(args.out), {**item.label(args.seed), "rater": rater, "at": at, **grades, **note})
                 graded += 1
     except EOFError:
         print()
     return graded
 
 
-def _show(shown: Row, place: str) -> None:
-    lines = [f"\n[{place}] question: {shown['question']}"]
-    lines += [f"earlier, {one['role']}: {one['content']}" for one in shown.get("history", ())]
+def _show(shown: Row, progress: str) -> None:
+    lines = [f"\n[{progress}] question: {shown['question']}"]
+    lines += [f"earlier, {item['role']}: {item['content']}" for item in shown.get("history", ())]
     lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
     lines += [f"expected: {shown['expected_answer']}"] if "expected_answer" in shown else []
     for chunk in shown["chunks"]:

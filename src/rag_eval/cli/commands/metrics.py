@@ -96,7 +96,7 @@ def _known(options: Options, *, is_required: bool) -> _Known | None:
 def _listing(perspectives: tuple[str, ...], form: str) -> list[Section]:
     from textwrap import fill
 
-    width = _WIDTH if form == "table" else len(max((one.summary for one in METRICS.values()), key=len))
+    width = _WIDTH if form == "table" else len(max((metric.summary for metric in METRICS.values()), key=len))
     rows = [
         [metric.name, metric.better, metric.perspective, fill(metric.summary, width)]
         for metric in METRICS.values()
@@ -105,19 +105,25 @@ def _listing(perspectives: tuple[str, ...], form: str) -> list[Section]:
     return [Section("", (), ["metric", "better", "perspective", "description"], rows)]
 
 
-def _sections(known: _Known, form: str) -> list[Section]:
+def _sections(present: _Known, form: str) -> list[Section]:
     say = (phrases.PLAIN if form == "table" else markdown_writer.FORMATTER).code
-    used = [one for one in known.covered if one.cases]
-    where = f"{len(used)} of {len(known.covered)} metrics apply to {say(known.gold, 80)} and {say(known.trace, 80)}."
-    rows = [[one.name, one.perspective, str(one.cases), ", ".join(say(gate, 60) for gate in one.gates)] for one in used]
-    added = [[" and ".join(one.fields), str(len(one.metrics)), _few(one.metrics)] for one in unlocked(known.covered)]
-    some = [[one.name, f"{one.present} of {one.rows}"] for one in partly(known.covered, known.fields, METRICS)]
+    used = [item for item in present.covered if item.cases]
+    where = (
+        f"{len(used)} of {len(present.covered)} metrics apply to {say(present.gold, 80)} and {say(present.trace, 80)}."
+    )
+    rows = [
+        [item.name, item.perspective, str(item.cases), ", ".join(say(gate, 60) for gate in item.gates)] for item in used
+    ]
+    added = [
+        [" and ".join(item.fields), str(len(item.metrics)), _few(item.metrics)] for item in unlocked(present.covered)
+    ]
+    some = [[item.name, f"{item.present} of {item.rows}"] for item in partly(present.covered, present.fields, METRICS)]
     sections = [Section("Metrics that apply", [where], ["metric", "perspective", "cases", "gates"], rows)]
     if added:
         sections.append(Section("Add to your files", (), ["field", "metrics", "enables"], added))
     if some:
         sections.append(Section("Fields that only some rows have", (), ["field", "rows"], some))
-    if nothing := idle(known.covered):
+    if nothing := idle(present.covered):
         sections.append(Section("Metrics without a case", [f"{_IDLE} {', '.join(nothing)}."]))
     return sections
 
@@ -127,9 +133,9 @@ def _few(names: tuple[str, ...]) -> str:
     return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
 
 
-def _as_json(perspectives: tuple[str, ...], known: _Known | None) -> dict[str, Any]:
+def _as_json(perspectives: tuple[str, ...], present: _Known | None) -> dict[str, Any]:
     """Return every metric; with files also its cases, gates and missing fields, and the fields that add metrics."""
-    covered = {one.name: one for one in known.covered} if known else {}
+    covered = {item.name: item for item in present.covered} if present else {}
     rows = [
         {
             **{name: getattr(metric, name) for name in ("name", "perspective", "better", "scale", "unit", "applies")},
@@ -140,14 +146,14 @@ def _as_json(perspectives: tuple[str, ...], known: _Known | None) -> dict[str, A
         for metric in METRICS.values()
         if not perspectives or metric.perspective in perspectives
     ]
-    if known is None:
+    if present is None:
         return {"metrics": rows}
     return {
-        "gold": known.gold,
-        "trace": known.trace,
+        "gold": present.gold,
+        "trace": present.trace,
         "metrics": rows,
-        "unlock": [one._asdict() for one in unlocked(known.covered)],
-        "fields": [one._asdict() for one in known.fields.values()],
+        "unlock": [item._asdict() for item in unlocked(present.covered)],
+        "fields": [field._asdict() for field in present.fields.values()],
     }
 
 
@@ -213,13 +219,17 @@ def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about:
     """Return every metric that was measured, once for all its values."""
     tallies, gates = card.tallies(), selected_gates(policy)
     by_metric: dict[str, Covered] = {}
-    for one in card.measures:
-        cases = tallies[one.column].total() if one.metric.level == "case" else int(one.score(about) is not None)
-        guards = tuple(f"{gate.label} {gate.direction} {gate.threshold}" for gate in gates if gate.name == one.name)
-        before = by_metric.get(one.metric.name)
+    for measure in card.measures:
+        cases = (
+            tallies[measure.column].total() if measure.metric.level == "case" else int(measure.score(about) is not None)
+        )
+        guards = tuple(f"{gate.label} {gate.direction} {gate.threshold}" for gate in gates if gate.name == measure.name)
+        before = by_metric.get(measure.metric.name)
         known = before.gates if before else ()
-        missing = tuple(name for name in one.metric.needs if not _there(name, fields, about))
-        by_metric[one.metric.name] = Covered(one.metric.name, one.metric.perspective, cases, (*known, *guards), missing)
+        missing = tuple(name for name in measure.metric.needs if not _there(name, fields, about))
+        by_metric[measure.metric.name] = Covered(
+            measure.metric.name, measure.metric.perspective, cases, (*known, *guards), missing
+        )
     return list(by_metric.values())
 
 
@@ -235,19 +245,19 @@ def _there(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> 
 def unlocked(rows: Sequence[Covered]) -> list[Unlocked]:
     """Return the fields to add, those that enable the most metrics first."""
     groups: dict[tuple[str, ...], list[str]] = {}
-    for one in rows:
-        if not one.cases and one.missing:
-            groups.setdefault(tuple(sorted(one.missing)), []).append(one.name)
+    for row in rows:
+        if not row.cases and row.missing:
+            groups.setdefault(tuple(sorted(row.missing)), []).append(row.name)
     ranked = sorted(groups.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
     return [Unlocked(fields, tuple(names)) for fields, names in ranked]
 
 
 def idle(rows: Sequence[Covered]) -> list[str]:
     """Return the metrics that apply to no case although their fields are present."""
-    return [one.name for one in rows if not one.cases and not one.missing]
+    return [row.name for row in rows if not row.cases and not row.missing]
 
 
 def partly(rows: Sequence[Covered], fields: Mapping[str, Field], needed: Mapping[str, Metric]) -> list[Field]:
     """Return the fields that metrics in use need and that only some rows have."""
-    names = dict.fromkeys(name for one in rows if one.cases for name in needed[one.name].needs if name in fields)
+    names = dict.fromkeys(name for row in rows if row.cases for name in needed[row.name].needs if name in fields)
     return [field for name in names if 0 < (field := fields[name]).present < field.rows]

@@ -87,10 +87,10 @@ def fold(text: str) -> str:
     return " ".join(plain.casefold().split())
 
 
-def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], note: LintNote, most: LintNote) -> list[LintNote]:
-    """Return ``each`` for every item that lacks something, or ``most`` once if that is more than half of them."""
+def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], note: LintNote, summary: LintNote) -> list[LintNote]:
+    """Return ``each`` for every item that lacks something, or ``summary`` once if that is more than half of them."""
     if len(lacking) > 1 and 2 * len(lacking) > len(of):
-        return [most]
+        return [summary]
     return [note._replace(gold=gold) for gold in lacking]
 
 

@@ -79,8 +79,8 @@ def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:
     pairs = [(gold, same[0]) for same in groups.values() for gold in same[1:] if _telling(_stems(gold.question))]
     best: dict[str, tuple[float, str]] = {}
     firsts = {same[0].qid: (same[0], stems) for stems, same in groups.items()}
-    for one, other, likeness in _contained_questions({qid: stems for qid, (_, stems) in firsts.items()}):
-        early, late = sorted((one, other))
+    for question, other, likeness in _contained_questions({qid: stems for qid, (_, stems) in firsts.items()}):
+        early, late = sorted((question, other))
         best[late] = min(best.get(late, (0.0, "")), (-likeness, early))
     return pairs + [(firsts[late][0], firsts[early][0]) for late, (_, early) in best.items()]
 
@@ -123,16 +123,16 @@ def _same(gold: Gold) -> str:
     return " ".join(unicodedata.normalize("NFKC", gold.question).casefold().split()).rstrip(" ?!.")
 
 
-def _differences(one: Gold, other: Gold) -> list[str]:
-    if one.answerable != other.answerable:
+def _differences(gold: Gold, other: Gold) -> list[str]:
+    if gold.answerable != other.answerable:
         return ["answerable"]
     pairs = {
-        "gold_claim_substr": (set(one.substrings), set(other.substrings)),
-        "gold_citations": (set(one.citations), set(other.citations)),
-        "supports": (one.supports, other.supports),
-        "sections": (one.sections, other.sections),
-        "relevant_docs": (set(one.relevant_docs or ()), set(other.relevant_docs or ())),
-        "expected_answer": (one.expected_answer, other.expected_answer),
+        "gold_claim_substr": (set(gold.substrings), set(other.substrings)),
+        "gold_citations": (set(gold.citations), set(other.citations)),
+        "supports": (gold.supports, other.supports),
+        "sections": (gold.sections, other.sections),
+        "relevant_docs": (set(gold.relevant_docs or ()), set(other.relevant_docs or ())),
+        "expected_answer": (gold.expected_answer, other.expected_answer),
     }
     return [name for name, (mine, its) in pairs.items() if mine != its]
 
@@ -146,8 +146,8 @@ def no_citation(sample: Sample) -> list[LintNote]:
         "Name the chunks that contain the answer in gold_citations.",
     )
     count = f"no evidence in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
-    most = LintNote(f"{count}: for these, {wanted}", "Name the chunks that contain the answers in gold_citations.")
-    return few_or_most(lacking, sample.answerable, note, most)
+    summary = LintNote(f"{count}: for these, {wanted}", "Name the chunks that contain the answers in gold_citations.")
+    return few_or_most(lacking, sample.answerable, note, summary)
 
 
 def citation_variant(sample: Sample) -> Iterator[LintNote]:

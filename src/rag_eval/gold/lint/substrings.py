@@ -114,7 +114,11 @@ def in_citation(sample: Sample) -> Iterator[LintNote]:
 def redundant(sample: Sample) -> Iterator[LintNote]:
     """Find substrings that contain another one of their item."""
     for gold, text in sample.labels:
-        inner = min((one for one in gold.substrings if one != text and one in text), key=_length, default=None)
+        inner = min(
+            (substring for substring in gold.substrings if substring != text and substring in text),
+            key=_length,
+            default=None,
+        )
         if inner is not None:
             message = f"the substring {_shown(text)} contains the substring {_shown(inner)}, so it has no effect"
             yield LintNote(message, f"Remove it, or remove {_shown(inner)} if that is too short.", gold)
@@ -159,8 +163,8 @@ def none(sample: Sample) -> list[LintNote]:
     hint = "Add a text of a right answer to gold_claim_substr."
     note = LintNote("it has no substring: any claim with the right citations counts as right", hint)
     count = f"no substring in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
-    most = LintNote(f"{count}: precision judges only their citations", hint)
-    return few_or_most(lacking, sample.answerable, note, most)
+    summary = LintNote(f"{count}: precision judges only their citations", hint)
+    return few_or_most(lacking, sample.answerable, note, summary)
 
 
 def _shown(text: str) -> str:
@@ -174,7 +178,7 @@ def _length(text: str) -> tuple[int, str]:
 def _covered(text: str, gold: Gold) -> bool:
     """Return whether another substring of the item, in plain text, also matches."""
     plain = tidy(text)
-    return any(one in plain for one in gold.substrings if one != text)
+    return any(substring in plain for substring in gold.substrings if substring != text)
 
 
 def _odd_sign(text: str) -> str:

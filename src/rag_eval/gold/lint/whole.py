@@ -190,18 +190,18 @@ def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
     if ids:
         return tuple([Chunk(name, "") for name in ids])
     if gold.supports:
-        return tuple(_standing_at(one, place) for place, one in enumerate(gold.supports))
+        return tuple(_standing_at(support, index) for index, support in enumerate(gold.supports))
     docs = {
         **dict.fromkeys((*(gold.relevant_docs or ()), *(gold.expected_documents or ())), 1),
         **(gold.doc_grades or {}),
     }
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
-    sections = [(one.doc_id, one.section) for one in gold.sections or ()]
+    sections = [(section.doc_id, section.section) for section in gold.sections or ()]
     chunks = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in sections]
     return (*chunks, *[Chunk(name, "", name) for name in ranked])
 
 
-def _standing_at(support: Support, place: int) -> Chunk:
+def _standing_at(support: Support, index: int) -> Chunk:
     text = next(iter(support.snippets), "")
     path = support.rel_path
-    return Chunk(f"{path}#{place}", text, rel_path=path, heading_path=support.heading_path)
+    return Chunk(f"{path}#{index}", text, rel_path=path, heading_path=support.heading_path)

@@ -52,7 +52,7 @@ def freeze(tag: str, sha256: str, head: Side, policy: Policy) -> Frozen:
 
 def digest(hashes: Iterable[str]) -> str:
     """Return one hash of all items in any order: the sha256 of their sorted hashes, each with a line feed."""
-    lines = "".join(f"{one}\n" for one in sorted(hashes))
+    lines = "".join(f"{item}\n" for item in sorted(hashes))
     return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
 
 

@@ -90,10 +90,16 @@ def authors(opened_by: str, authorships: Iterable[Authorship], signers: Mapping[
     may also use GitHub's noreply address.
     """
     people = [Author(opened_by or None, opened_by or "who opened the pull request")]
-    for one in authorships:
-        logins = [one.login, signers.get(one.email), _hidden(one.email) if one.co_author else None]
+    for authorship in authorships:
+        logins = [
+            authorship.login,
+            signers.get(authorship.email),
+            _hidden(authorship.email) if authorship.co_author else None,
+        ]
         known = [login for login in logins if login]
-        people += [Author(login, one.name or login) for login in known] or [Author(None, one.name or one.email)]
+        people += [Author(login, authorship.name or login) for login in known] or [
+            Author(None, authorship.name or authorship.email)
+        ]
     return list(dict.fromkeys(people))
 
 
@@ -119,7 +125,8 @@ def unresolved(proof: Proof) -> list[str]:
 def approved(policy: Policy, proof: Proof) -> bool:
     """Return whether a listed signer approves; with four eyes, one who wrote no part of the change."""
     return bool(
-        {_account(login) for login in proof.approvals or ()} & {_account(one) for one in reviewers(policy, proof)}
+        {_account(login) for login in proof.approvals or ()}
+        & {_account(reviewer) for reviewer in reviewers(policy, proof)}
     )
 
 

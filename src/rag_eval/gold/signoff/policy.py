@@ -49,8 +49,8 @@ class Violation(NamedTuple):
     fix: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: [{self.code}] {self.message}"
+        prefix = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{prefix}: [{self.code}] {self.message}"
 
 
 class Advice(NamedTuple):

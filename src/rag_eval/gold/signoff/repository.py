@@ -81,18 +81,18 @@ def commit_id(git: Git, ref: str) -> str:
     return commit
 
 
-def policies(frame: GoldStates, place: Place) -> list[Policy]:
+def policies(frame: GoldStates, paths: Place) -> list[Policy]:
     """Return the policies for the gold, usually one.
 
     The base's policy decides. The head's applies too if it has another path for the gold. If the base has no policy
     yet, the head's data set applies. A base policy without a data set has the default one: otherwise a change could
     name another data set and reuse its signatures.
     """
-    head, base = _policy(frame.head, place, one=True), _policy(frame.rules or frame.base, place)
-    if place.gates and not (head or base):
-        raise UsageError(f"{quoted(place.gates)} is not in git. Correct the path, or add the file first.")
+    head, base = _policy(frame.head, paths, one=True), _policy(frame.rules or frame.base, paths)
+    if paths.gates and not (head or base):
+        raise UsageError(f"{quoted(paths.gates)} is not in git. Correct the path, or add the file first.")
     first = frame.base is NOTHING and frame.rules is None
-    return in_force(None if first else base, head, lambda policy: _overridden(policy, place), first=first)
+    return in_force(None if first else base, head, lambda policy: _overridden(policy, paths), first=first)
 
 
 def in_force(
@@ -119,12 +119,12 @@ def policy_at(tree: Tree, path: str) -> Policy | None:
     return None if data is None else signoff_policy(data, path)
 
 
-def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
+def _policy(tree: Tree, paths: Place, *, one: bool = False) -> Policy | None:
     """Return the policy of the gates file that is nearest to the place, None if there is no gates file.
 
     Of two in a folder the first decides, so that a change can fix it; if there must be ``one``, they are refused.
     """
-    names = [_path(place, place.gates)] if place.gates else _nearest(tree, place.prefix)
+    names = [_path(paths, paths.gates)] if paths.gates else _nearest(tree, paths.prefix)
     ids = tree.files(*names)
     path = next((name for name in names if name in ids), None)
     if one and path and posixpath.basename(path) in GATES_FILES:
@@ -137,13 +137,13 @@ def _policy(tree: Tree, place: Place, *, one: bool = False) -> Policy | None:
                 and posixpath.basename(name) in GATES_FILES
             ]
         )
-    return _overridden(signoff_policy(tree.contents([ids[path]])[ids[path]], path), place) if path else None
+    return _overridden(signoff_policy(tree.contents([ids[path]])[ids[path]], path), paths) if path else None
 
 
-def _overridden(policy: Policy, place: Place) -> Policy:
-    if not place.gold:
+def _overridden(policy: Policy, paths: Place) -> Policy:
+    if not paths.gold:
         return policy
-    gold = _path(place, place.gold)
+    gold = _path(paths, paths.gold)
     return policy if gold == policy.gold else policy._replace(gold=gold, records=default_records(gold))
 
 
@@ -164,9 +164,9 @@ def _nearest(tree: Tree, prefix: str) -> list[str]:
     return names
 
 
-def _path(place: Place, path: str) -> str:
+def _path(paths: Place, path: str) -> str:
     """Return a path of the caller, relative to the root of the repository as git has it."""
-    joined = posixpath.normpath(posixpath.join(place.prefix, path.replace(os.sep, "/")))
+    joined = posixpath.normpath(posixpath.join(paths.prefix, path.replace(os.sep, "/")))
     if joined.startswith(("/", "../")) or joined in (".", ".."):
         raise UsageError(
             f"{quoted(path)} is not a path inside the repository. Write it relative to the current folder."

@@ -75,7 +75,7 @@ def summary(report: Report) -> str:
 def _system(report: Report) -> str:
     """Return the subject of the report: repository and commit if they are known, otherwise the file of the traces."""
     commit = _commit(report)
-    trace = next((one.path for one in report.inputs if one.role == "trace"), "")
+    trace = next((item.path for item in report.inputs if item.role == "trace"), "")
     named = " at ".join(filter(None, [report.ci.repository if report.ci else "", commit]))
     return one_line(named or trace.rpartition("/")[2] or report.gates_file or "traces", 90)
 
@@ -87,7 +87,7 @@ def _commit(report: Report) -> str:
 
 def _facts(report: Report) -> Markup:
     """Return the scored files: repository, commit, models, gold with its size, gates and baseline, as far as known."""
-    run, ci, paths = report.run or {}, report.ci, {one.role: one.path for one in report.inputs}
+    run, ci, paths = report.run or {}, report.ci, {item.role: item.path for item in report.inputs}
     models = run.get("models") or {}
     dates = (run[name] for name in ("date", "started_at", "created_at") if isinstance(run.get(name), str))
     gold = f"{paths.get('gold', 'in memory')}, {phrases.cases(report)}"

@@ -21,7 +21,7 @@ def form(
 ) -> str:
     """Return the page; each answer has the fields of its label and the judge's input."""
     who = tag("p", tag("label", "Your name: ", tag("input", id="rater", type="text", value=rater, autocomplete="name")))
-    items = [_answer(number, len(answers), *one, scores) for number, one in enumerate(answers, 1)]
+    items = [_answer(number, len(answers), *answer, scores) for number, answer in enumerate(answers, 1)]
     instruction = "Grade each answer by the rubric, from 0 to 5. Leave a score open if you cannot tell."
     parts = [
         tag(
@@ -44,7 +44,7 @@ def _answer(
 ) -> Markup:
     parts = [tag("h2", f"{number} of {total}: {shown['question']}", id=f"answer-{number}")]
     if earlier := shown.get("history"):
-        parts += [tag("h3", "Earlier turns"), *(_text(f"{one['role']}: {one['content']}") for one in earlier)]
+        parts += [tag("h3", "Earlier turns"), *(_text(f"{item['role']}: {item['content']}") for item in earlier)]
     parts += [tag("h3", "Answer"), _text(shown["answer"])]
     parts += [tag("p", f"Citations: {', '.join(shown['citations']) or 'none'}")]
     if "expected_answer" in shown:

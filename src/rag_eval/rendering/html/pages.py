@@ -40,14 +40,14 @@ def history_page(
     kind = "neutral" if newest is None else "passed" if newest.passed else "failed"
     word = "" if newest is None else f"The newest run {kind}. "
     head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
-    charts = tag("div", *(_chart(place, one) for place, one in enumerate(series)), class_="charts")
+    charts = tag("div", *(_chart(index, item) for index, item in enumerate(series)), class_="charts")
     parts = {
         "trends": ("Trends", joined([tag("p", _READ, class_="asks"), charts]) if series else _NONE),
         "drift": ("Drift", _drift(series)),
         "flaky": ("Flaky questions", _flaky(unsteady, known=bool(runs))),
         "runs": ("Last runs", _last_runs(runs)),
         "summary": ("Newest against oldest", _summary(series)),
-        "readings": ("All readings", joined(_readings(one) for one in series)),
+        "readings": ("All readings", joined(_readings(item) for item in series)),
     }
     made = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
     return page(_TREND, __version__, tag("div", joined(head), class_=f"head {kind}"), made)
@@ -55,11 +55,11 @@ def history_page(
 
 def _drift(series: Sequence[Series]) -> Markup:
     """Name the metrics that got worse so slowly that no step shows it, the largest first, then other remarks."""
-    drifting = [one for one in series if one.slow]
+    drifting = [item for item in series if item.slow]
     lines = [
         line
-        for one in [*drifting, *(one for one in series if not one.slow)]
-        for line in trend.trend_remarks(one, FORMATTER.code)
+        for item in [*drifting, *(entry for entry in series if not entry.slow)]
+        for line in trend.trend_remarks(item, FORMATTER.code)
     ]
     none = [] if drifting else [Paragraph("No metric drifts slowly.")]
     return laid([*none, *([listed(lines)] if lines else [])]) if series else _NONE
@@ -71,9 +71,9 @@ def _flaky(unsteady: Sequence[Flaky], *, known: bool) -> Markup:
     if not unsteady:
         return tag("p", "No question changed between right and wrong more than once.")
     rows = []
-    for one in unsteady[:_FLAKY]:
-        counts = [str(one.changes), f"{one.right} of {one.reports}", ", ".join(map(shown, one.labels))]
-        rows.append([FORMATTER.code(one.qid), *counts, FORMATTER.text(one.question)])
+    for item in unsteady[:_FLAKY]:
+        counts = [str(item.changes), f"{item.right} of {item.reports}", ", ".join(map(shown, item.labels))]
+        rows.append([FORMATTER.code(item.qid), *counts, FORMATTER.text(item.question)])
     cut = len(unsteady) - _FLAKY
     shown_rows = Table("Flaky questions", ["Question", "Changes", "Right", "Labels when wrong", "Text"], rows)
     return laid([shown_rows, *([Paragraph(f"… and {cut:,} more.")] if cut > 0 else [])])
@@ -82,8 +82,8 @@ def _flaky(unsteady: Sequence[Flaky], *, known: bool) -> Markup:
 def _last_runs(runs: Sequence[Point]) -> Markup:
     """Return a table of the newest runs, the newest first."""
     rows = []
-    for one in reversed(runs[-_RUNS:]):
-        verdict = one.verdict
+    for run in reversed(runs[-_RUNS:]):
+        verdict = run.verdict
         if verdict is None:
             continue
         outcome = "passed" if verdict.passed else "failed"
@@ -91,9 +91,9 @@ def _last_runs(runs: Sequence[Point]) -> Markup:
         failed = ", ".join(map(FORMATTER.code, verdict.failed_gates[:5]))
         more = f" and {len(verdict.failed_gates) - 5} more" if len(verdict.failed_gates) > 5 else ""
         wrong = f"{verdict.wrong} of {verdict.questions}"
-        commit = FORMATTER.code(one.commit[:_COMMIT]) if one.commit else "–"
+        commit = FORMATTER.code(run.commit[:_COMMIT]) if run.commit else "–"
         date = FORMATTER.figure(shown(verdict.date)) if verdict.date else ""
-        rows.append([FORMATTER.code(one.label), word, wrong, failed + more, commit, date])
+        rows.append([FORMATTER.code(run.label), word, wrong, failed + more, commit, date])
     headers = ["Report", "Verdict", "Wrong questions", "Failed gates", "Commit", "Date"]
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
@@ -101,44 +101,44 @@ def _last_runs(runs: Sequence[Point]) -> Markup:
 
 
 def _summary(series: Sequence[Series]) -> Markup:
-    rows = [trend.summary(one, FORMATTER.code) for one in series]
+    rows = [trend.summary(item, FORMATTER.code) for item in series]
     return laid([Table("Metrics, newest against oldest", trend.SUMMARY, rows)]) if rows else _NONE
 
 
-def _readings(one: Series) -> Markup:
-    rows = [trend.row(reading, FORMATTER.code) for reading in one.readings]
-    table = laid([Table(f"Readings of {shown(one.metric)}", trend.POINTS, rows)])
-    return folded(f"{shown(one.metric)} ({len(rows):,})", table)
+def _readings(series: Series) -> Markup:
+    rows = [trend.row(reading, FORMATTER.code) for reading in series.readings]
+    table = laid([Table(f"Readings of {shown(series.metric)}", trend.POINTS, rows)])
+    return folded(f"{shown(series.metric)} ({len(rows):,})", table)
 
 
-def _chart(place: int, one: Series) -> Markup:
-    parts = _parts(one)
+def _chart(index: int, series: Series) -> Markup:
+    parts = _parts(series)
     dots = [dot for part in parts for dot in part]
     lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
-    labels = [_place(reading) for reading in one.readings if reading.value is not None]
+    labels = [_place(reading) for reading in series.readings if reading.value is not None]
     first, last = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
-    newest = f"{number(one.values[-1], one.metric)}" if one.values else ""
+    newest = f"{number(series.values[-1], series.metric)}" if series.values else ""
     axes = Axes("", "", first, last, ticks=False)
-    return chart(f"plot-{place}", shown(one.metric), newest, dots, lines, axes, list(_limits(one)))
+    return chart(f"plot-{index}", shown(series.metric), newest, dots, lines, axes, list(_limits(series)))
 
 
 def _place(reading: Reading) -> str:
     return shown(reading.commit[:_COMMIT] or reading.label)
 
 
-def _limits(one: Series) -> Iterator[Limit]:
+def _limits(series: Series) -> Iterator[Limit]:
     """Yield the thresholds, each with the readings that it applied to."""
-    bounds = [(place, reading.bound) for place, reading in enumerate(one.readings)]
+    bounds = [(index, reading.bound) for index, reading in enumerate(series.readings)]
     for side, group in groupby(bounds, key=lambda entry: entry[1] and entry[1][:2]):
-        indexes = [place for place, _ in group]
+        indexes = [index for index, _ in group]
         if side:
             yield Limit(indexes[0] - 0.5, indexes[-1] + 0.5, side[1], side[0])
 
 
-def _parts(one: Series) -> list[list[Dot]]:
+def _parts(series: Series) -> list[list[Dot]]:
     """Return the readings with a value, split at changes of the definition."""
     parts: list[list[Dot]] = [[]]
-    for place, reading in enumerate(one.readings):
+    for index, reading in enumerate(series.readings):
         if reading.value is None:
             continue
         outcome = reading.bound.outcome if reading.bound else ""
@@ -150,7 +150,7 @@ def _parts(one: Series) -> list[list[Dot]]:
         text = f"{label}: {', '.join(cell for cell in (*cells, *commit) if cell)}"
         if reading.broken:
             parts.append([])
-        dot = Dot(float(place), reading.value, kind, text, "", reading.low, reading.high, reading.broken)
+        dot = Dot(float(index), reading.value, kind, text, "", reading.low, reading.high, reading.broken)
         parts[-1].append(dot)
     return parts
 
@@ -164,7 +164,7 @@ def comparison_page(comparison: SideBySide) -> str:
 
 def repeats_page(systems: Sequence[Repeats]) -> str:
     """Return the page of repeats."""
-    parts = (part for one in systems for part in repeats_sections(one, FORMATTER))
+    parts = (part for system in systems for part in repeats_sections(system, FORMATTER))
     return of_sections([Section("Repeats"), *parts], __version__)
 
 
@@ -175,39 +175,39 @@ def of_sections(parts: Iterable[Section], version: str, plots: Markup = _NONE) -
     header = tag("div", tag("h1", clean(first.title)), lines, class_="head")
     whole = [first._replace(title="Summary", lines=())] if first.rows else []
     made = []
-    for place, (title, group) in enumerate(_grouped([*whole, *rest])):
+    for index, (title, group) in enumerate(_grouped([*whole, *rest])):
         body = joined([plots if group[0].figures else _NONE, *(_body(part) for part in group)])
-        made.append((f"part-{place}", title, section(f"part-{place}", title, body)))
+        made.append((f"part-{index}", title, section(f"part-{index}", title, body)))
     return page(clean(first.title), shown(version), header, made)
 
 
 def _grouped(parts: Sequence[Section]) -> Iterator[tuple[str, list[Section]]]:
     """Yield sections by title; one without a title belongs to the one before."""
     groups: list[tuple[str, list[Section]]] = []
-    for one in parts:
-        if one.title or not groups:
-            groups.append((clean(one.title), [one]))
+    for part in parts:
+        if part.title or not groups:
+            groups.append((clean(part.title), [part]))
         else:
-            groups[-1][1].append(one)
+            groups[-1][1].append(part)
     yield from groups
 
 
-def _body(one: Section) -> Markup:
-    blocks = [listed(one.lines)] if len(one.lines) > 1 else [Paragraph(line) for line in one.lines]
-    about = clean(one.title) or "Cases that differ"
-    table = [Table(about, list(one.headers), one.rows)] if one.rows else []
+def _body(section: Section) -> Markup:
+    blocks = [listed(section.lines)] if len(section.lines) > 1 else [Paragraph(line) for line in section.lines]
+    about = clean(section.title) or "Cases that differ"
+    table = [Table(about, list(section.headers), section.rows)] if section.rows else []
     return laid([*blocks, *table])
 
 
 def _plots(comparison: SideBySide, front: Front) -> Iterator[Markup]:
     """Yield quality over each of the other dimensions."""
     for axis, name in enumerate(front.dimensions[1:], 1):
-        dots = [_dot(comparison, front, place, axis) for place in range(len(front.points))]
+        dots = [_dot(comparison, front, index, axis) for index in range(len(front.points))]
         yield chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality"))
 
 
-def _dot(comparison: SideBySide, front: Front, place: int, axis: int) -> Dot:
-    point, run = front.points[place], shown(comparison.runs[place].name)
-    kind = "plain" if front.beaten_by[place] is None else "few"
-    text = f"{mark(place)}, {run}: quality {point[0]:.3f}, {front.dimensions[axis]} {point[axis]:.4g}"
-    return Dot(point[axis], point[0], kind, text, mark(place))
+def _dot(comparison: SideBySide, front: Front, index: int, axis: int) -> Dot:
+    point, run = front.points[index], shown(comparison.runs[index].name)
+    kind = "plain" if front.beaten_by[index] is None else "few"
+    text = f"{mark(index)}, {run}: quality {point[0]:.3f}, {front.dimensions[axis]} {point[axis]:.4g}"
+    return Dot(point[axis], point[0], kind, text, mark(index))

@@ -106,13 +106,13 @@ def _margin(gate: GateResult, *, mixed: bool) -> Mark | None:
 def slices(report: Report) -> Iterator[Markup]:
     """Yield a plot of each gated metric: its slices from the worst on, with a tick at the value of all cases."""
     bounds = baseline_view.bounds_of(report)
-    for place, name in enumerate(baseline_view.gated(report)):
+    for index, name in enumerate(baseline_view.gated(report)):
         parts = _worst_first(report, name)
         rows = [_slice(report, name, *part, bounds) for part in parts[:_MOST]]
         title = f"{shown(name)} by slice, worst first"
         cut = f"The worst {_MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > _MOST else ""
-        drawn = figure(f"slice-plot-{place}", title, _SLICED, rows)
-        yield folded(title, drawn, tag("p", cut) if cut else Markup(""), unfolded=not place)
+        drawn = figure(f"slice-plot-{index}", title, _SLICED, rows)
+        yield folded(title, drawn, tag("p", cut) if cut else Markup(""), unfolded=not index)
 
 
 def heat(report: Report) -> Iterator[Markup]:

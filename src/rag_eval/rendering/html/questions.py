@@ -50,7 +50,7 @@ def questions(report: Report, details: Details) -> tuple[Markup, Markup]:
     """
     columns = _columns(report)
     ordered = phrases.by_urgency(report.questions)
-    rows = [_row(one, columns, details.get((one.qid, one.run))) for one in ordered]
+    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in ordered]
     head = tag("thead", tag("tr", *(_header(column) for column in columns)))
     rest = joined(rows[_FIRST:])
     bodies = [tag("tbody", joined(rows[:_FIRST])), *([tag("tbody", ROWS, class_="rest")] if rest else [])]
@@ -80,18 +80,18 @@ def _labels(report: Report) -> Markup:
 def _columns(report: Report) -> list[Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): _BROKEN if flip.after not in GOOD else _FIXED for flip in report.flips}
-    run = Column("Run", "text", "run", lambda one: tag("td", _name(one.run)))
-    change = Column("Changed", "text", "changed", lambda one: _word(flips.get((one.qid, one.run), "")))
+    run = Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
+    change = Column("Changed", "text", "changed", lambda entry: _word(flips.get((entry.qid, entry.run), "")))
     parts = Column("Slices", "text", "", _parts)
     return [
-        Column("Question", "text", "", lambda one: Markup(f'<th scope="row">{_name(one.qid)}</th>')),
+        Column("Question", "text", "", lambda element: Markup(f'<th scope="row">{_name(element.qid)}</th>')),
         *([run] if phrases.several(report) else []),
         Column("Label", "text", "label", _label),
         *([change] if report.baseline is not None else []),
         Column("Text", "text", "", lambda one: Markup(f'<td dir="auto">{hypertext(shown(one.question))}</td>')),
         Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""), "look")),
         Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no", "answerable")),
-        *([parts] if any(one.slices for one in report.questions) else []),
+        *([parts] if any(question.slices for question in report.questions) else []),
         Column("Gold line", "number", "", lambda one: _line(one.gold_line, "gold")),
         Column("Trace line", "number", "", lambda one: _line(one.trace_line, "trace")),
     ]
@@ -107,12 +107,12 @@ def _word(text: str, kind: str | None = None) -> Markup:
     return tag("td", text, class_=kind)
 
 
-def _label(one: Question) -> Markup:
-    return _word(one.label, "good" if one.label in GOOD else "bad")
+def _label(question: Question) -> Markup:
+    return _word(question.label, "good" if question.label in GOOD else "bad")
 
 
-def _parts(one: Question) -> Markup:
-    return _word(", ".join(map(shown, one.slices)), "slices")
+def _parts(question: Question) -> Markup:
+    return _word(", ".join(map(shown, question.slices)), "slices")
 
 
 def _line(number: int, file: str) -> Markup:
@@ -123,26 +123,26 @@ def _header(column: Column) -> Markup:
     return tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
 
 
-def _row(one: Question, columns: Sequence[Column], details: CaseDetails | None) -> Markup:
+def _row(question: Question, columns: Sequence[Column], details: CaseDetails | None) -> Markup:
     # There may be a million rows: cells that differ in each are written without a call of tag.
-    row = Markup(f"<tr>{''.join([column.cell(one) for column in columns])}</tr>")
+    row = Markup(f"<tr>{''.join([column.cell(question) for column in columns])}</tr>")
     if details is None:
         return row
-    title = tag("summary", "Answer and evidence of ", tag("code", shown(one.qid)))
-    inside = tag("details", title, _details(one, details))
+    title = tag("summary", "Answer and evidence of ", tag("code", shown(question.qid)))
+    inside = tag("details", title, _details(question, details))
     below = tag("td", inside, colspan=len(columns))
     return joined([row, tag("tr", below, class_="details")])
 
 
-def _details(one: Question, details: CaseDetails) -> Markup:
+def _details(question: Question, details: CaseDetails) -> Markup:
     """Show question, answer, expected answer, citations and retrieved chunks, and why the case is right or wrong."""
-    why = [tag("p", tag("strong", one.label), f": {details.meaning}. {details.next}".rstrip())]
+    why = [tag("p", tag("strong", question.label), f": {details.meaning}. {details.next}".rstrip())]
     why += [tag("p", f"It counts against {', '.join(map(shown, details.bad))}.")] if details.bad else []
     answer = _text(details.answer) if details.answer else tag("p", tag("em", "(no answer)"))
     error = [tag("p", "Error: ", tag("bdi", shown(details.error)))] if details.error else []
     refused = [tag("p", tag("em", "This is a refusal."))] if details.refused else []
     facts = [
-        ("Why" if one.label not in GOOD else "Outcome", why),
+        ("Why" if question.label not in GOOD else "Outcome", why),
         ("Question", [tag("p", shown(details.question), dir="auto")]),
         ("Answer", [answer, *refused, *error]),
         ("Expected", _expected(details)),
@@ -170,23 +170,23 @@ def _ids(names: Sequence[Named], of: CaseDetails | None = None) -> Markup:
     if not names:
         return tag("p", tag("em", "(nothing)"))
     rows = []
-    for one in names:
-        facts = [] if of else [(f"rank {one.rank}", "badge") if one.rank else ("not retrieved", "badge bad")]
-        facts += [("expected", "badge good")] if one.expected else []
-        facts += [("cited", "badge")] if one.cited and of else []
+    for name in names:
+        facts = [] if of else [(f"rank {name.rank}", "badge") if name.rank else ("not retrieved", "badge bad")]
+        facts += [("expected", "badge good")] if name.expected else []
+        facts += [("cited", "badge")] if name.cited and of else []
         badges = [part for fact, kind in facts for part in (" ", tag("span", fact, class_=kind))]
-        rows.append(tag("li", tag("code", shown(one.id)), *badges, *([_text(one.text)] if one.text else [])))
+        rows.append(tag("li", tag("code", shown(name.id)), *badges, *([_text(name.text)] if name.text else [])))
     return tag("ol" if of else "ul", joined(rows))
 
 
 def _text(pieces: Sequence[Segment]) -> Markup:
     """Render a text with its pieces marked: supported or not, in no chunk, the best passage, masked."""
-    return tag("blockquote", *(_piece(one) for one in pieces), dir="auto")
+    return tag("blockquote", *(_piece(piece) for piece in pieces), dir="auto")
 
 
-def _piece(one: Segment) -> Markup:
-    name = {"best": "mark", "masked": "span", "unsupported": "u", "missing": "u", "made_up": "u"}.get(one.state)
-    return tag(name, one.text, class_=one.state) if name else Markup(hypertext(one.text))
+def _piece(segment: Segment) -> Markup:
+    name = {"best": "mark", "masked": "span", "unsupported": "u", "missing": "u", "made_up": "u"}.get(segment.state)
+    return tag(name, segment.text, class_=segment.state) if name else Markup(hypertext(segment.text))
 
 
 def _controls(report: Report, columns: Sequence[Column]) -> Markup:

@@ -109,8 +109,8 @@ def _steps(scale: Ends) -> list[tuple[float, float]]:
 
 def _axis(scale: Ends) -> Iterator[Markup]:
     for x, number in _steps(scale):
-        place = "last" if x == _RIGHT else "first" if x == _LEFT else "tick"
-        yield tag("text", f"{number:.3g}", x=x, y=14.0, class_=place)
+        anchor = "last" if x == _RIGHT else "first" if x == _LEFT else "tick"
+        yield tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchor)
 
 
 def _drawn(mark: Mark, scale: Ends, *, own: bool) -> Markup:
