@@ -82,11 +82,11 @@ def sliced(folder, texts):
         for text in texts
     ]
     write_rows(folder / "gold.jsonl", golds)
-    for place, file in enumerate(("base.jsonl", "trace.jsonl")):
-        answers = [{"claim": "yes", "citations": ["ab"[(number + place) % 2]]} for number in range(len(texts))]
+    for index, file in enumerate(("base.jsonl", "trace.jsonl")):
+        answers = [{"claim": "yes", "citations": ["ab"[(number + index) % 2]]} for number in range(len(texts))]
         rows = [
-            {"qid": text, "retrieved_ids": ["a", "b"], "answer_json": one}
-            for text, one in zip(texts, answers, strict=True)
+            {"qid": text, "retrieved_ids": ["a", "b"], "answer_json": answer}
+            for text, answer in zip(texts, answers, strict=True)
         ]
         write_rows(folder / file, rows)
     (folder / "gates.yml").write_text(SLICED.replace("baseline: {report: base.json}\n", ""), "utf-8")
@@ -98,10 +98,10 @@ def sliced(folder, texts):
 
 def hostile(report, texts):
     """A report of which every free text about baseline, gates and slices is one of ``texts``."""
-    text = [texts[place % len(texts)] for place in range(7)]
+    text = [texts[index % len(texts)] for index in range(7)]
     gates = tuple(gate._replace(why=gate.why and text[0]) for gate in report.gates)
-    own = report.baseline or Compared("", "0" * 64, "", "", 1, 0, 0, 0, (), rescored=False)
-    baseline = own._replace(path=text[1], ref=text[2], commit=text[3], changed=1, incomparable=tuple(texts))
+    ours = report.baseline or Compared("", "0" * 64, "", "", 1, 0, 0, 0, (), rescored=False)
+    baseline = ours._replace(path=text[1], ref=text[2], commit=text[3], changed=1, incomparable=tuple(texts))
     effects = tuple(effect._replace(name=text[4], gold=0.25) for effect in report.effects)
     flips = (*report.flips, Flip(text[5], text[6], text[0], text[1]), Flip("Q", None, text[2], "OK"))
     return with_verdict(report._replace(gates=gates, baseline=baseline, effects=effects, flips=flips))

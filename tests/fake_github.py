@@ -163,9 +163,9 @@ class FakeGitHub:
         if seen.target == self.prefix.removesuffix("/v3") + "/graphql" and seen.method == "POST":
             return self._viewer(seen)
         for method, pattern, answer in _ROUTES:
-            found = re.fullmatch(pattern.replace("REPO", re.escape(f"/repos/{self.repository}")), path)
-            if found and method == seen.method:
-                return answer(self, seen, *map(unquote, found.groups()))
+            result = re.fullmatch(pattern.replace("REPO", re.escape(f"/repos/{self.repository}")), path)
+            if result and method == seen.method:
+                return answer(self, seen, *map(unquote, result.groups()))
         return _refuse(404, "Not Found")
 
     def _user(self) -> Answer:
@@ -244,8 +244,8 @@ class FakeGitHub:
         return Answer(200, raw=sha.encode(), headers={"Content-Type": "application/vnd.github.sha"})
 
     def pull(self, _: Seen, number: str) -> Answer:
-        found = self.pulls.get(int(number))
-        return Answer(200, found) if found else _refuse(404, "Not Found")
+        result = self.pulls.get(int(number))
+        return Answer(200, result) if result else _refuse(404, "Not Found")
 
     def list_pulls(self, seen: Seen) -> Answer:
         """The open ones; ``head`` asks for those of one branch, as OWNER:BRANCH."""
@@ -275,11 +275,11 @@ class FakeGitHub:
 
     def compare(self, seen: Seen, ends: str) -> Answer:
         base, _, head = ends.partition("...")
-        found = self.git and self.git.compare(base, head)
-        if not found:
+        result = self.git and self.git.compare(base, head)
+        if not result:
             return _refuse(404, "No common ancestor")
-        page = self._page(seen, found["commits"])
-        return Answer(200, {**found, "commits": page.content}, page.headers)
+        page = self._page(seen, result["commits"])
+        return Answer(200, {**result, "commits": page.content}, page.headers)
 
     def list_commits(self, seen: Seen) -> Answer:
         assert self.git is not None, "name a repository first"
@@ -355,8 +355,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _drip(self, data: bytes) -> None:
         """A byte at a time, until nobody listens any more."""
         with suppress(OSError):
-            for place in range(len(data)):
-                self.connection.sendall(data[place : place + 1])
+            for index in range(len(data)):
+                self.connection.sendall(data[index : index + 1])
                 time.sleep(0.002)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so

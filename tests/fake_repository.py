@@ -41,8 +41,8 @@ class FakeRepository:
         return self._known[sha]
 
     def _read(self, sha: str) -> dict[str, Any]:
-        told = (self._git("show", "-s", f"--format={_FORMAT}", sha) or b"").decode().removesuffix("\n")
-        name, tree, parents, *people, message = told.split("\0")
+        output = (self._git("show", "-s", f"--format={_FORMAT}", sha) or b"").decode().removesuffix("\n")
+        name, tree, parents, *people, message = output.split("\0")
         author, committer = (dict(zip(("name", "email", "date"), people[i : i + 3], strict=True)) for i in (0, 3))
         for person in (author, committer):  # GitHub keeps no time zones
             person["date"] = f"{datetime.fromisoformat(person['date']).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -56,8 +56,8 @@ class FakeRepository:
         }
 
     def git_commit(self, sha: str) -> dict[str, Any] | None:
-        found = self.resolve(sha)
-        return objects.git_commit(self.name, self._facts(found)) if found else None
+        result = self.resolve(sha)
+        return objects.git_commit(self.name, self._facts(result)) if result else None
 
     def commit(self, sha: str) -> dict[str, Any]:
         """A commit by its full hash."""
@@ -65,10 +65,10 @@ class FakeRepository:
         return objects.commit(self.name, facts, self.accounts.get(facts["author"]["email"]))
 
     def tree(self, sha: str) -> dict[str, Any] | None:
-        listed = self._git("ls-tree", "-z", "--full-tree", sha)
-        if listed is None:
+        entries = self._git("ls-tree", "-z", "--full-tree", sha)
+        if entries is None:
             return None
-        rows = [row.partition("\t")[::2] for row in listed.decode().split("\0")[:-1]]
+        rows = [row.partition("\t")[::2] for row in entries.decode().split("\0")[:-1]]
         name = self._words("rev-parse", f"{sha}^{{tree}}")[0]
         return objects.tree(self.name, name, [(*words.split(" "), path) for words, path in rows])  # type: ignore[misc]
 
@@ -76,10 +76,10 @@ class FakeRepository:
         return self._git("cat-file", "blob", sha)
 
     def log(self, sha: str, path: str) -> list[dict[str, Any]]:
-        return [self.commit(one) for one in self._words("rev-list", sha, "--", path)]
+        return [self.commit(word) for word in self._words("rev-list", sha, "--", path)]
 
     def between(self, base: str, head: str) -> list[dict[str, Any]]:
-        return [self.commit(one) for one in self._words("rev-list", "--reverse", f"{base}..{head}")]
+        return [self.commit(word) for word in self._words("rev-list", "--reverse", f"{base}..{head}")]
 
     def compare(self, base: str, head: str) -> dict[str, Any] | None:
         ends = [self.resolve(ref) or "" for ref in (base, head)]

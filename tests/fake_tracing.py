@@ -80,7 +80,7 @@ class FakeTracing:
             rows = [
                 {"id": row["traceId"], "timestamp": row["startTime"], "name": row["name"], "input": row["input"],
                  "output": row.get("output"), "metadata": row["metadata"],
-                 "observations": [one["id"] for one in self.observations if one["traceId"] == row["traceId"]]}
+                 "observations": [seen["id"] for seen in self.observations if seen["traceId"] == row["traceId"]]}
                 for row in roots
             ]  # fmt: skip
         elif path != "/api/public/observations" or int(query.get("limit", 50)) > 100:
@@ -90,25 +90,25 @@ class FakeTracing:
         return 200, {"data": rows[(number - 1) * size : number * size], "meta": meta}, {}
 
     def _langsmith(self, path, query, headers, body):
-        found = 404, {"detail": "Not Found"}, {}
+        result = 404, {"detail": "Not Found"}, {}
         if path == "/api/v1/info":
-            found = 200, {"version": "0.16.0", "instance_flags": {"sdb_query_enabled": not self.older}}, {}
+            result = 200, {"version": "0.16.0", "instance_flags": {"sdb_query_enabled": not self.older}}, {}
         elif headers.get("X-API-Key") != KEYS["LANGSMITH_API_KEY"]:
-            found = 401, {"detail": "Invalid token"}, {}
+            result = 401, {"detail": "Invalid token"}, {}
         elif path == "/api/v1/sessions":
-            found = 200, [{"id": PROJECT, "name": "shop"}] if query.get("name") == "shop" else [], {}
+            result = 200, [{"id": PROJECT, "name": "shop"}] if query.get("name") == "shop" else [], {}
         elif path == "/api/v2/runs/query" and not self.older:
             size = body.get("page_size", 100)
             assert (body["project_ids"], 1 <= size <= 1000) == ([PROJECT], True)
             page, following = self._page(self.newer, body.get("min_start_time", ""), body, size)
-            fields = {one.lower() for one in body["selects"]}
-            found = 200, {"items": [_only(row, fields) for row in page], "next_cursor": following}, {}
+            fields = {item.lower() for item in body["selects"]}
+            result = 200, {"items": [_only(row, fields) for row in page], "next_cursor": following}, {}
         elif path == "/api/v1/runs/query":
             assert (body["session"], body["limit"] <= 100) == ([PROJECT], True)
             page, following = self._page(self.runs, body.get("start_time", ""), body, body["limit"])
             runs = [_only(row, set(body["select"])) for row in page]
-            found = 200, {"runs": runs, "cursors": {"next": following}, "parsed_query": None}, {}
-        return found
+            result = 200, {"runs": runs, "cursors": {"next": following}, "parsed_query": None}, {}
+        return result
 
     def _page(self, runs, since, body, limit):
         runs = [run for run in runs if since <= run["start_time"]]

@@ -142,28 +142,28 @@ def repository(full_name: str, default_branch: str) -> dict[str, Any]:
     }
 
 
-def git_commit(repository: str, one: dict[str, Any]) -> dict[str, Any]:
-    """A commit as git has it; ``one`` holds sha, tree, parents, author, committer and message."""
+def git_commit(repository: str, item: dict[str, Any]) -> dict[str, Any]:
+    """A commit as git has it; ``item`` holds sha, tree, parents, author, committer and message."""
     api = f"https://api.github.test/repos/{repository}/git"
     links = {kind: f"{api}/{kind}/" for kind in ("commits", "trees")}
     parents = [
-        {"sha": sha, "url": links["commits"] + sha, "html_url": links["commits"] + sha} for sha in one["parents"]
+        {"sha": sha, "url": links["commits"] + sha, "html_url": links["commits"] + sha} for sha in item["parents"]
     ]
     unsigned = {"verified": False, "reason": "unsigned", **dict.fromkeys(("signature", "payload", "verified_at"))}
     return {
-        **{key: one[key] for key in ("sha", "author", "committer", "message")},
+        **{key: item[key] for key in ("sha", "author", "committer", "message")},
         "node_id": "C_1",
-        "url": links["commits"] + one["sha"],
-        "html_url": f"{HTML}/{repository}/commit/{one['sha']}",
-        "tree": {"sha": one["tree"], "url": links["trees"] + one["tree"]},
+        "url": links["commits"] + item["sha"],
+        "html_url": f"{HTML}/{repository}/commit/{item['sha']}",
+        "tree": {"sha": item["tree"], "url": links["trees"] + item["tree"]},
         "parents": parents,
         "verification": unsigned,
     }
 
 
-def commit(repository: str, one: dict[str, Any], login: str | None) -> dict[str, Any]:
+def commit(repository: str, item: dict[str, Any], login: str | None) -> dict[str, Any]:
     """A commit as lists and comparisons show it, with the account of its author."""
-    git, api = git_commit(repository, one), f"https://api.github.test/repos/{repository}/commits/{one['sha']}"
+    git, api = git_commit(repository, item), f"https://api.github.test/repos/{repository}/commits/{item['sha']}"
     within = {key: git[key] for key in ("author", "committer", "message", "tree", "url", "verification")}
     account = user(login) if login else None
     return {

@@ -50,9 +50,9 @@ class Repo:
         return done.returncode, done.stdout + done.stderr
 
     def git(self, *words, **env):
-        code, said = self.run("git", *words, **env)
-        assert code == 0, said
-        return said.strip()
+        code, output = self.run("git", *words, **env)
+        assert code == 0, output
+        return output.strip()
 
     def gold(self, *words, **env):
         """Run `rag-eval gold` in this process; hooks start one of their own."""
@@ -77,23 +77,23 @@ class Repo:
         return self.run("git", "commit", "-q", "-m", message, *paths)
 
     def sign(self, *words):
-        code, said = self.gold("signoff", "--reason", "reviewed", *words)
-        assert code == 0, said
-        return said
+        code, output = self.gold("signoff", "--reason", "reviewed", *words)
+        assert code == 0, output
+        return output
 
     def signed(self, *rows):
         """Stage the rows, sign and commit them."""
         self.stage(*rows)
         self.sign("--mutates")
-        code, said = self.commit("signed")
-        assert code == 0, said
+        code, output = self.commit("signed")
+        assert code == 0, output
 
     def records(self):
         return sorted(path.name for path in (self.path / RECORDS).glob("*.json"))
 
-    def fix(self, said):
+    def fix(self, output):
         """Run the commands that were advised, word for word but for the reason."""
-        advised = said.split("To fix it:\n")[1].splitlines()
+        advised = output.split("To fix it:\n")[1].splitlines()
         for command in (line.strip() for line in advised if line.startswith(" ")):
             code, answer = self.run("sh", "-c", command.replace("…", "reviewed with the manual"))
             assert code == 0, answer
@@ -123,8 +123,8 @@ def _template():
     return folder
 
 
-def codes(said):
-    return re.findall(r": \[([a-z-]+)\] ", said)
+def codes(output):
+    return re.findall(r": \[([a-z-]+)\] ", output)
 
 
 def command_on_path(folder):

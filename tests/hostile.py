@@ -119,7 +119,7 @@ def complaints(markdown: str) -> list[str]:
     """What in a comment or summary means more to GitHub than text in tables; its own first line is left out."""
     page = Page(markdown)
     # A digest is ours, and stands in code.
-    links = [found[0] for word in page.words for found in _LINKED.finditer(word)]
+    links = [match[0] for word in page.words for match in _LINKED.finditer(word)]
     uneven = [f"a table of {widths} columns" for widths in page.widths if len(widths) > 1]
     mentions = re.findall(r"@(?:octocat|org)", markdown)
     actions = re.findall(r"(?m)^\s*/[a-z]+", markdown)  # quick actions of GitLab
@@ -156,7 +156,7 @@ def replaced(value: Any, paths: set[tuple[Any, ...]], texts: Sequence[str]) -> A
         if isinstance(value, dict):
             return {key: walk(part, (*path, key)) for key, part in value.items()}
         if isinstance(value, list):
-            return [walk(part, (*path, place)) for place, part in enumerate(value)]
+            return [walk(part, (*path, index)) for index, part in enumerate(value)]
         return next(rest) if path in paths else value
 
     return walk(value, ())

@@ -61,28 +61,28 @@ class Page:
 
     def all(self, name: str = "") -> Iterator[Element]:
         """Every element of a name, or every element at all."""
-        return (each for each in self.root.iter() if isinstance(each.tag, str) and name in ("", local(each)))
+        return (item for item in self.root.iter() if isinstance(item.tag, str) and name in ("", local(item)))
 
     def one(self, key: str) -> Element:
         """The element of an id."""
-        [found] = [each for each in self.all() if each.get("id") == key]
-        return found
+        [result] = [item for item in self.all() if item.get("id") == key]
+        return result
 
     def rows(self, key: str = "cases") -> list[list[str]]:
         """The texts of the cells of a table, row by row, without its head."""
-        found = self.one(key)
-        return [[said(cell) for cell in row] for body in found if local(body) == "tbody" for row in body]
+        result = self.one(key)
+        return [[said(cell) for cell in row] for body in result if local(body) == "tbody" for row in body]
 
     def table(self, caption: str) -> list[Element]:
         """The rows of the body of the table of a caption."""
-        [found] = [each for each in self.all("table") if any(said(part) == caption for part in each.iter("caption"))]
-        return [row for body in found.iter("tbody") for row in body]
+        [result] = [item for item in self.all("table") if any(said(part) == caption for part in item.iter("caption"))]
+        return [row for body in result.iter("tbody") for row in body]
 
     def complaints(self) -> list[str]:
         """What is there that is not ours, or that a browser would fetch or run."""
-        strange = [f"<{local(each)}>" for each in self.all() if local(each) not in TAGS]
-        strange += [str(each.tag) for each in self.root.iter() if each.tag in (Comment, ProcessingInstruction)]
-        named = [(local(each), name, value) for each in self.all() for name, value in each.attrib.items()]
+        strange = [f"<{local(item)}>" for item in self.all() if local(item) not in TAGS]
+        strange += [str(item.tag) for item in self.root.iter() if item.tag in (Comment, ProcessingInstruction)]
+        named = [(local(item), name, value) for item in self.all() for name, value in item.attrib.items()]
         strange += [f"{tag} {name}" for tag, name, _ in named if name not in ATTRIBUTES]
         strange += [f"{name}={value}" for _, name, value in named if name == "href" and not value.startswith("#")]
         strange += [
@@ -92,7 +92,7 @@ class Page:
 
     def _unguarded(self) -> list[str]:
         """Scripts and styles that the policy does not know, and what it does not forbid."""
-        [policy] = [each.get("content", "") for each in self.all("meta") if each.get("http-equiv")]
+        [policy] = [item.get("content", "") for item in self.all("meta") if item.get("http-equiv")]
         rules = dict(part.strip().split(" ", 1) for part in policy.split(";"))
         wrong = [
             f"{name}: {rules.get(name)}"
@@ -100,18 +100,18 @@ class Page:
             if rules.get(name) != "'none'"
         ]
         for name, rule in (("script", "script-src"), ("style", "style-src")):
-            digests = [f"'sha256-{digest(each.text or '')}'" for each in self.all(name)]
+            digests = [f"'sha256-{digest(item.text or '')}'" for item in self.all(name)]
             wrong += [] if [rules[rule]] == digests else [f"{name}: {digests} is not {rules[rule]}"]
-            wrong += [f"{name}: {found}" for each in self.all(name) for found in _ADDRESS.findall(each.text or "")]
+            wrong += [f"{name}: {match}" for item in self.all(name) for match in _ADDRESS.findall(item.text or "")]
         return wrong
 
     def _unbound(self) -> list[str]:
         """Ids that are there twice, and references to none."""
-        ids = [each.get("id") for each in self.all() if each.get("id")]
-        named = [name for each in self.all() for name in (each.get("aria-labelledby") or "").split()]
-        named += [(each.get("href") or "")[1:] for each in self.all("a")]
-        return [f"#{each}" for each in {*ids} if ids.count(each) > 1] + [
-            f"to #{each}" for each in named if each not in ids
+        ids = [item.get("id") for item in self.all() if item.get("id")]
+        named = [name for item in self.all() for name in (item.get("aria-labelledby") or "").split()]
+        named += [(item.get("href") or "")[1:] for item in self.all("a")]
+        return [f"#{item}" for item in {*ids} if ids.count(item) > 1] + [
+            f"to #{item}" for item in named if item not in ids
         ]
 
 

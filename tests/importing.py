@@ -16,9 +16,9 @@ def rows(path):
 
 def golds(path):
     """The items of a gold set, its problems and its notes."""
-    found = reader()
-    items = read_gold(found, str(path))
-    return items, said(found.ledger, str(path)), [note.message for note in found.ledger.notes]
+    result = reader()
+    items = read_gold(result, str(path))
+    return items, said(result.ledger, str(path)), [note.message for note in result.ledger.notes]
 
 
 def problems(path):

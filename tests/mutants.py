@@ -53,20 +53,22 @@ def mutated(draw, value, most=3):
         if not inside:
             return draw(VALUES)
         *above, last = draw(st.sampled_from(inside))
-        place = value
+        position = value
         for key in above:
-            place = place[key]
+            position = position[key]
         match draw(st.sampled_from(["replace", "replace", "remove", "rename", "nest", "swap"])):
             case "replace":
-                place[last] = draw(VALUES)
+                position[last] = draw(VALUES)
             case "remove":
-                del place[last]
-            case "rename" if isinstance(place, dict):
-                place[draw(st.sampled_from(WORDS))] = place.pop(last)
+                del position[last]
+            case "rename" if isinstance(position, dict):
+                position[draw(st.sampled_from(WORDS))] = position.pop(last)
             case "nest":
-                place[last] = draw(st.sampled_from([[place[last]], {"x": place[last]}, [place[last]] * 300]))
+                position[last] = draw(
+                    st.sampled_from([[position[last]], {"x": position[last]}, [position[last]] * 300])
+                )
             case "swap":
-                place[last] = deepcopy(value)
+                position[last] = deepcopy(value)
     return value
 
 
@@ -77,9 +79,9 @@ GARBAGE = st.sampled_from(
 
 
 @st.composite
-def damaged(draw, data, most=3):
-    """Draw bytes with up to ``most`` parts cut, doubled or replaced by garbage."""
-    for _ in range(draw(st.integers(1, most))):
+def damaged(draw, data, limit=3):
+    """Draw bytes with up to ``limit`` parts cut, doubled or replaced by garbage."""
+    for _ in range(draw(st.integers(1, limit))):
         start, length = draw(st.integers(0, len(data))), draw(st.sampled_from([0, 1, 3, 20]))
         middle = data[start : start + length]
         pieces = st.sampled_from(
@@ -96,12 +98,12 @@ def encoded(value):
     """Encode decoded JSON, lone surrogates and long numbers included."""
     from sys import get_int_max_str_digits, set_int_max_str_digits
 
-    most = get_int_max_str_digits()
+    maximum = get_int_max_str_digits()
     set_int_max_str_digits(0)
     try:
         return json.dumps(value, ensure_ascii=True).encode()
     finally:
-        set_int_max_str_digits(most)
+        set_int_max_str_digits(maximum)
 
 
 def documents(value):

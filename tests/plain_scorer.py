@@ -17,15 +17,15 @@ def rows(path):
 
 
 def last_by_qid(path):
-    found = {}
+    result = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
             if line.strip():
                 row = json.loads(line)
                 name = row.get("qid") or row.get("q_id")
                 if name:
-                    found[name] = row
-    return found
+                    result[name] = row
+    return result
 
 
 def contains(claim, texts):
@@ -36,14 +36,14 @@ def contains(claim, texts):
 
 
 def hits(cited, wanted, retrieved):
-    if any(one not in retrieved for one in cited):
+    if any(item not in retrieved for item in cited):
         return False
-    return any(one in wanted for one in cited) if wanted else cited == []
+    return any(item in wanted for item in cited) if wanted else cited == []
 
 
 def score(golds, traces, k, gates):
     n = dict.fromkeys("shipped refused a u right hit under over recalled".split(), 0)
-    for item in {one["qid"]: one for one in golds}.values():
+    for item in {gold["qid"]: gold for gold in golds}.values():
         row = traces.get(item["qid"], {})
         answer = row.get("answer_json") or {}
         claim = (answer.get("claim") or "").strip()
@@ -59,7 +59,7 @@ def score(golds, traces, k, gates):
             n["right"] += hit and contains(claim, item["gold_claim_substr"])
         elif answerable:
             n["over"] += 1
-        if answerable and all(one in retrieved[:k] for one in item["gold_citations"]):
+        if answerable and all(entry in retrieved[:k] for entry in item["gold_citations"]):
             n["recalled"] += 1
     return summary(n, k, gates)
 

@@ -16,8 +16,8 @@ def gold_of(number, **fields):
     """Questions 1 to 4 have an answer, which is in the chunk of their number; the others have none."""
     answerable = number <= 4
     row = {"qid": f"Q{number}", "question": f"How long is number {number}?", "answerable": answerable}
-    found = {"gold_claim_substr": [f"{number} days"], "gold_citations": [f"c{number}"]}
-    return {**row, **(found if answerable else {"gold_claim_substr": [], "gold_citations": []}), **fields}
+    result = {"gold_claim_substr": [f"{number} days"], "gold_citations": [f"c{number}"]}
+    return {**row, **(result if answerable else {"gold_claim_substr": [], "gold_citations": []}), **fields}
 
 
 def trace_of(number, **fields):
@@ -38,13 +38,13 @@ def wrong(*numbers):
 def gates(lines="", **thresholds):
     """A gates file: precision at least 0.8 unless said otherwise, with further lines below."""
     bounds = {"precision": "{min: 0.8}", **thresholds}
-    held = "".join(f"  {name}: {bound}\n" for name, bound in bounds.items() if bound)
-    return f"version: 1\nk: 3\ngates:\n{held}{lines}"
+    stored = "".join(f"  {name}: {bound}\n" for name, bound in bounds.items() if bound)
+    return f"version: 1\nk: 3\ngates:\n{stored}{lines}"
 
 
 def besides_tracked(findings):
     """The findings but for the one that reports of these projects have: their traces are committed with the rest."""
-    return [one for one in findings if one["code"] != "traces-tracked"]
+    return [finding for finding in findings if finding["code"] != "traces-tracked"]
 
 
 def json_lines(rows):
@@ -80,9 +80,9 @@ class Project(Repo):
 
     def put(self, **files):
         """Write ``gates`` (text), ``gold`` and ``trace`` (rows); None removes one."""
-        places = {"gates": GATES, "gold": GOLD, "trace": TRACE}
+        positions = {"gates": GATES, "gold": GOLD, "trace": TRACE}
         for name, content in files.items():
-            path = self.below + places[name]
+            path = self.below + positions[name]
             if content is None:
                 (self.path / path).unlink()
             else:

@@ -43,11 +43,11 @@ def _result(name, scores):
 
 def evidence(after, before=None, contracts=None, missing=0, cluster=""):
     """What gates are judged by; ``before`` are the cases of the baseline, under the same contracts unless given."""
-    own = dict.fromkeys(results(after), "c")
-    found = Completeness(len(after), len(after) - missing, missing, 0, 0, 0)
+    ours = dict.fromkeys(results(after), "c")
+    completeness = Completeness(len(after), len(after) - missing, missing, 0, 0, 0)
     theirs = (
         Baseline(before, dict.fromkeys(results(before), "c") if contracts is None else contracts)
         if before is not None
         else None
     )
-    return Evidence(after, results(after), found, own, theirs, cluster=cluster)
+    return Evidence(after, results(after), completeness, ours, theirs, cluster=cluster)

@@ -164,5 +164,5 @@ def read(kind: str, data: bytes, folder: Path) -> ReadResult:
 
     reading = {"gold": read_gold, "trace": traces, "gates": read_policy}[kind]
     value = reading(reader, str(path))
-    problems = [str(one).removeprefix(f"{path}:").strip() for one in reader.ledger.problems]
+    problems = [str(problem).removeprefix(f"{path}:").strip() for problem in reader.ledger.problems]
     return ReadResult(None if problems else value, problems)

@@ -96,8 +96,8 @@ def gold_fields(draw, attacks=False):
         **draw(_asked),
     }
     if fields.get("supports") and draw(st.booleans()):
-        place = st.integers(0, len(fields["supports"]) - 1)
-        fields["required_support_groups"] = draw(st.lists(st.lists(place, min_size=1, max_size=2), max_size=2))
+        position = st.integers(0, len(fields["supports"]) - 1)
+        fields["required_support_groups"] = draw(st.lists(st.lists(position, min_size=1, max_size=2), max_size=2))
     if attacks:
         fields["attack"] = draw(attack)
     return fields

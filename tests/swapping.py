@@ -31,7 +31,7 @@ def _share(moves):
         sum(sign * move for sign, move in zip(signs, moves, strict=True))
         for signs in product([1, -1], repeat=len(moves))
     ]
-    return sum(way >= ways[0] for way in ways) / len(ways)
+    return sum(variant >= ways[0] for variant in ways) / len(ways)
 
 
 def _moved(score, middle, side):

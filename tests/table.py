@@ -28,11 +28,11 @@ def each_row(
     """
     columns = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table, labels = [], []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         named = isinstance(row, _PARAM)
         values = row.values if named else (row,) if len(columns) == 1 else tuple(row)  # type: ignore[attr-defined, arg-type]
         table.append(values)
-        labels.append(row.id if named and row.id else _label(values, place, ids))  # type: ignore[attr-defined]
+        labels.append(row.id if named and row.id else _label(values, index, ids))  # type: ignore[attr-defined]
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -49,7 +49,7 @@ def each_row(
             if failures:
                 pytest.fail(f"{len(failures)} of {len(table)} rows failed:\n" + "\n".join(failures), pytrace=False)
 
-        fixtures = [one for one in signature.parameters.values() if one.name not in columns]
+        fixtures = [parameter for parameter in signature.parameters.values() if parameter.name not in columns]
         run.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
         return run
 

@@ -9,8 +9,8 @@ from seams import Completeness
 def readings(labels, values):
     """A reading a label; the second under another contract, the third after a change of the gold."""
     return tuple(
-        Reading(label, value, value, value, 9, place != 1, place in (1, 2), GoldDiff(1, 0, 2) if place == 2 else None)
-        for place, (label, value) in enumerate(zip(labels, values, strict=False))
+        Reading(label, value, value, value, 9, index != 1, index in (1, 2), GoldDiff(1, 0, 2) if index == 2 else None)
+        for index, (label, value) in enumerate(zip(labels, values, strict=False))
     )
 
 
@@ -25,7 +25,9 @@ def trend(texts):
     verdict = Verdict(False, (failed,), 3, 1, 9, date)
     runs = [Point(label, {}, {}, (), Completeness(0, 0, 0, 0, 0, 0), commit=commit, verdict=verdict)]
     unsteady = [Flaky(question, label, 1, 3, 2, (failed,))]
-    [one] = series(texts)
+    [item] = series(texts)
     bounds = [Bound("min", 0.8, "passed"), Bound("min", 0.6, "failed")]
-    held = tuple(each._replace(commit=commit, bound=bounds[place > 3]) for place, each in enumerate(one.readings))
-    return [one._replace(readings=held)], len(texts), runs, unsteady
+    stored = tuple(
+        reading._replace(commit=commit, bound=bounds[index > 3]) for index, reading in enumerate(item.readings)
+    )
+    return [item._replace(readings=stored)], len(texts), runs, unsteady

@@ -115,8 +115,8 @@ def test_a_good_run_passes(in_workspace, pages):
 
 def test_the_comment_begins_with_its_marker(in_workspace, pages):
     in_workspace(number="7", comment_id="nightly")
-    said = parse_marker(pages.standing[0].body)
-    assert (said.id, said.head, said.run) == ("nightly", "a" * 40, 7)
+    output = parse_marker(pages.standing[0].body)
+    assert (output.id, output.head, output.run) == ("nightly", "a" * 40, 7)
 
 
 def copied(run, *folders):
@@ -145,9 +145,9 @@ def test_a_use_that_passes_hides_none_that_failed_in_the_same_run(in_workspace, 
     run("bad.jsonl")
     assert run() == 0
     assert run.outputs["comment-written"] == "false"
-    told = "another use in this run, which failed, wrote it. If both should comment, give each its own comment-id."
-    assert f"::warning title=comment unchanged::{told}" in run.log
-    assert [("RAG evaluation failed" in one.body) for one in pages.standing] == [True]
+    message = "another use in this run, which failed, wrote it. If both should comment, give each its own comment-id."
+    assert f"::warning title=comment unchanged::{message}" in run.log
+    assert [("RAG evaluation failed" in item.body) for item in pages.standing] == [True]
     run.environ["GITHUB_RUN_ATTEMPT"] = "2"
     assert run() == 0
     assert "RAG evaluation passed" in pages.standing[0].body

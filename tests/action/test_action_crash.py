@@ -142,8 +142,8 @@ _shared.write_together(pathlib.Path(sys.argv[1]), texts)
 """
     done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True)
     assert done.returncode == -signal.SIGHUP
-    found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert found in (before, dict.fromkeys(before, b"new"))
+    result = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert result in (before, dict.fromkeys(before, b"new"))
 
 
 def test_reports_are_written_together_or_not_at_all(run):

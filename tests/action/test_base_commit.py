@@ -37,15 +37,15 @@ class Told:
         return self._default
 
 
-def against(name, event=None, ref="", sha=MERGE, base_ref="", **told):
-    return find(Trigger(name, event or {}, ref, sha, base_ref), Told(**told))
+def against(name, event=None, ref="", sha=MERGE, base_ref="", **message):
+    return find(Trigger(name, event or {}, ref, sha, base_ref), Told(**message))
 
 
 @pytest.mark.parametrize("event", ["pull_request", "pull_request_review"])
 def test_a_pull_request_is_held_against_the_first_parent_of_its_merge_commit(event):
     """The event's own base.sha may be older than what the merge commit was made of."""
-    found = against(event, PULL, base_ref="main", parents={MERGE: [BASE, HEAD]})
-    assert found == Against("main", BASE, head=HEAD)
+    result = against(event, PULL, base_ref="main", parents={MERGE: [BASE, HEAD]})
+    assert result == Against("main", BASE, head=HEAD)
 
 
 @pytest.mark.parametrize("parents", [[HEAD], [], [BASE, HEAD, OLD]])
@@ -59,10 +59,10 @@ def test_a_pull_request_target_runs_on_the_base_itself():
 
 def test_a_pull_request_target_into_another_branch_than_it_runs_on_is_held_against_that():
     """GitHub takes such a workflow from the default branch, whatever the pull request is to be merged into."""
-    found = against("pull_request_target", PULL, "refs/heads/trunk", TIP, "release", names={"release": BASE})
-    assert found == Against("release", BASE, direct=False)
-    found = against("pull_request_target", PULL, "refs/heads/release", OLD, "release", names={})
-    assert found == Against("release", OLD, direct=False)
+    result = against("pull_request_target", PULL, "refs/heads/trunk", TIP, "release", names={"release": BASE})
+    assert result == Against("release", BASE, direct=False)
+    result = against("pull_request_target", PULL, "refs/heads/release", OLD, "release", names={})
+    assert result == Against("release", OLD, direct=False)
 
 
 QUEUED = f"refs/heads/gh-readonly-queue/main/pr-7-{BASE}"
@@ -83,8 +83,8 @@ def test_a_merge_queue_names_the_commit_that_it_merges_onto(ref, event, expected
 
 
 def test_a_push_to_the_default_branch_is_held_against_what_it_was_before():
-    found = against("push", {**DEFAULT, "before": OLD}, "refs/heads/trunk")
-    assert (found.commit, found.direct) == (OLD, True)
+    result = against("push", {**DEFAULT, "before": OLD}, "refs/heads/trunk")
+    assert (result.commit, result.direct) == (OLD, True)
 
 
 @pytest.mark.parametrize("zeros", ["0" * 40, "0" * 64])
@@ -156,9 +156,9 @@ def _begun(path):
 def project(begun, tmp_path, monkeypatch):
     """A copy of it of one's own."""
     apart(monkeypatch)
-    own = begun.copied(tmp_path / "repo")
-    monkeypatch.chdir(own.path)
-    return own
+    ours = begun.copied(tmp_path / "repo")
+    monkeypatch.chdir(ours.path)
+    return ours
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_gates_of_a_commit_whose_history_is_not_at_hand_are_not_known(project, s
     assert run(sha=sha, gates_ref=project.fork) == 2  # the commit itself is not there
     served.faults[:] = [Fault("/compare/", 404, times=10**9)]
     assert run(sha=sha, gates_ref=project.fork) == 0
-    assert [one["code"] for one in besides_tracked(run.report["findings"])] == ["gates-from-elsewhere"]
+    assert [item["code"] for item in besides_tracked(run.report["findings"])] == ["gates-from-elsewhere"]
 
 
 def test_gates_ref_head_asks_nobody(project, served):
@@ -308,19 +308,19 @@ def run(project, served, tmp_path, capsys):
     """The action on the merge commit of pr; what it printed and put out stands on the function."""
 
     def run(name="pull_request", event=None, ref="refs/pull/2/merge", sha=None, **given):
-        told, files = (
+        message, files = (
             tmp_path / "event.json",
-            {each: tmp_path / each for each in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")},
+            {item: tmp_path / item for item in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")},
         )
-        told.write_text(json.dumps(event_of(project, **(event or {}))))
+        message.write_text(json.dumps(event_of(project, **(event or {}))))
         for file in files.values():
             file.write_text("")
         inputs = {"github_token": "t0ken", "comment": "off", **given}
         environ = {
-            **{f"INPUT_{each.upper().replace('_', '-')}": value for each, value in inputs.items()},
-            **{each: str(file) for each, file in files.items()},
+            **{f"INPUT_{item.upper().replace('_', '-')}": value for item, value in inputs.items()},
+            **{item: str(file) for item, file in files.items()},
             "GITHUB_WORKSPACE": str(project.path),
-            "GITHUB_EVENT_PATH": str(told),
+            "GITHUB_EVENT_PATH": str(message),
             "GITHUB_EVENT_NAME": name,
             "GITHUB_REF": ref,
             "GITHUB_SHA": sha or project.git("rev-parse", "HEAD"),
@@ -455,7 +455,7 @@ def test_gates_ref_head_is_said_in_the_report(project, served, run):
     assert run(gates_ref="head") == 0
     assert served.seen == []
     assert run.report["base"]["kind"] == "head"
-    assert [one["code"] for one in besides_tracked(run.report["findings"])] == ["gates-from-head"]
+    assert [item["code"] for item in besides_tracked(run.report["findings"])] == ["gates-from-head"]
 
 
 def test_without_an_event_there_is_no_base(project, served, run):
@@ -473,7 +473,7 @@ def test_a_pull_request_whose_change_is_not_checked_out_is_not_passed(project, r
     project.git("checkout", checkout, "main")
     for event in ({**TARGET, "sha": project.base}, {"sha": merged}):
         assert run(**event) == 1
-        assert [(one["code"], one["level"]) for one in besides_tracked(run.report["findings"])] == [
+        assert [(item["code"], item["level"]) for item in besides_tracked(run.report["findings"])] == [
             ("change-not-checked-out", "error")
         ]
         assert f"commit '{project.base[:12]}' lacks the last commit of this pull request" in run.log
@@ -483,7 +483,7 @@ def test_traces_that_are_said_to_be_of_the_change_may_be_all_that_it_brings(proj
     project.git("checkout", "-q", "main")
     project.write("runs/run.json", json.dumps({"system_commit": project.head}))
     assert run(**TARGET, sha=project.base) == 0
-    assert [(one["code"], one["level"]) for one in besides_tracked(run.report["findings"])] == [
+    assert [(item["code"], item["level"]) for item in besides_tracked(run.report["findings"])] == [
         ("change-not-checked-out", "warning")
     ]
     project.write("runs/run.json", json.dumps({"system_commit": project.base}))
@@ -496,10 +496,10 @@ def test_what_holds_the_last_commit_of_the_pull_request_is_the_change(project, s
     project.git("checkout", "-q", "pr")
     assert run(**TARGET, sha=project.base) == 0
     project.write("later.txt", "pushed since")
-    later = project.done("a later push")
+    newer = project.done("a later push")
     assert run(sha=merged) == 0
     assert besides_tracked(run.report["findings"]) == []
-    served.faults[:] = [Fault(f"compare/{later}", 404, times=10**9)]  # as of a commit that a step of the job made
+    served.faults[:] = [Fault(f"compare/{newer}", 404, times=10**9)]  # as of a commit that a step of the job made
     assert run(sha=merged) == 0
     assert besides_tracked(run.report["findings"]) == []
 
@@ -530,9 +530,9 @@ def test_with_gates_ref_head_every_item_has_to_be_signed_where_that_is_asked_for
     """There is nothing to compare with; the gold is not said to be missing for that."""
     project.merge()
     assert run(gates_ref="head", signoff=signoff) == code
-    codes = {one["code"] for one in besides_tracked(run.report["findings"])} - {"gates-from-head"}
+    codes = {item["code"] for item in besides_tracked(run.report["findings"])} - {"gates-from-head"}
     assert codes == {"policy": set(), "require": {"unsigned-item"}, "off": {"signoff-off"}}[signoff]
-    fixes = {one["fix"] for one in besides_tracked(run.report["findings"]) if one["code"] == "unsigned-item"}
+    fixes = {item["fix"] for item in besides_tracked(run.report["findings"]) if item["code"] == "unsigned-item"}
     assert fixes == ({"rag-eval gold signoff --baseline --reason '…'"} if signoff == "require" else set())
     assert run.report["gold_changes"] == []
 

@@ -65,4 +65,6 @@ def test_it_takes_the_place_of_an_older_green_comment(run, fake):
     run(fake, **{"gates-ref": "head"})
     assert "passed" in fake.comments[2][0]["body"]
     assert run(fake)[0] == 2
-    assert [("Cannot be judged" in one["body"], "passed" in one["body"]) for one in fake.comments[2]] == [(True, False)]
+    assert [("Cannot be judged" in comment["body"], "passed" in comment["body"]) for comment in fake.comments[2]] == [
+        (True, False)
+    ]

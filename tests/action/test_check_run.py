@@ -95,11 +95,11 @@ def test_each_wrong_question_has_an_annotation_fifty_in_a_request(run, github):
     _, log = run("bad.jsonl")
     assert log.count("::warning file=") == 10
     requests = asked(github)
-    assert [len(one["output"]["annotations"]) for one in requests][:2] == [50, 50]
-    assert {one["path"] for one in github.annotations} == {"gold.jsonl", "eval-gates.yml"}
-    questions = [one for one in github.annotations if one["message"].startswith("Q")]
+    assert [len(request["output"]["annotations"]) for request in requests][:2] == [50, 50]
+    assert {annotation["path"] for annotation in github.annotations} == {"gold.jsonl", "eval-gates.yml"}
+    questions = [annotation for annotation in github.annotations if annotation["message"].startswith("Q")]
     assert len(questions) == 129
-    assert {(one["annotation_level"], one["start_line"] > 0) for one in questions} == {("warning", True)}
+    assert {(question["annotation_level"], question["start_line"] > 0) for question in questions} == {("warning", True)}
 
 
 def test_the_most_are_five_hundred_and_the_log_says_how_many_are_left(run, github):
@@ -116,8 +116,8 @@ def test_the_most_are_five_hundred_and_the_log_says_how_many_are_left(run, githu
 @pytest.mark.parametrize(("trace", "code"), [("good.jsonl", 0), ("bad.jsonl", 1)])
 def test_a_token_that_may_not_is_a_notice_and_changes_no_verdict(run, github, trace, code):
     github.may_check = False
-    found, log = run(trace)
-    assert found == code
+    result, log = run(trace)
+    assert result == code
     assert (
         "::notice title=rag-eval::No check run: The token may not write the check run: the job needs `checks: " in log
     )
@@ -147,7 +147,7 @@ def test_annotations_whose_answer_gets_lost_are_not_sent_twice(run, github):
     )
     github.faults = [Fault("PATCH .*/check-runs", 502, done=True)]
     code, log = run("bad.jsonl")
-    messages = [one["message"] for one in github.annotations]
+    messages = [annotation["message"] for annotation in github.annotations]
     assert (code, len(messages), len(set(messages))) == (1, 100, 100)
     assert "check run written with 50 annotations; " in log
 

@@ -27,7 +27,7 @@ class Pages:
         return "github-actions[bot]"
 
     def comments(self, number):
-        return [Comment(place, self.login(), body, "https://example.org") for place, body in self.bodies.items()]
+        return [Comment(position, self.login(), body, "https://example.org") for position, body in self.bodies.items()]
 
     def open_pulls(self, owner, branch):
         return []
@@ -72,28 +72,28 @@ class Runner:
         return self.texts[place % len(self.texts)]
 
     def write(self, trace=""):
-        qids = [f"{self.text(place)}{place}" for place in range(4)]
+        qids = [f"{self.text(index)}{index}" for index in range(4)]
         golds = [
             gold_row(
                 qid=qid,
-                question=self.text(place + 1),
-                answerable=place != 3,
-                gold_citations=[self.text(place + 2)] if place != 3 else [],
-                category=self.text(place),
-                tags=[self.text(place), "all"],
+                question=self.text(index + 1),
+                answerable=index != 3,
+                gold_citations=[self.text(index + 2)] if index != 3 else [],
+                category=self.text(index),
+                tags=[self.text(index), "all"],
                 meta={"team": self.text(3)},
             )
-            for place, qid in enumerate(qids)
+            for index, qid in enumerate(qids)
         ]
         rows = [
             {
                 "qid": qid,
-                "retrieved_ids": [self.text(place + 2)],
+                "retrieved_ids": [self.text(index + 2)],
                 "models": {self.text(1): self.text(2)},
-                "answer_json": {"claim": self.text(place), "citations": [self.text(place)]},
+                "answer_json": {"claim": self.text(index), "citations": [self.text(index)]},
                 self.text(0): 1,
             }
-            for place, qid in enumerate(qids[:3])
+            for index, qid in enumerate(qids[:3])
         ]
         write_rows(self.folder / "gold.jsonl", golds)
         (self.folder / "eval-gates.yml").write_text(GATES)
@@ -104,8 +104,8 @@ class Runner:
     def run(self, trace, **inputs):
         branch = {"ref": self.text(0), "sha": HEAD, "label": self.text(1)}
         pull = {"number": 2, "head": branch, "base": {"ref": self.text(2)}, "title": self.text(3), "body": self.text(0)}
-        said = {"pull_request": pull, "sender": {"login": self.text(1)}} if self.said is None else self.said
-        self.event.write_text(json.dumps(said))
+        output = {"pull_request": pull, "sender": {"login": self.text(1)}} if self.said is None else self.said
+        self.event.write_text(json.dumps(output))
         given = {"gold": "gold.jsonl", "trace": trace, "gates": "eval-gates.yml", "github-token": "t0ken", **inputs}
         environ = {f"INPUT_{name.upper()}": value for name, value in given.items()}
         environ |= {name: str(file) for name, file in {**self.files, **self.refused}.items()}
@@ -130,9 +130,9 @@ class Runner:
 @pytest.fixture
 def place_of(tmp_path_factory, monkeypatch):
     def place_of(texts):
-        place = Runner(tmp_path_factory.mktemp("run"), texts)
-        monkeypatch.chdir(place.folder)
-        return place
+        position = Runner(tmp_path_factory.mktemp("run"), texts)
+        monkeypatch.chdir(position.folder)
+        return position
 
     return place_of
 
@@ -140,9 +140,9 @@ def place_of(tmp_path_factory, monkeypatch):
 @pytest.mark.deep
 @pytest.mark.parametrize("piece", PIECES, ids=ascii)
 def test_one_hostile_text_everywhere(place_of, capsys, piece):
-    place = place_of([f"a{piece}b", piece, f" {piece} "])
-    code = place.run(place.write())
-    place.keeps_the_rules(capsys.readouterr().out)
+    position = place_of([f"a{piece}b", piece, f" {piece} "])
+    code = position.run(position.write())
+    position.keeps_the_rules(capsys.readouterr().out)
     assert code == 1
 
 
@@ -152,24 +152,24 @@ def test_hostile_texts_everywhere(tmp_path_factory, texts):
     from contextlib import chdir, redirect_stdout
     from io import StringIO
 
-    place, log = Runner(tmp_path_factory.mktemp("run"), texts), StringIO()
-    with chdir(place.folder), redirect_stdout(log):
-        place.run(place.write())
-    place.keeps_the_rules(log.getvalue())
+    position, log = Runner(tmp_path_factory.mktemp("run"), texts), StringIO()
+    with chdir(position.folder), redirect_stdout(log):
+        position.run(position.write())
+    position.keeps_the_rules(log.getvalue())
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=ascii)
 def test_what_cannot_be_judged_is_said_as_safely(place_of, capsys, piece):
-    place = place_of([piece])
-    name = place.write()
+    position = place_of([piece])
+    name = position.write()
     lines = [
         f'{{"qid": {json.dumps(piece)}, {json.dumps(piece)}: {{',
         piece,
         json.dumps({"qid": [piece], piece: piece}),
     ]
-    (place.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
-    assert place.run(name) == 2
-    place.keeps_the_rules(capsys.readouterr().out)
+    (position.folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
+    assert position.run(name) == 2
+    position.keeps_the_rules(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("name", ["gold", "gates", "k", "comment", "comment-id", "report-dir", "fail-on", "signoff"])
@@ -177,12 +177,12 @@ def test_what_cannot_be_judged_is_said_as_safely(place_of, capsys, piece):
     "piece", ["::error::x", "\n::set-output name=a::b", "##[add-mask]x", "<b>@octocat", "a\x1b[1m"]
 )
 def test_hostile_inputs_are_said_as_safely(place_of, capsys, name, piece):
-    place = place_of(["x"])
-    code = place.run(place.write(), **{name: piece})
+    position = place_of(["x"])
+    code = position.run(position.write(), **{name: piece})
     assert code in (1, 2)
     assert foreign_commands(capsys.readouterr().out) == []
-    assert not any(file.read_text() for file in place.refused.values())
-    assert complaints(place.files["GITHUB_STEP_SUMMARY"].read_text("utf-8")) == []
+    assert not any(file.read_text() for file in position.refused.values())
+    assert complaints(position.files["GITHUB_STEP_SUMMARY"].read_text("utf-8")) == []
 
 
 NAMES = ["pull_request", "number", "head", "base", "sha", "ref", "repo", "user", "login", "workflow_run", "head_sha"]
@@ -200,11 +200,11 @@ def test_an_event_of_any_shape_does_no_harm(tmp_path_factory, event, report):
     from contextlib import chdir, redirect_stdout
     from io import StringIO
 
-    place, log = Runner(tmp_path_factory.mktemp("run"), ["x", "y"]), StringIO()
-    name = place.write()
-    place.said = event
-    with chdir(place.folder), redirect_stdout(log):
-        code = place.run(name, report=report)
+    position, log = Runner(tmp_path_factory.mktemp("run"), ["x", "y"]), StringIO()
+    name = position.write()
+    position.said = event
+    with chdir(position.folder), redirect_stdout(log):
+        code = position.run(name, report=report)
     assert code in ((2,) if report else (1, 2))
     assert foreign_commands(log.getvalue()) == []
-    assert all(complaints(body.partition("\n")[2]) == [] for body in place.pages.bodies.values())
+    assert all(complaints(body.partition("\n")[2]) == [] for body in position.pages.bodies.values())

@@ -31,7 +31,7 @@ def test_what_it_says_is_in_the_report_and_in_its_provenance(scored):
     about = {"system_commit": "9f2c1ab", "models": {"generator": "small-1"}, "own": "<b>x</b>"}
     report = scored(about)
     assert report.run == about
-    assert {each.role for each in report.inputs} == {"gold", "trace", "run"}
+    assert {item.role for item in report.inputs} == {"gold", "trace", "run"}
     shown = render(report, "markdown")
     assert "`9f2c1ab`" in shown.replace('"', "")
     assert '`"<b>x</b>"`' in shown

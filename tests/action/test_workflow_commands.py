@@ -52,6 +52,6 @@ def test_a_value_that_holds_the_delimiter_is_refused():
 
 
 def test_ten_annotations_of_each_level_are_kept_in_their_order():
-    lines = [annotation(level, str(place), "f", place) for place in range(25) for level in ("error", "warning")]
-    kept = list(limit_per_level([annotation("notice", "first"), *lines]))
-    assert kept == [annotation("notice", "first"), *lines[:20]]
+    lines = [annotation(level, str(index), "f", index) for index in range(25) for level in ("error", "warning")]
+    remaining = list(limit_per_level([annotation("notice", "first"), *lines]))
+    assert remaining == [annotation("notice", "first"), *lines[:20]]

@@ -47,9 +47,9 @@ def record(project, path=BASELINE, traces=OLD):
 @pytest.fixture
 def project(begun, tmp_path, monkeypatch):
     apart(monkeypatch)
-    own = begun.copied(tmp_path / "repo")
-    monkeypatch.chdir(own.path)
-    return own
+    ours = begun.copied(tmp_path / "repo")
+    monkeypatch.chdir(ours.path)
+    return ours
 
 
 @pytest.fixture
@@ -74,17 +74,17 @@ def score(capsys, tmp_path):
 
 
 def codes(report):
-    return [one["code"] for one in besides_tracked(report["findings"])]
+    return [item["code"] for item in besides_tracked(report["findings"])]
 
 
 def gate(report, name="precision", direction="max_drop"):
-    (found,) = [one for one in report["gates"] if (one["name"], one["direction"]) == (name, direction)]
-    return found
+    (result,) = [item for item in report["gates"] if (item["name"], item["direction"]) == (name, direction)]
+    return result
 
 
 def effect(report, name="precision"):
-    (found,) = [one for one in report["effects"] if one["name"] == name]
-    return found["system"], found["gold"]
+    (result,) = [item for item in report["effects"] if item["name"] == name]
+    return result["system"], result["gold"]
 
 
 # --- one run beside another -------------------------------------------------------------------------------------------
@@ -107,26 +107,26 @@ def test_runs_that_the_baseline_does_not_have_are_not_called_unchanged(project, 
 def test_a_run_beside_itself_moved_nowhere(project, score):
     report = score()
     assert (score.code, report["flips"], effect(report), codes(report)) == (0, [], (0.0, 0.0), [])
-    found = report["baseline"]
-    assert (found["path"], found["cases"], found["changed"], found["gone"], found["new"]) == (BASELINE, 8, 0, 0, 0)
-    assert (found["incomparable"], found["rescored"]) == ([], True)
+    result = report["baseline"]
+    assert (result["path"], result["cases"], result["changed"], result["gone"], result["new"]) == (BASELINE, 8, 0, 0, 0)
+    assert (result["incomparable"], result["rescored"]) == ([], True)
 
 
 def test_what_broke_is_named_and_fails(project, score):
     project.put(trace=wrong(2, 3))
     report = score()
     assert (score.code, gate(report)["outcome"], gate(report)["comparison"]["regression"]) == (1, "failed", 0.5)
-    assert [one["qid"] for one in report["flips"]] == ["Q2", "Q3"]
+    assert [item["qid"] for item in report["flips"]] == ["Q2", "Q3"]
     assert effect(report) == (-0.5, 0.0)
 
 
 def test_the_order_of_lines_does_not_matter(project, score):
     project.put(trace=wrong(1))
-    one = score()
+    item = score()
     project.put(trace=wrong(1)[::-1], gold=GOLDS[::-1])
     other = score()
-    assert [each | {"line": 0} for each in one["gates"]] == [each | {"line": 0} for each in other["gates"]]
-    assert (one["flips"], one["effects"], one["slices"]) == (other["flips"], other["effects"], other["slices"])
+    assert [entry | {"line": 0} for entry in item["gates"]] == [entry | {"line": 0} for entry in other["gates"]]
+    assert (item["flips"], item["effects"], item["slices"]) == (other["flips"], other["effects"], other["slices"])
 
 
 def test_a_baseline_on_the_command_line_comes_before_that_of_the_file(project, score):
@@ -140,11 +140,13 @@ def test_a_baseline_on_the_command_line_comes_before_that_of_the_file(project, s
 def test_another_baseline_than_the_bases_is_said(project, score, named):
     record(project, "eval/older.json")
     project.done("an older one")
-    found = [("baseline-overridden", "warning")] if named == "eval/older.json" else []
+    content = [("baseline-overridden", "warning")] if named == "eval/older.json" else []
     report = score("--base", "main", "--baseline", named)
     assert [
-        (one["code"], one["level"]) for one in besides_tracked(report["findings"]) if one["code"] != "baseline-traces"
-    ] == found
+        (item["code"], item["level"])
+        for item in besides_tracked(report["findings"])
+        if item["code"] != "baseline-traces"
+    ] == content
 
 
 def test_where_there_is_no_baseline_it_is_said_and_the_gate_fails(project, score):
@@ -164,14 +166,14 @@ LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 3
 
 def unreadable(project, path, how):
     """In place of a file: what stands there and is not it."""
-    place = project.path / path
-    place.unlink()
+    position = project.path / path
+    position.unlink()
     if how == "pointer":
-        place.write_text(LFS_POINTER, encoding="utf-8")
+        position.write_text(LFS_POINTER, encoding="utf-8")
     elif how == "folder":
-        place.mkdir()
+        position.mkdir()
     else:
-        place.symlink_to("/etc/hostname" if how == "link out" else "gone.json")
+        position.symlink_to("/etc/hostname" if how == "link out" else "gone.json")
 
 
 @pytest.mark.parametrize("base", [(), ("--base", "main")], ids=["alone", "against a base"])
@@ -211,10 +213,10 @@ def test_a_baseline_of_the_base_that_cannot_be_read_is_renewed_by_a_change_that_
 
 @pytest.mark.parametrize(("name", "value"), [("mrr", -1e300), ("precision", 0.5)])
 def test_a_baseline_whose_scores_no_metric_gives_is_refused(project, score, name, value):
-    kept = json.loads((project.path / BASELINE).read_text("utf-8"))
-    for case in kept["questions"]:
+    remaining = json.loads((project.path / BASELINE).read_text("utf-8"))
+    for case in remaining["questions"]:
         case["scores"][name] = value
-    project.write(BASELINE, json.dumps(kept))
+    project.write(BASELINE, json.dumps(remaining))
     assert (score(), score.code) == (None, 2)
     assert f"'{name}' cannot be" in score.said
     assert "A baseline is a report.json of this version" in score.said
@@ -250,20 +252,20 @@ def test_every_test_of_a_report_is_corrected_as_scipy_and_statsmodels_would(proj
     project.put(trace=bad)
     report = score()
     before = json.loads((project.path / BASELINE).read_text("utf-8"))
-    sides = [{case["qid"]: case for case in each["questions"]} for each in (before, report)]
-    made = [one for one in report["gates"] if one["comparison"]]
-    assert [one["slice"] for one in made] == ["", "", "category=a", "category=b", "category=c"]
+    sides = [{case["qid"]: case for case in entry["questions"]} for entry in (before, report)]
+    made = [entry for entry in report["gates"] if entry["comparison"]]
+    assert [entry["slice"] for entry in made] == ["", "", "category=a", "category=b", "category=c"]
     expected = []
-    for one in made:
-        qids = [qid for qid, case in sides[1].items() if not one["slice"] or one["slice"] in case["slices"]]
-        turns = [sides[0][qid]["scores"][one["name"]] - sides[1][qid]["scores"][one["name"]] for qid in qids]
-        worse, both = sum(turn > 0 for turn in turns), sum(turn != 0 for turn in turns)
-        expected.append(stats.binomtest(worse, both, alternative="greater").pvalue if both else 1.0)
-    assert [one["comparison"]["p"] for one in made] == pytest.approx(expected, rel=1e-9)
+    for item in made:
+        qids = [qid for qid, case in sides[1].items() if not item["slice"] or item["slice"] in case["slices"]]
+        turns = [sides[0][qid]["scores"][item["name"]] - sides[1][qid]["scores"][item["name"]] for qid in qids]
+        regressed, both = sum(turn > 0 for turn in turns), sum(turn != 0 for turn in turns)
+        expected.append(stats.binomtest(regressed, both, alternative="greater").pvalue if both else 1.0)
+    assert [entry["comparison"]["p"] for entry in made] == pytest.approx(expected, rel=1e-9)
     # precision and chr move alike and count once. Everything that moves gets worse: each p is the smallest that its
     # test could have, so that no smaller slice could have had the p of a larger one.
-    assert [one["comparison"]["adjusted"] for one in made] == pytest.approx(expected, rel=1e-9)
-    assert [one["outcome"] for one in made] == ["failed", "passed", "passed", "failed", "failed"]
+    assert [entry["comparison"]["adjusted"] for entry in made] == pytest.approx(expected, rel=1e-9)
+    assert [entry["outcome"] for entry in made] == ["failed", "passed", "passed", "failed", "failed"]
 
 
 # --- the base decides -------------------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ def test_another_baseline_in_the_gates_file_does_not_decide(project, score):
     project.done()
     report = score("--base=main")
     assert (score.code, report["baseline"]["path"]) == (1, BASELINE)
-    assert {one["key"] for one in report["policy_changes"]} == {"baseline.report", "baseline.trace"}
+    assert {item["key"] for item in report["policy_changes"]} == {"baseline.report", "baseline.trace"}
 
 
 def test_the_first_baseline_is_that_of_the_change_and_this_is_said(project, score):
@@ -369,9 +371,9 @@ def test_with_its_traces_the_gold_is_told_from_the_system(project, score):
     project.put(gold=MOVED, trace=wrong(3))
     report = score()
     assert effect(report) == (-0.25, -0.25)
-    found = gate(report)["comparison"]
-    assert (found["n"], found["baseline"], found["value"], found["regression"]) == (4, 0.75, 0.5, 0.25)
-    assert [one["qid"] for one in report["flips"]] == ["Q3"]
+    result = gate(report)["comparison"]
+    assert (result["n"], result["baseline"], result["value"], result["regression"]) == (4, 0.75, 0.5, 0.25)
+    assert [item["qid"] for item in report["flips"]] == ["Q3"]
     assert (report["baseline"]["cases"], report["baseline"]["changed"]) == (7, 1)
 
 
@@ -385,7 +387,7 @@ def test_a_system_that_follows_the_gold_gained(project, score):
     )
     report = score()
     assert (score.code, effect(report)) == (0, (0.25, -0.25))
-    assert [(one["qid"], one["after"]) for one in report["flips"]] == [("Q2", "OK")]
+    assert [(item["qid"], item["after"]) for item in report["flips"]] == [("Q2", "OK")]
 
 
 TOUCHED = [{**gold, "difficulty": "hard"} for gold in GOLDS[:2]] + GOLDS[2:]
@@ -398,7 +400,7 @@ def test_failing_items_that_are_touched_out_of_the_comparison_are_no_quiet_way(p
     project.change(trace=wrong(1, 2), gold=TOUCHED)
     report = score("--base", "main")
     assert gate(report)["outcome"] == "passed"
-    assert [(one["name"], one["before"], one["after"]) for one in report["gate_turns"]] == [
+    assert [(item["name"], item["before"], item["after"]) for item in report["gate_turns"]] == [
         ("precision", "failed", "passed")
     ]
     assert "gold-turns-gates" in codes(report)
@@ -438,7 +440,7 @@ def test_new_questions_are_no_failures_of_the_baseline(project, score):
     report = score()
     assert (report["baseline"]["new"], gate(report)["comparison"]["n"]) == (20, 4)
     assert (score.code, gate(report)["comparison"]["regression"]) == (1, 0.25)
-    assert [one["qid"] for one in report["flips"]] == ["Q1"]
+    assert [item["qid"] for item in report["flips"]] == ["Q1"]
 
 
 def test_questions_that_are_gone_are_counted_even_where_traces_are_known_by_their_question(project, score):
@@ -488,7 +490,7 @@ def test_slices_that_have_to_pass(project, score, traces):
     record(project)
     project.put(trace=wrong(2, 3))
     report = score()
-    assert (score.code, [one["message"].split()[0] for one in besides_tracked(report["findings"])]) == (1, ["Q3"])
+    assert (score.code, [item["message"].split()[0] for item in besides_tracked(report["findings"])]) == (1, ["Q3"])
     project.put(gold=GOLDS)  # to take the tag away is no way out
     assert codes(score()) == (["must-pass-broken"])
 
@@ -519,31 +521,31 @@ runs = st.dictionaries(st.tuples(st.sampled_from("ABC"), st.sampled_from("xy")),
 
 
 def cases(labels):
-    return [question(qid, one, run=run) for (qid, run), one in labels.items()]
+    return [question(qid, label, run=run) for (qid, run), label in labels.items()]
 
 
 @given(runs, runs)
 def test_what_did_not_change_does_not_break(before, after):
     asked, old = ["A", "B", "C"], Baseline(cases(before), {})
-    found = {
-        (one.code, one.message[0]) for one in must_pass(asked, old, cases(after)) if one.code != "must-pass-unknown"
+    codes = {
+        (item.code, item.message[0]) for item in must_pass(asked, old, cases(after)) if item.code != "must-pass-unknown"
     }
     for qid in asked:
-        then, now = ([label in GOOD for (own, _), label in side.items() if own == qid] for side in (before, after))
+        then, now = ([label in GOOD for (ours, _), label in side.items() if ours == qid] for side in (before, after))
         passed = bool(then) and all(then)
-        assert (("must-pass-gone", qid) in found) == (passed and not now)
-        assert (("must-pass-broken", qid) in found) == (passed and not all(now))
-    assert not [one for one in must_pass(asked, old, cases(before)) if one.code != "must-pass-unknown"]
+        assert (("must-pass-gone", qid) in codes) == (passed and not now)
+        assert (("must-pass-broken", qid) in codes) == (passed and not all(now))
+    assert not [item for item in must_pass(asked, old, cases(before)) if item.code != "must-pass-unknown"]
 
 
 @given(runs, runs)
 def test_flips_are_those_that_pass_on_one_side_alone_broken_ones_first(before, after):
-    found = flips(paired(cases(before), cases(after)))
+    result = flips(paired(cases(before), cases(after)))
     back = flips(paired(cases(after), cases(before)))
-    assert all((one.before in GOOD) != (one.after in GOOD) for one in found)
-    there, again = ([(one.qid, one.before, one.after) for one in side] for side in (found, back))
+    assert all((item.before in GOOD) != (item.after in GOOD) for item in result)
+    there, again = ([(item.qid, item.before, item.after) for item in side] for side in (result, back))
     assert sorted(there) == sorted((qid, after, before) for qid, before, after in again)
-    sides = [one.after in GOOD for one in found]
+    sides = [item.after in GOOD for item in result]
     assert sides == sorted(sides)
 
 
@@ -562,8 +564,8 @@ def answered(part, before, after):
 
 def simpson(easy, hard):
     """The finding where easy and hard questions have these scores before and after."""
-    (before, after), (more, later) = answered("easy", *easy), answered("hard", *hard)
-    return list(disagreeing(["precision"], ["category"], evidence(after + later, before + more)))
+    (before, after), (more, newer) = answered("easy", *easy), answered("hard", *hard)
+    return list(disagreeing(["precision"], ["category"], evidence(after + newer, before + more)))
 
 
 # Better in each slice (9/10 to 10/10; 0/2 to 2/20), worse on the whole (9/12 to 12/30): more hard ones are answered.
@@ -572,9 +574,9 @@ HARD = [0] * 2 + [None] * 18, [1] * 2 + [0] * 18
 
 
 def test_slices_that_all_move_against_the_whole_are_named():
-    (found,) = simpson(EASY, HARD)
-    assert (found.code, found.level) == ("slices-disagree", "warning")
-    assert found.message.startswith("precision moved one way in every slice by category")
+    (result,) = simpson(EASY, HARD)
+    assert (result.code, result.level) == ("slices-disagree", "warning")
+    assert result.message.startswith("precision moved one way in every slice by category")
 
 
 def test_slices_that_move_with_the_whole_are_not():
@@ -589,9 +591,9 @@ def test_a_retriever_that_finds_what_nobody_judged_is_named(project, score):
     project.put(gates=gates(KEPT, precision="{min: 0}"), gold=golds)
     record(project)
     project.put(trace=[{**trace_of(n), "retrieved_ids": [f"c{n}", "new1", "new2"]} for n in range(1, 5)])
-    found = [one for one in score()["findings"] if one["code"] == "less-judged"]
-    assert [one["level"] for one in found] == ["warning"]
-    assert found[0]["message"].startswith("judged@3 fell from 0.500 to 0.333")
+    result = [item for item in score()["findings"] if item["code"] == "less-judged"]
+    assert [item["level"] for item in result] == ["warning"]
+    assert result[0]["message"].startswith("judged@3 fell from 0.500 to 0.333")
 
 
 # --- a rerun ----------------------------------------------------------------------------------------------------------
@@ -610,7 +612,7 @@ def test_the_minimum_detectable_effect_takes_the_noise_of_a_rerun(tmp_path):
 
     trace = run("baseline", {0, 1, 2, 3, 4, 5})
     run("rerun", {0, 1, 2, 6, 7, 8})
-    found = {}
+    result = {}
     for name in ("", "baseline", "rerun", "gone"):
         again = f", rerun: {name}.json" if name else ""
         gates = tmp_path / "eval-gates.yml"
@@ -618,7 +620,7 @@ def test_the_minimum_detectable_effect_takes_the_noise_of_a_rerun(tmp_path):
             f"version: 1\ngates: {{precision: {{max_drop: 0.02}}}}\nbaseline: {{report: baseline.json{again}}}\n"
         )
         report = rag_eval.score(gold, trace, gates)
-        found[name] = report.gates[0].comparison.mde, [one.code for one in report.findings]
-    assert found["baseline"] == found[""]
-    assert found["rerun"][0] > found[""][0]
-    assert found["gone"] == (found[""][0], [*found[""][1], "no-baseline"])
+        result[name] = report.gates[0].comparison.mde, [finding.code for finding in report.findings]
+    assert result["baseline"] == result[""]
+    assert result["rerun"][0] > result[""][0]
+    assert result["gone"] == (result[""][0], [*result[""][1], "no-baseline"])

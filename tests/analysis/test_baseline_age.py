@@ -23,8 +23,8 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(project.path)
     project.write(BASELINE, render(score_files(gates="eval-gates.yml"), "json"))
     project.put(gates=gates(f"baseline: {{report: {BASELINE}}}\n", precision="{min: 0.8, max_drop: 0.1}"))
-    for place, day in enumerate(DAYS):
-        project.write("other.txt", f"{place}\n")
+    for index, day in enumerate(DAYS):
+        project.write("other.txt", f"{index}\n")
         project.git("add", "--all")
         project.git("commit", "-q", "-m", "on", GIT_COMMITTER_DATE=day)
     project.git("checkout", "-q", "-b", "topic")

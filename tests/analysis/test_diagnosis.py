@@ -15,7 +15,7 @@ FINE = {"precision": 0.9, "chr": 0.9, "under_refusal": 0.0, "over_refusal": 0.0,
 
 def causes(labels=None, limits=None, **values):
     named = {name.replace("_at_", "@"): value for name, value in values.items()}
-    return [one.cause.split(":")[0] for one in diagnose({**FINE, **named}, labels or {}, limits or {}, 5)]
+    return [item.cause.split(":")[0] for item in diagnose({**FINE, **named}, labels or {}, limits or {}, 5)]
 
 
 def test_good_values_have_no_cause_to_name():
@@ -68,7 +68,7 @@ def test_an_incomplete_run_says_how_much_is_there_and_what_to_do():
     )
     assert missing.cause == errored.cause == both.cause
     assert missing.cause == "Incomplete run: 7 of 14 answers are missing or errored."
-    assert [one.evidence for one in (missing, errored, both)] == ["7 missing", "7 errored", "3 missing, 4 errored"]
+    assert [item.evidence for item in (missing, errored, both)] == ["7 missing", "7 errored", "3 missing, 4 errored"]
     assert "why the pipeline stopped" in missing.next
     assert "Read the errors" in errored.next
 
@@ -99,16 +99,16 @@ counts = st.dictionaries(
 
 @given(counts)
 def test_no_cause_speaks_of_cases_that_do_not_exist(labels):
-    found = " ".join(f"{one.cause} {one.next}" for one in diagnose(values_of(labels), labels, {}, 5))
-    assert {name for name in MEANING if re.search(rf"\b{name}\b", found)} <= set(labels)
-    assert ("Incomplete" in found) <= ("MISSING" in labels or "ERROR" in labels)
-    assert ("claim misses" in found) == ("WRONG_CLAIM" in found)
+    result = " ".join(f"{item.cause} {item.next}" for item in diagnose(values_of(labels), labels, {}, 5))
+    assert {name for name in MEANING if re.search(rf"\b{name}\b", result)} <= set(labels)
+    assert ("Incomplete" in result) <= ("MISSING" in labels or "ERROR" in labels)
+    assert ("claim misses" in result) == ("WRONG_CLAIM" in result)
 
 
 @given(counts)
 def test_a_precision_that_is_too_low_has_a_cause(labels):
-    found = diagnose(values_of(labels), labels, {}, 5)
-    assert found or (values_of(labels)["precision"] or 1.0) >= 0.8
+    result = diagnose(values_of(labels), labels, {}, 5)
+    assert result or (values_of(labels)["precision"] or 1.0) >= 0.8
 
 
 def values_of(labels):
@@ -170,8 +170,8 @@ def test_over_refusal_can_have_both_causes():
     ],
 )
 def test_low_recall_asks_for_reranking_when_most_of_it_stands_below_k(step, labels):
-    found = diagnose({**FINE, "recall_all@5": 0.5}, labels, {}, 5)
-    assert step in found[0].next
+    result = diagnose({**FINE, "recall_all@5": 0.5}, labels, {}, 5)
+    assert step in result[0].next
 
 
 def test_thresholds_of_the_gates_take_the_place_of_the_defaults():
@@ -229,14 +229,14 @@ LIMITS = {"hit_precision": 0.6, "compliance": 0.7}
 )
 def test_perspectives_together_tell_what_one_alone_does_not(monkeypatch, values, expected):
     of_perspectives(monkeypatch, hit_precision="groundedness", compliance="context")
-    found = diagnose({**FINE, **values}, {}, LIMITS, 5)
-    assert [one.cause.split(":")[0] for one in found] == expected
+    result = diagnose({**FINE, **values}, {}, LIMITS, 5)
+    assert [item.cause.split(":")[0] for item in result] == expected
 
 
 def test_the_evidence_of_several_perspectives_names_what_speaks_for_each(monkeypatch):
     of_perspectives(monkeypatch, hit_precision="groundedness")
-    (found,) = diagnose({**FINE, "hit_precision": 0.5996}, {}, {"hit_precision": 0.6}, 5)
-    assert found.evidence == "recall_all@5 0.900, hit_precision 0.5996"
+    (result,) = diagnose({**FINE, "hit_precision": 0.5996}, {}, {"hit_precision": 0.6}, 5)
+    assert result.evidence == "recall_all@5 0.900, hit_precision 0.5996"
 
 
 def test_a_gate_on_the_recall_of_the_labels_speaks_once(monkeypatch):
@@ -264,19 +264,19 @@ STAGES = {
 
 
 def test_latency_over_its_gate_names_the_slowest_stage():
-    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2000.0}, 5)
-    assert found.cause == "Latency: generate is the slowest stage, with 1600 ms on average."
-    assert (found.evidence, found.next) == ("latency_total_ms.p95 2400 ms", "Look at generate first.")
+    [result] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2000.0}, 5)
+    assert result.cause == "Latency: generate is the slowest stage, with 1600 ms on average."
+    assert (result.evidence, result.next) == ("latency_total_ms.p95 2400 ms", "Look at generate first.")
 
 
 def test_latency_shown_does_not_seem_to_keep_the_gate_that_it_breaks():
-    [found] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.0}, 5)
-    assert found.evidence == "latency_total_ms.p95 2400.4 ms"
+    [result] = diagnose({**FINE, **STAGES}, {}, {"latency_total_ms.p95": 2400.0}, 5)
+    assert result.evidence == "latency_total_ms.p95 2400.4 ms"
 
 
 def test_latency_budgets_that_are_not_kept_name_it_too():
-    [found] = diagnose({**FINE, **STAGES, "latency_ok": 0.8}, {}, {"latency_ok": 0.95}, 5)
-    assert found.evidence == "latency_ok 0.800"
+    [result] = diagnose({**FINE, **STAGES, "latency_ok": 0.8}, {}, {"latency_ok": 0.95}, 5)
+    assert result.evidence == "latency_ok 0.800"
 
 
 def test_latency_within_its_gates_or_without_any_is_no_cause():
@@ -285,5 +285,5 @@ def test_latency_within_its_gates_or_without_any_is_no_cause():
 
 
 def test_without_stages_the_advice_is_to_time_them():
-    [found] = diagnose({**FINE, "latency_total_ms.p95": 9.0}, {}, {"latency_total_ms.p95": 5.0}, 5)
-    assert found.next.startswith("Write the time of each stage")
+    [result] = diagnose({**FINE, "latency_total_ms.p95": 9.0}, {}, {"latency_total_ms.p95": 5.0}, 5)
+    assert result.next.startswith("Write the time of each stage")

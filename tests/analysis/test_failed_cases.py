@@ -17,9 +17,9 @@ BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     apart(monkeypatch)
-    own = Project.made(tmp_path / "repo", BOTH)
-    monkeypatch.chdir(own.path)
-    return own
+    ours = Project.made(tmp_path / "repo", BOTH)
+    monkeypatch.chdir(ours.path)
+    return ours
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def save(project, capsys):
         save.report = json.loads(out) if out else None
         written = project.path / file
         save.lines = written.read_text("utf-8").split("\n")[:-1] if written.exists() else []
-        return {one["qid"]: one for one in map(json.loads, save.lines)}
+        return {item["qid"]: item for item in map(json.loads, save.lines)}
 
     return save
 
@@ -56,7 +56,7 @@ def test_the_failed_cases_are_written_with_their_rows(project, save):
 
 def test_a_line_says_which_gates_the_bad_scores_count_in(project, save):
     project.put(trace=wrong(2, 3))
-    bad = {one["metric"]: one["gates"] for one in save()["Q2"]["bad"]}
+    bad = {item["metric"]: item["gates"] for item in save()["Q2"]["bad"]}
     assert bad["precision"] == [{"gate": "precision min 0.8", "outcome": "failed"}]
     assert bad["hit_precision"] == []
     assert "mrr" not in bad
@@ -74,7 +74,7 @@ def test_what_was_cited_and_not_retrieved_is_named(project, save):
         "evidence": {"level": "chunk", "first": 0},
     }
     assert lines["Q2"]["cited_evidence"] == ["c2"]
-    assert "mrr" in {one["metric"] for one in lines["Q2"]["bad"]}
+    assert "mrr" in {line["metric"] for line in lines["Q2"]["bad"]}
     assert "Q1" not in lines  # found at rank 2, an mrr of 0.5 is below the gate: but no rate is bad
 
 
@@ -93,14 +93,14 @@ def test_the_trace_that_counts_is_the_one_written(project, save):
 def test_runs_of_a_question_are_told_apart(project, save):
     traces = [{**row, "run": run} for run, rows in (("a", wrong()), ("b", wrong(1))) for row in rows]
     project.put(trace=traces)
-    assert [(one["run"], one["trace"]["run"]) for one in save().values()] == [("b", "b")]
+    assert [(item["run"], item["trace"]["run"]) for item in save().values()] == [("b", "b")]
 
 
 def test_a_good_label_with_a_bad_gated_rate_is_written(project, save):
     odd = {"qid": "Q8", "retrieved_ids": [], "answer": "I cannot say.", "abstained": True}
     project.put(gates=gates(exact_refusal="{min: 0.5}"), trace=[*wrong()[:7], odd])
     lines = save()
-    assert {qid: one["label"] for qid, one in lines.items()} == {"Q8": "REFUSAL_OK"}
+    assert {qid: line["label"] for qid, line in lines.items()} == {"Q8": "REFUSAL_OK"}
     assert lines["Q8"]["bad"][0]["metric"] == "exact_refusal"
 
 
@@ -157,14 +157,14 @@ def test_the_suite_and_the_perspectives_narrow_what_is_saved(project, save):
     project.put(gold=[gold_of(n, tags=["smoke"] if n in (2, 5) else []) for n in range(1, 9)], trace=wrong(1, 2))
     lines = save("--save-trace", "traces", "--suite", "smoke", "--perspective", "citations")
     assert list(lines) == ["Q2"]
-    assert {one["metric"] for one in lines["Q2"]["bad"]} == {"chr", "chr_answerable"}
+    assert {line["metric"] for line in lines["Q2"]["bad"]} == {"chr", "chr_answerable"}
 
 
 def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
     gate = {"mrr": [GateResult("mrr", "min", "0.6", **terms)]}
     low, high = (Question("Q1", None, "?", True, "OK", "OK", {"mrr": score}, 1, 1) for score in (0.5, 0.7))
-    assert [one["metric"] for one in bad_scores(low, gate)] == ["mrr"]
+    assert [score["metric"] for score in bad_scores(low, gate)] == ["mrr"]
     assert bad_scores(high, gate) == []
 
 

@@ -61,12 +61,12 @@ def test_of_several_runs_the_first_failing_one_speaks():
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(sorted(MEANING))), max_size=8))
 def test_a_question_is_good_when_all_its_runs_are(rows):
-    said = labels(scored(*row) for row in rows)
-    assert said.keys() == {qid for qid, _ in rows}
-    for qid, label in said.items():
-        own = [label for other, label in rows if other == qid]
-        assert label in own
-        assert (label in GOOD) == all(one in GOOD for one in own)
+    output = labels(scored(*row) for row in rows)
+    assert output.keys() == {qid for qid, _ in rows}
+    for qid, label in output.items():
+        ours = [label for other, label in rows if other == qid]
+        assert label in ours
+        assert (label in GOOD) == all(item in GOOD for item in ours)
 
 
 def judged(name, value, threshold="0.5"):
@@ -94,16 +94,19 @@ def test_standing_gives_each_change_the_label_of_its_case_on_both_sides():
 
 
 def said(changes, touched=(), answered=("A1", "B1")):
-    return [(one.code, one.level, one.message) for one in findings(changes, "eval/gold.jsonl", touched, answered)]
+    return [
+        (finding.code, finding.level, finding.message)
+        for finding in findings(changes, "eval/gold.jsonl", touched, answered)
+    ]
 
 
 def test_gold_that_is_fitted_to_the_output_is_named_with_what_else_the_change_touches():
-    one = [change("WRONG_CLAIM", "OK")]
+    item = [change("WRONG_CLAIM", "OK")]
     message = "1 gold change makes a failing answer of this run right: A1"
-    assert said(one) == [("gold-fits-output", "warning", message)]
+    assert said(item) == [("gold-fits-output", "warning", message)]
     also = f"{message}; this change also edits src/a.py, src/b.py"
-    assert said(one, ["src/a.py", "src/b.py"]) == [("gold-fits-output", "warning", also)]
-    two = [change("OVER_REFUSAL_NOT_RETRIEVED", "REFUSAL_OK", qid="A2"), *one]
+    assert said(item, ["src/a.py", "src/b.py"]) == [("gold-fits-output", "warning", also)]
+    two = [change("OVER_REFUSAL_NOT_RETRIEVED", "REFUSAL_OK", qid="A2"), *item]
     assert said(two)[0][2] == "2 gold changes make failing answers of this run right: A2, A1"
 
 
@@ -128,9 +131,11 @@ def test_what_nobody_answers_and_nobody_has_known_is_not_called_failing():
 
 
 def test_gates_that_fail_on_the_old_gold_alone_are_named_once_each():
-    (one,) = gates_that_pass_now(["precision", "precision", "chr"], "eval/gold.jsonl")
-    assert (one.code, one.level) == ("gold-turns-gates", "warning")
-    assert one.message == "2 gates fail with the gold of the base branch, but not with the changed gold: precision, chr"
+    (item,) = gates_that_pass_now(["precision", "precision", "chr"], "eval/gold.jsonl")
+    assert (item.code, item.level) == ("gold-turns-gates", "warning")
+    assert (
+        item.message == "2 gates fail with the gold of the base branch, but not with the changed gold: precision, chr"
+    )
     assert list(gates_that_pass_now([], "eval/gold.jsonl")) == []
 
 
@@ -142,4 +147,4 @@ def test_honest_changes_are_not_remarked_on(one):
 
 
 def test_the_file_of_the_gold_is_where_it_is_said():
-    assert {one.file for one in findings([change("ERROR", "OK")], "data/gold.jsonl", [])} == {"data/gold.jsonl"}
+    assert {finding.file for finding in findings([change("ERROR", "OK")], "data/gold.jsonl", [])} == {"data/gold.jsonl"}

@@ -77,11 +77,11 @@ def scored(tmp_path_factory):
 
 
 def points(*texts, names=("precision",)):
-    found = []
-    for place, text in enumerate(texts):
+    result = []
+    for index, text in enumerate(texts):
         value = read_report(Reader(ProblemCollector(), contents={"r": text.encode()}), "r")
-        found.append(point(f"r{place}", from_json(value), names))
-    return found
+        result.append(point(f"r{index}", from_json(value), names))
+    return result
 
 
 def one_series(*texts):
@@ -98,7 +98,7 @@ def test_slow_drift_is_seen_though_no_step_shows_it(scored):
     ends = series.oldest.low, series.oldest.high
     assert series.oldest == Contrast("r0", "r4", 1.0, value, move, *ends, 30, 2 * 0.5**8, "worse")
     assert 0 < ends[0] < 8 / 30 < ends[1]
-    assert (series.step.worse, series.step.regression) == (False, pytest.approx(2 / 30))
+    assert (series.step.is_worse, series.step.regression) == (False, pytest.approx(2 / 30))
     assert series.slow
 
 
@@ -109,21 +109,21 @@ def test_the_p_of_one_metric_is_that_of_the_exact_sign_test(scored):
 
 def test_a_great_step_is_worse_and_not_slow(scored):
     series = one_series(scored(0), scored(0), scored(10), scored(10))
-    assert series.oldest.worse
-    assert (series.step.before, series.step.after, series.step.worse) == ("r1", "r2", True)
+    assert series.oldest.is_worse
+    assert (series.step.before, series.step.after, series.step.is_worse) == ("r1", "r2", True)
     assert not series.slow
 
 
-def but(*kept):
+def but(*remaining):
     """All questions but these, as those that another gold has."""
-    return tuple(sorted(set(range(QUESTIONS)) - set(kept)))
+    return tuple(sorted(set(range(QUESTIONS)) - set(remaining)))
 
 
 def test_a_step_beyond_chance_is_not_hidden_by_a_larger_one_over_few_cases(scored):
     # Of the third gold two items stayed, and one of these is wrong now: 0.5 worse, and chance would do that.
     series = one_series(scored(0), scored(8), scored(9, changed=but(8, 9)), scored(8))
-    assert (series.step.before, series.step.after, series.step.worse) == ("r0", "r1", True)
-    assert (series.oldest.worse, series.slow) == (True, False)
+    assert (series.step.before, series.step.after, series.step.is_worse) == ("r0", "r1", True)
+    assert (series.oldest.is_worse, series.slow) == (True, False)
 
 
 @examples(60)
@@ -139,41 +139,45 @@ def test_a_drift_is_slow_where_no_two_neighbours_alone_show_it(scored, runs):
     series = one_series(*texts)
     alone = [one_series(*two).oldest for two in pairwise(texts)]
     assert series.slow == (
-        any(one is not None and one.worse for one in (series.oldest, series.best))
-        and not any(one is not None and one.worse for one in alone)
+        any(item is not None and item.is_worse for item in (series.oldest, series.best))
+        and not any(item is not None and item.is_worse for item in alone)
     )
 
 
 def test_the_best_is_compared_with_too_and_being_picked_counts_against_it(scored):
     series = one_series(scored(12), scored(0), scored(12))
-    assert not series.oldest.worse
+    assert not series.oldest.is_worse
     assert (series.best.before, series.best.p) == ("r1", pytest.approx(4 * 0.5**12))
-    assert series.best.worse
+    assert series.best.is_worse
 
 
 def test_being_picked_from_many_takes_more_than_chance_would_do(scored):
     series = one_series(*(scored(5) for _ in range(9)), scored(0), scored(5))
     assert (series.best.before, series.best.regression) == ("r9", pytest.approx(5 / 30))
     assert series.best.p == pytest.approx(20 * 0.5**5)
-    assert not series.best.worse
+    assert not series.best.is_worse
 
 
 def test_two_metrics_are_corrected_for_one_another(scored):
     texts = scored(0), scored(6)
     both = history(points(*texts, names=("precision", "chr")), ["precision", "chr"])
     # chr moved in no case: its test could not be significant, and does not count
-    assert [one.oldest.p for one in both] == [pytest.approx(2 * 0.5**6), 1.0]
+    assert [item.oldest.p for item in both] == [pytest.approx(2 * 0.5**6), 1.0]
 
 
 def test_getting_better_is_no_drift(scored):
     series = one_series(scored(9), scored(5), scored(0))
     assert series.oldest.regression == pytest.approx(-9 / 30)
-    assert [series.oldest.worse, series.best.worse, series.slow] == [False] * 3
+    assert [series.oldest.is_worse, series.best.is_worse, series.slow] == [False] * 3
 
 
 def test_another_contract_breaks_the_series_and_is_not_compared_with(scored):
     series = one_series(scored(0), scored(1, phrases=("i cannot say",)), scored(2, phrases=("i cannot say",)))
-    assert [(one.comparable, one.broken) for one in series.readings] == [(False, False), (True, True), (True, False)]
+    assert [(reading.comparable, reading.broken) for reading in series.readings] == [
+        (False, False),
+        (True, True),
+        (True, False),
+    ]
     assert (series.oldest.before, series.oldest.after) == ("r1", "r2")
 
 
@@ -195,7 +199,7 @@ def test_where_no_item_stayed_the_next_report_is_the_oldest(scored):
 def asked(text, *runs):
     """A report with every question once a run."""
     value = json.loads(text)
-    value["questions"] = [{**one, "run": run} for one in value["questions"] for run in runs]
+    value["questions"] = [{**item, "run": run} for item in value["questions"] for run in runs]
     return json.dumps(value)
 
 
@@ -230,18 +234,18 @@ def test_the_headline_reassures_only_where_something_was_compared(scored, kinds)
         "gold": scored(0, changed=tuple(range(QUESTIONS))),
     }
     series = one_series(*(made[kind] for kind in kinds))
-    said = headline([series], len(kinds))
-    assert ("no metric is significantly worse" in said) == (series.oldest is not None)
-    assert ("no metric can be compared" in said) == (series.oldest is None)
-    assert sum(one.readings for one in series.uncompared) == (
+    output = headline([series], len(kinds))
+    assert ("no metric is significantly worse" in output) == (series.oldest is not None)
+    assert ("no metric can be compared" in output) == (series.oldest is None)
+    assert sum(item.readings for item in series.uncompared) == (
         len(kinds) - 1 if series.oldest is None else int(series.oldest.before[1:])
     )
     assert len(list(trend_remarks(series, str))) == len(series.uncompared)
 
 
 def test_of_several_metrics_the_headline_counts_those_that_nobody_compared(scored):
-    [one] = history(points(scored(0), scored(9)), ["precision"])
-    assert headline([one, one._replace(oldest=None)], 2).endswith(
+    [item] = history(points(scored(0), scored(9)), ["precision"])
+    assert headline([item, item._replace(oldest=None)], 2).endswith(
         "1 of 2 metrics significantly worse than in the oldest comparable report; 1 cannot be compared"
     )
 
@@ -254,12 +258,12 @@ def test_a_single_report_is_shown_and_compared_with_nothing(scored):
 @examples(60)
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=6))
 def test_the_newest_is_held_against_the_oldest_whatever_lies_between(scored, wrong):
-    series = one_series(*(scored(one) for one in wrong))
+    series = one_series(*(scored(item) for item in wrong))
     assert series.oldest.regression == pytest.approx((wrong[-1] - wrong[0]) / QUESTIONS, abs=1e-9)
     steps = [after - before for before, after in pairwise(wrong)]
     assert series.step.regression == pytest.approx(max(steps) / QUESTIONS, abs=1e-9)
     assert series.best.regression == pytest.approx((wrong[-1] - min(wrong[:-1])) / QUESTIONS, abs=1e-9)
-    assert series.oldest.worse == (wrong[-1] - wrong[0] >= 6)  # 2 * 0.5 ** 6 is the first below 0.05
+    assert series.oldest.is_worse == (wrong[-1] - wrong[0] >= 6)  # 2 * 0.5 ** 6 is the first below 0.05
 
 
 def test_without_metrics_named_those_of_the_gates_are_shown(scored):
@@ -272,9 +276,9 @@ def test_without_metrics_named_those_of_the_gates_are_shown(scored):
 
 
 def test_a_point_keeps_the_wanted_scores_alone(scored):
-    [one] = points(scored(0))
-    assert set(one.metrics) == {"precision"}
-    assert {name for case in one.questions for name in case.scores} == {"precision"}
+    [item] = points(scored(0))
+    assert set(item.metrics) == {"precision"}
+    assert {name for case in item.questions for name in case.scores} == {"precision"}
 
 
 # What is shown
@@ -282,8 +286,8 @@ def test_a_point_keeps_the_wanted_scores_alone(scored):
 
 def readings(*values, labels=None, broken=()):
     return tuple(
-        Reading((labels or {}).get(place, f"r{place}"), value, None, None, 1, True, place in broken, None)
-        for place, value in enumerate(values)
+        Reading((labels or {}).get(index, f"r{index}"), value, None, None, 1, True, index in broken, None)
+        for index, value in enumerate(values)
     )
 
 
@@ -364,7 +368,7 @@ def test_hostile_names_stay_words(form):
 def rag(capsys):
     def run(*arguments):
         try:
-            code = main([str(one) for one in arguments])
+            code = main([str(argument) for argument in arguments])
         except SystemExit as left:
             code = left.code
         return (code, *capsys.readouterr())
@@ -375,8 +379,8 @@ def rag(capsys):
 @pytest.fixture
 def folder(tmp_path, scored):
     """Reports of a slow drift, named so that their order is that of numbers."""
-    for place, wrong in enumerate((0, 2, 4, 6, 8), 7):
-        (tmp_path / f"run-{place}.json").write_text(scored(wrong))
+    for index, wrong in enumerate((0, 2, 4, 6, 8), 7):
+        (tmp_path / f"run-{index}.json").write_text(scored(wrong))
     return tmp_path
 
 
@@ -387,7 +391,7 @@ def labels(out):
 def test_a_folder_is_read_in_the_order_of_its_numbers(rag, folder):
     code, out, err = rag("history", folder, "--format", "json")
     assert (code, err) == (0, "")
-    assert labels(out) == [f"run-{place}.json" for place in range(7, 12)]
+    assert labels(out) == [f"run-{index}.json" for index in range(7, 12)]
     assert json.loads(out)["metrics"][0]["slow"] is True
 
 
@@ -395,7 +399,7 @@ def test_a_folder_is_read_in_the_order_of_its_numbers(rag, folder):
 def test_every_form_names_every_report(rag, folder, form):
     code, out, err = rag("history", "precision", folder, "--format", form)
     assert (code, err) == (0, "")
-    assert [name for name in (f"run-{place}.json" for place in range(7, 12)) if name not in out] == []
+    assert [name for name in (f"run-{index}.json" for index in range(7, 12)) if name not in out] == []
 
 
 def test_csv_has_a_row_a_reading(rag, folder):
@@ -428,11 +432,11 @@ def test_what_is_no_report_is_said_and_the_rest_is_shown(rag, folder, tmp_path_f
     (folder / "notes.txt").write_text("hello")
     code, out, err = rag("history", folder, "--format", "json")
     assert (code, len(labels(out))) == (0, 5)
-    said = err.splitlines()
+    output = err.splitlines()
     for name in ("broken.json", "empty.json", "other.json", "binary.json", "link.json", "folder.json", "²-9.json"):
-        assert sum(line.startswith(f"left out: {name}:") for line in said) == 1, name
-    assert any("'notes.txt'" in line for line in said)
-    assert len(said) == 8
+        assert sum(line.startswith(f"left out: {name}:") for line in output) == 1, name
+    assert any("'notes.txt'" in line for line in output)
+    assert len(output) == 8
 
 
 def test_a_report_whose_scores_no_metric_gives_is_left_out(rag, folder, scored):
@@ -474,7 +478,7 @@ def test_a_wrong_command_line_ends_with_2_and_says_why(rag, tmp_path, monkeypatc
 def test_a_metric_that_no_report_holds_is_said(rag, folder):
     code, out, err = rag("history", "recall@77", "precision", folder, "--format", "json")
     assert (code, err) == (0, "no report has a value for recall@77\n")
-    assert [one["metric"] for one in json.loads(out)["metrics"]] == ["precision"]
+    assert [load["metric"] for load in json.loads(out)["metrics"]] == ["precision"]
 
 
 def test_a_name_that_is_no_utf_8_is_shown_with_a_mark(rag, folder, scored):
@@ -517,11 +521,11 @@ def repo(tmp_path, monkeypatch, scored):
     """A baseline that grows worse in five commits of main, beside commits that do not touch it."""
     apart(monkeypatch)
     repo = Repo.create(tmp_path / "repo", None)
-    for place, wrong in enumerate((0, 2, 4, 6, 8)):
+    for index, wrong in enumerate((0, 2, 4, 6, 8)):
         repo.write("eval/base line.json", scored(wrong))
-        repo.write("other.txt", str(place))
+        repo.write("other.txt", str(index))
         repo.git("add", ".")
-        repo.commit(f"run {place}")
+        repo.commit(f"run {index}")
         repo.git("commit", "-q", "--allow-empty", "-m", "nothing")
     monkeypatch.chdir(repo.path)
     return repo
@@ -532,8 +536,8 @@ def git_history(rag, *more, ref="main", file="eval/base line.json"):
 
 
 def commits(repo):
-    listed = repo.git("log", "--reverse", "--format=%H", "--", "eval/base line.json")
-    return [line[:12] for line in listed.splitlines()]
+    entries = repo.git("log", "--reverse", "--format=%H", "--", "eval/base line.json")
+    return [line[:12] for line in entries.splitlines()]
 
 
 def test_a_committed_report_is_read_in_every_commit_that_touches_it(rag, repo):

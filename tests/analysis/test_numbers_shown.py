@@ -47,8 +47,8 @@ def bounds(draw):
     below, above = (draw(st.floats(0, 1)) for _ in range(2))
     low = round(min(below, float(number) * 0.999), 12)  # no interval is a point
     high = round(max(above, float(number) * 1.001, 1e-6), 12)
-    near, step = draw(st.sampled_from([float(number), low, high])), draw(st.integers(-2, 2))
-    text = f"{max(round(Decimal(repr(near)), draw(st.integers(1, 6))) + Decimal(step) / 10_000, Decimal(0)):f}"
+    start, step = draw(st.sampled_from([float(number), low, high])), draw(st.integers(-2, 2))
+    text = f"{max(round(Decimal(repr(start)), draw(st.integers(1, 6))) + Decimal(step) / 10_000, Decimal(0)):f}"
     gate = Gate("precision", draw(st.sampled_from(["min", "max"])), text)
     gate = gate._replace(confidence=draw(st.sampled_from(["", "0.95"])))
     ends = [draw(st.sampled_from([end, end, end, None])) for end in (low, high)]
@@ -81,8 +81,10 @@ def test_an_interval_shown_encloses_the_value_and_says_what_the_outcome_says(gat
     if gate.high is not None:
         assert ends[-1] >= number
     if gate.confidence:
-        kept = {gate.gate.keeps(end) for end in ends} | ({None} if len(ends) < len((gate.low, gate.high)) else set())
-        assert gate.outcome == {(True,): "passed", (False,): "failed"}.get(tuple(kept), "inconclusive")
+        remaining = {gate.gate.keeps(end) for end in ends} | (
+            {None} if len(ends) < len((gate.low, gate.high)) else set()
+        )
+        assert gate.outcome == {(True,): "passed", (False,): "failed"}.get(tuple(remaining), "inconclusive")
 
 
 regressions = st.floats(-1, 1).map(lambda number: round(number, 12))
@@ -94,13 +96,13 @@ regressions = st.floats(-1, 1).map(lambda number: round(number, 12))
 @example(-1e-12, "0", "max_rise", False)
 def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, threshold, direction, tested):
     gate = Gate("precision", direction, threshold)
-    found = (
+    result = (
         Comparison(0.5, 0.5, worse, 10, p=0.01, adjusted=0.01, alpha=0.05)
         if tested
         else Comparison(0.5, 0.5, worse, 10)
     )
-    outcome = by_comparison(gate, found)
-    judged = GateResult("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=found)
+    outcome = by_comparison(gate, result)
+    judged = GateResult("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=result)
     moved = numbers(number_format.change(judged))[0]
     shown = -moved if direction == "max_drop" else moved
     assert gate.keeps(shown) == (outcome == "passed")
@@ -167,9 +169,9 @@ def amounts(draw):
     # Values and ends come rounded to twelve decimals.
     low = round(number * draw(st.floats(0, 0.999)), 12)
     high = round(number * draw(st.floats(1.001, 9)) + 1e-9, 12)
-    near = draw(st.sampled_from([number, low, high]))
+    start = draw(st.sampled_from([number, low, high]))
     text = (
-        f"{max(round(Decimal(repr(near)), draw(st.integers(0, 6))) + Decimal(draw(st.integers(-2, 2))) / 10**4, 0):f}"
+        f"{max(round(Decimal(repr(start)), draw(st.integers(0, 6))) + Decimal(draw(st.integers(-2, 2))) / 10**4, 0):f}"
     )
     gate = Gate(name, "max", text, confidence=draw(st.sampled_from(["", "0.95"])))
     return judge_bound(gate, Held(Value(number, 40), *(draw(st.sampled_from([end, end, None])) for end in (low, high))))
@@ -198,10 +200,12 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
     worse = round(worse, 12)
     if not worse:
         return
-    found = Comparison(1e6, 1e6 + worse, worse, 40)
+    comparison = Comparison(1e6, 1e6 + worse, worse, 40)
     gate = Gate("cost_usd.total", "max_rise", threshold)
-    judged = GateResult(gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, found), 1.0, None, 40)
-    [shown] = numbers(number_format.change(judged._replace(comparison=found)))
+    judged = GateResult(
+        gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, comparison), 1.0, None, 40
+    )
+    [shown] = numbers(number_format.change(judged._replace(comparison=comparison)))
     assert gate.keeps(shown) == gate.keeps(worse)
     assert (shown > 0) == (worse > 0)
 

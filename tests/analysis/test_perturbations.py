@@ -18,7 +18,7 @@ from strategies import gold_fields, trace_fields
 
 DAMAGE = {kind.name: kind for kind in KINDS}
 SETTINGS = Settings(k=2)
-MEASURES = {one.column: one for one in measures((1, 2, 5)) if one.metric.level == "case"}
+MEASURES = {measure.column: measure for measure in measures((1, 2, 5)) if measure.metric.level == "case"}
 PERSPECTIVES = {
     "chunk-dropped": {"retrieval", "citations", "answers", "pipeline", "context", "groundedness", "safety"},
     "chunk-below-k": {"retrieval"},
@@ -50,13 +50,13 @@ def sample(gold, trace, qid="Q1", donor="It is a week."):
 
 
 def scores(case):
-    return {name: one.score(case) for name, one in MEASURES.items()}
+    return {name: measure.score(case) for name, measure in MEASURES.items()}
 
 
-def damaged(kind, one):
+def damaged(kind, item):
     """The case that comes of the damage, None where it cannot be done."""
-    row = DAMAGE[kind].damage(one)
-    return None if row is None else Sample.of(row, one.case.gold, 1, SETTINGS).case
+    row = DAMAGE[kind].damage(item)
+    return None if row is None else Sample.of(row, item.case.gold, 1, SETTINGS).case
 
 
 def of_every_kind(test):
@@ -66,13 +66,13 @@ def of_every_kind(test):
 @of_every_kind
 def test_a_good_case_becomes_a_bad_one_and_the_metric_shows_it(kind):
     refused = kind == "refusal-answered"
-    one = sample({"answerable": False}, GOOD_REFUSAL) if refused else sample(ANSWERABLE, GOOD_ANSWER)
-    before, after = scores(one.case), scores(damaged(kind, one))
+    item = sample({"answerable": False}, GOOD_REFUSAL) if refused else sample(ANSWERABLE, GOOD_ANSWER)
+    before, after = scores(item.case), scores(damaged(kind, item))
     assert {name: after[name] if not isinstance(after[name], tuple) else after[name][0] for name in EXPECTED[kind]} == (
         EXPECTED[kind]
     )
     assert [name for name in EXPECTED[kind] if before[name] == after[name]] == []
-    assert label(one.case) in GOOD
+    assert label(item.case) in GOOD
 
 
 def test_the_damage_is_done_wherever_it_can_be_and_moves_no_metric_of_another_perspective():
@@ -81,10 +81,10 @@ def test_the_damage_is_done_wherever_it_can_be_and_moves_no_metric_of_another_pe
     @examples(2000)
     @given(gold_fields(), trace_fields)
     def every_kind(gold, trace):
-        one = sample(gold, {**trace, "latency_ms": {"total": 5}})
-        before = scores(one.case)
+        item = sample(gold, {**trace, "latency_ms": {"total": 5}})
+        before = scores(item.case)
         for kind in DAMAGE:
-            case = damaged(kind, one)
+            case = damaged(kind, item)
             if case is not None:
                 assert moved(before, scores(case)) <= PERSPECTIVES[kind], kind
                 assert is_done(kind, case), kind
@@ -96,7 +96,7 @@ def test_the_damage_is_done_wherever_it_can_be_and_moves_no_metric_of_another_pe
 
 
 def moved(before, after):
-    return {one.metric.perspective for name, one in MEASURES.items() if before[name] != after[name]}
+    return {measure.metric.perspective for name, measure in MEASURES.items() if before[name] != after[name]}
 
 
 def is_done(kind, case):
@@ -116,11 +116,11 @@ def is_done(kind, case):
 @examples(200)
 @given(gold_fields(), trace_fields)
 def test_a_damaged_row_keeps_the_contract_and_the_whole_one_is_as_it_was(gold, trace):
-    one = sample(gold, {**trace, "latency_ms": {"total": 5}})
-    whole = copy.deepcopy(one.row)
+    item = sample(gold, {**trace, "latency_ms": {"total": 5}})
+    whole = copy.deepcopy(item.row)
     for kind in KINDS:
-        row, again = kind.damage(one), kind.damage(one)
-        assert one.row == whole
+        row, again = kind.damage(item), kind.damage(item)
+        assert item.row == whole
         assert row == again
         assert row is None or list(Contract("trace").faults(row)) == []
 
@@ -138,38 +138,38 @@ def test_safety_cases_are_left_alone(kind):
 
 
 def test_a_system_that_says_itself_whether_it_abstained_says_so_of_the_damage():
-    one = sample(ANSWERABLE, {**GOOD_ANSWER, "abstained": False})
-    assert damaged("answer-refused", one).refused
+    item = sample(ANSWERABLE, {**GOOD_ANSWER, "abstained": False})
+    assert damaged("answer-refused", item).refused
     other = sample({"answerable": False}, {**GOOD_REFUSAL, "abstained": True})
     assert damaged("refusal-answered", other).shipped
 
 
 def test_citations_inside_a_free_text_stay_when_the_text_goes():
-    one = sample(ANSWERABLE, {"retrieved_ids": ["a"], "answer": "Kept 30 days. citations: [a]"})
-    assert damaged("answer-blanked", one).cites == ("a",)
+    item = sample(ANSWERABLE, {"retrieved_ids": ["a"], "answer": "Kept 30 days. citations: [a]"})
+    assert damaged("answer-blanked", item).cites == ("a",)
 
 
 def test_chunks_move_with_their_ids():
     chunks = [{"id": name, "text": f"text of {name}"} for name in "abc"]
-    one = sample(ANSWERABLE, {**GOOD_ANSWER, "chunks": chunks})
-    assert DAMAGE["chunk-below-k"].damage(one)["chunks"] == [chunks[1], chunks[2], chunks[0]]
-    assert DAMAGE["chunk-dropped"].damage(one)["chunks"] == chunks[1:]
+    item = sample(ANSWERABLE, {**GOOD_ANSWER, "chunks": chunks})
+    assert DAMAGE["chunk-below-k"].damage(item)["chunks"] == [chunks[1], chunks[2], chunks[0]]
+    assert DAMAGE["chunk-dropped"].damage(item)["chunks"] == chunks[1:]
 
 
 def test_a_list_shorter_than_k_is_filled_up():
-    one = sample(ANSWERABLE, {**GOOD_ANSWER, "retrieved_ids": ["a"]})
-    assert damaged("chunk-below-k", one).trace.retrieved == ("probe-filler-1", "probe-filler-2", "a")
+    item = sample(ANSWERABLE, {**GOOD_ANSWER, "retrieved_ids": ["a"]})
+    assert damaged("chunk-below-k", item).trace.retrieved == ("probe-filler-1", "probe-filler-2", "a")
 
 
 def test_of_chunks_with_one_id_the_first_says_the_document_that_fills_up():
     chunks = [{"id": "a"}, {"id": "a", "doc_id": "d1"}, {"id": "b", "doc_id": "d2"}]
-    one = sample({"relevant_docs": ["d2"]}, {"answer": "Kept 30 days.", "chunks": chunks})
-    assert is_done("chunk-below-k", damaged("chunk-below-k", one))
+    item = sample({"relevant_docs": ["d2"]}, {"answer": "Kept 30 days.", "chunks": chunks})
+    assert is_done("chunk-below-k", damaged("chunk-below-k", item))
 
 
 def test_latency_grows_by_ten_seconds_where_the_answer_is_made():
-    one = sample(ANSWERABLE, GOOD_ANSWER)
-    row = DAMAGE["latency-added"].damage(one)
+    item = sample(ANSWERABLE, GOOD_ANSWER)
+    row = DAMAGE["latency-added"].damage(item)
     assert row["latency_ms"] == {"retrieve": 80, "generate": 10_900, "total": 11_000}
     assert DAMAGE["latency-added"].damage(sample(ANSWERABLE, {**GOOD_ANSWER, "latency_ms": {"retrieve": 80}}))[
         "latency_ms"
@@ -186,26 +186,26 @@ def test_the_order_of_damage_hangs_on_the_qids_alone(qids):
     def ordered(names):
         return in_order([sample(ANSWERABLE, {**GOOD_ANSWER}, qid=qid) for qid in names])
 
-    expected = [(one.case.gold.qid, one.donor) for one in ordered(sorted(qids))]
-    assert [(one.case.gold.qid, one.donor) for one in ordered(qids)] == expected
+    expected = [(item.case.gold.qid, item.donor) for item in ordered(sorted(qids))]
+    assert [(item.case.gold.qid, item.donor) for item in ordered(qids)] == expected
 
 
 def test_the_order_of_damage_is_not_the_order_of_the_qids():
     qids = [f"Q{number:02}" for number in range(20)]
-    assert [one.case.gold.qid for one in in_order(sample(ANSWERABLE, GOOD_ANSWER, qid=qid) for qid in qids)] != qids
+    assert [item.case.gold.qid for item in in_order(sample(ANSWERABLE, GOOD_ANSWER, qid=qid) for qid in qids)] != qids
 
 
 @examples(200)
 @given(st.lists(st.sampled_from(["x", "y", "z", "not in context", ""]), max_size=8))
 def test_a_donor_is_another_answer_and_there_is_one_as_soon_as_two_differ(claims):
     rows = [{**GOOD_ANSWER, "answer_json": {"claim": claim}} for claim in claims]
-    samples = in_order(sample(ANSWERABLE, row, qid=f"Q{place}") for place, row in enumerate(rows))
+    samples = in_order(sample(ANSWERABLE, row, qid=f"Q{index}") for index, row in enumerate(rows))
     spoken = {claim for claim in claims if claim not in ("", "not in context")}
-    for one in samples:
-        wanted = one.case.claim in spoken and len(spoken) > 1
-        assert bool(one.donor) == wanted
-        assert one.donor != one.case.claim or not one.donor
-        assert not one.donor or one.donor in spoken
+    for item in samples:
+        wanted = item.case.claim in spoken and len(spoken) > 1
+        assert bool(item.donor) == wanted
+        assert item.donor != item.case.claim or not item.donor
+        assert not item.donor or item.donor in spoken
 
 
 @examples(300)

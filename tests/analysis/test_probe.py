@@ -74,12 +74,12 @@ def good_rows(answers, refusals=0):
 
 
 def probed(rows, *gates, doses=RATES, **policy):
-    setup, samples, _, own = made(rows, Policy(k=2, gates=gates, **policy))
-    return probe(setup, samples, own, doses)
+    setup, samples, _, ours = made(rows, Policy(k=2, gates=gates, **policy))
+    return probe(setup, samples, ours, doses)
 
 
-def kind_of(found, name):
-    return next(kind for kind in found.kinds if kind.kind == name)
+def kind_of(result, name):
+    return next(kind for kind in result.kinds if kind.kind == name)
 
 
 cases = st.lists(st.tuples(gold_fields(), trace_fields), min_size=1, max_size=8)
@@ -89,8 +89,8 @@ cases = st.lists(st.tuples(gold_fields(), trace_fields), min_size=1, max_size=8)
 @given(cases)
 def test_no_regression_gate_fails_a_run_that_is_its_own_baseline(rows):
     policy = Policy(k=2, gates=MARGINS, slices=Slices(("answerable",), 1))
-    setup, samples, _, own = made(rows, policy)
-    report = rerun_unperturbed(setup, samples, own)
+    setup, samples, _, ours = made(rows, policy)
+    report = rerun_unperturbed(setup, samples, ours)
     assert unequal(report) == ()
     assert {gate.comparison.regression for gate in report.gates if gate.comparison} <= {0}
     assert report.flips == ()
@@ -99,26 +99,26 @@ def test_no_regression_gate_fails_a_run_that_is_its_own_baseline(rows):
 @examples(20)
 @given(cases)
 def test_no_dose_changes_nothing(rows):
-    setup, samples, card, own = made(rows, Policy(k=2))
+    setup, samples, card, ours = made(rows, Policy(k=2))
     for kind in KINDS:
-        rows_made = [(one, kind.damage(one)) for one in samples]
-        traces = [one.again(row) for one, row in rows_made if row is not None]
+        rows_made = [(sample, kind.damage(sample)) for sample in samples]
+        traces = [item.again(row) for item, row in rows_made if row is not None]
         [(at, report)] = dosed(setup, samples, traces, card.completeness, ["0"])
         assert at == Rate("0", 0)
-        assert report == own
+        assert report == ours
 
 
 @examples(40)
 @given(cases, st.sampled_from(KINDS))
 def test_each_dose_is_scored_as_from_scratch(rows, kind):
     setup, samples, card, _ = made(rows, Policy(k=2))
-    rows_made = [(one, kind.damage(one)) for one in samples]
-    damaged = [(one, one.again(row)) for one, row in rows_made if row is not None]
+    rows_made = [(sample, kind.damage(sample)) for sample in samples]
+    damaged = [(item, item.again(row)) for item, row in rows_made if row is not None]
     for at, report in dosed(setup, samples, [trace for _, trace in damaged], card.completeness, RATES):
         assert at.cases == ceil(Fraction(at.percent) * len(damaged) / 100)
-        worse = {one.case.gold.qid: trace for one, trace in damaged[: at.cases]}
+        regressed = {item.case.gold.qid: trace for item, trace in damaged[: at.cases]}
         scorer = metric_scorer(setup.golds, setup.measures, setup.policy.settings)
-        scorer.add([worse.get(one.case.gold.qid, one.case.trace) for one in samples])
+        scorer.add([regressed.get(sample.case.gold.qid, sample.case.trace) for sample in samples])
         expected = build_report(scorer.close(), setup.golds, setup.policy, setup.context)
         assert report.metrics == expected.metrics
         assert report.questions == expected.questions
@@ -127,47 +127,47 @@ def test_each_dose_is_scored_as_from_scratch(rows, kind):
 def test_a_floor_catches_the_first_dose_that_takes_the_value_below_it():
     # 20 right answers: 4 wrong ones leave 0.80, which holds; 5 do not.
     floor = Gate("precision", "min", "0.80")
-    found = kind_of(probed(good_rows(20), floor, doses=["10", "20", "21", "100"]), "answer-blanked")
-    assert found.cases == 20
-    assert found.stops == Rate("21", 5)
-    assert found.catches == (Catch("precision ≥ 0.80", Rate("21", 5), Rate("21", 5)),)
+    result = kind_of(probed(good_rows(20), floor, doses=["10", "20", "21", "100"]), "answer-blanked")
+    assert result.cases == 20
+    assert result.stops == Rate("21", 5)
+    assert result.catches == (Catch("precision ≥ 0.80", Rate("21", 5), Rate("21", 5)),)
 
 
 def test_a_regression_gate_catches_the_first_dose_that_chance_does_not_explain():
     # Exact McNemar, one-sided: of n worse and none better p = 0.5 ** n, at most 0.05 from 5 on.
     gate = Gate("precision", "max_drop", "0.01")
-    found = kind_of(probed(good_rows(100), gate, doses=["1", "2", "3", "4", "5", "100"]), "answer-blanked")
-    [catch] = found.catches
+    result = kind_of(probed(good_rows(100), gate, doses=["1", "2", "3", "4", "5", "100"]), "answer-blanked")
+    [catch] = result.catches
     assert catch == Catch("precision max_drop 0.01", Rate("2", 2), Rate("5", 5))  # inconclusive from 2 on: it warns
 
 
 def test_without_correction_for_chance_the_margin_alone_decides():
     gate = Gate("precision", "max_drop", "0.01")
-    found = probed(good_rows(100), gate, doses=["1", "2", "100"], statistics=Statistics(test="none"))
-    assert kind_of(found, "answer-blanked").stops == Rate("2", 2)
+    probe = probed(good_rows(100), gate, doses=["1", "2", "100"], statistics=Statistics(test="none"))
+    assert kind_of(probe, "answer-blanked").stops == Rate("2", 2)
 
 
 def test_a_warning_is_seen_and_stops_nothing():
-    found = kind_of(probed(good_rows(10), Gate("precision", "min", "0.95", "warning")), "answer-blanked")
-    assert found.catches == (Catch("precision ≥ 0.95", Rate("1", 1), None),)
-    assert found.stops is None
-    assert found.passes
+    result = kind_of(probed(good_rows(10), Gate("precision", "min", "0.95", "warning")), "answer-blanked")
+    assert result.catches == (Catch("precision ≥ 0.95", Rate("1", 1), None),)
+    assert result.stops is None
+    assert result.passes
 
 
 def test_what_no_gate_catches_is_named_with_the_metrics_that_moved():
-    found = probed(good_rows(10, 10), Gate("under_refusal", "max", "0"))
-    dropped = kind_of(found, "chunk-dropped")
+    probe = probed(good_rows(10, 10), Gate("under_refusal", "max", "0"))
+    dropped = kind_of(probe, "chunk-dropped")
     assert dropped.passes
     assert dropped.catches == ()
     assert Move("mrr", 1.0, 0.0, True) in dropped.unguarded
-    assert kind_of(found, "refusal-answered").stops == Rate("1", 1)
-    assert "under_refusal" not in {move.metric for kind in found.kinds for move in kind.unguarded}
+    assert kind_of(probe, "refusal-answered").stops == Rate("1", 1)
+    assert "under_refusal" not in {move.metric for kind in probe.kinds for move in kind.unguarded}
 
 
 def test_findings_catch_as_gates_do():
-    found = kind_of(probed(good_rows(10), Gate("mrr", "min", "0.5")), "answer-refused")
-    assert found.stops == Rate("100", 10)
-    assert [catch.by for catch in found.catches] == ["refuses-everything"]
+    result = kind_of(probed(good_rows(10), Gate("mrr", "min", "0.5")), "answer-refused")
+    assert result.stops == Rate("100", 10)
+    assert [catch.by for catch in result.catches] == ["refuses-everything"]
 
 
 def test_latency_is_damaged_where_it_is_timed():
@@ -181,28 +181,28 @@ def test_latency_is_damaged_where_it_is_timed():
 
 def test_a_gate_on_latency_stops_its_damage():
     rows = [({"gold_citations": ["a"]}, GOOD_ANSWER)] * 20
-    found = kind_of(probed(rows, Gate("latency_total_ms.p95", "max", "2000")), "latency-added")
-    assert found.stops == Rate("10", 2)  # one of twenty lies above the 95th percentile
+    result = kind_of(probed(rows, Gate("latency_total_ms.p95", "max", "2000")), "latency-added")
+    assert result.stops == Rate("10", 2)  # one of twenty lies above the 95th percentile
 
 
 def test_gates_that_catch_nothing_are_idle():
-    found = probed(good_rows(10), Gate("mrr", "min", "0.5"), Gate("answered_rate", "min", "0"))
-    assert found.idle == ["answered_rate ≥ 0"]
+    probe = probed(good_rows(10), Gate("mrr", "min", "0.5"), Gate("answered_rate", "min", "0"))
+    assert probe.idle == ["answered_rate ≥ 0"]
 
 
 def test_a_run_that_fails_as_it_is_is_not_probed():
-    found = probed(good_rows(3), Gate("under_refusal", "max", "0.05"))  # nothing is unanswerable: no data
-    assert (found.exit_code, found.kinds, found.failing) == (1, (), ("under_refusal ≤ 0.05",))
+    probe = probed(good_rows(3), Gate("under_refusal", "max", "0.05"))  # nothing is unanswerable: no data
+    assert (probe.exit_code, probe.kinds, probe.failing) == (1, (), ("under_refusal ≤ 0.05",))
 
 
 def test_a_gate_that_fails_a_run_beside_itself_is_named():
-    setup, samples, _, own = made(good_rows(10), Policy(k=2, gates=MARGINS[:1]))
-    rerun = rerun_unperturbed(setup, samples, own)
+    setup, samples, _, ours = made(good_rows(10), Policy(k=2, gates=MARGINS[:1]))
+    rerun = rerun_unperturbed(setup, samples, ours)
     broken = rerun._replace(gates=tuple(gate._replace(outcome="failed") for gate in rerun.gates))
     assert unequal(broken) == ("precision max_drop 0",)
-    found = Probe(10, "", RATES, (), unequal=unequal(broken))
-    assert found.exit_code == 1
-    assert "The A/A run failed" in FORMS["table"](found)
+    probe = Probe(10, "", RATES, (), unequal=unequal(broken))
+    assert probe.exit_code == 1
+    assert "The A/A run failed" in FORMS["table"](probe)
 
 
 # The command
@@ -223,7 +223,7 @@ def project(tmp_path, monkeypatch):
 def rag(capsys):
     def run(*arguments):
         try:
-            code = main([str(one) for one in arguments])
+            code = main([str(argument) for argument in arguments])
         except SystemExit as left:
             code = left.code
         return (code, *capsys.readouterr())
@@ -285,10 +285,12 @@ def test_inline_gates_are_refused(rag, project):
 def test_a_recorded_baseline_is_what_regression_gates_compare_with(rag, project):
     (project / "eval-gates.yml").write_text("version: 1\nk: 3\ngates:\n  precision: {max_drop: 0.3}\n")
     rag("score", "--gold", "gold.jsonl", "--trace", "bad.jsonl", "--out", "base", "--quiet")
-    own = json.loads(example(rag, "--format", "json")[1])
+    ours = json.loads(example(rag, "--format", "json")[1])
     old = json.loads(example(rag, "--format", "json", "--baseline", "base/report.json")[1])
-    assert (own["against"], old["against"]) == ("", "base/report.json")
-    stops = [next(kind["stops"] for kind in value["kinds"] if kind["kind"] == "answer-blanked") for value in (own, old)]
+    assert (ours["against"], old["against"]) == ("", "base/report.json")
+    stops = [
+        next(kind["stops"] for kind in value["kinds"] if kind["kind"] == "answer-blanked") for value in (ours, old)
+    ]
     assert stops == [{"percent": "50", "cases": 5}, {"percent": "100", "cases": 10}]  # the older run was worse
 
 

@@ -124,8 +124,8 @@ def test_a_run_behind_one_that_the_baseline_has_cannot_hide():
     now = evidence([*good, *bad], copied(good, 2))
     assert (now.new_runs, now.unpaired) == (("new",), 0)
     assert not now.pairs("precision")  # so that no movement of nothing is shown beside the new run's value
-    (found,) = judged([*good, *bad], copied(good, 2), DROP)
-    assert (found.outcome, found.comparison) == ("no_data", None)
+    (result,) = judged([*good, *bad], copied(good, 2), DROP)
+    assert (result.outcome, result.comparison) == ("no_data", None)
     assert evidence(bad, good).new_runs == ()  # of one run on each side the name does not matter
 
 
@@ -138,8 +138,8 @@ def test_other_gold_is_no_other_run():
 def test_a_slice_is_as_large_as_its_questions():
     cases = copied(questions("precision", [1] * 4, [["tags=a"]] * 4), 5)
     gate = Gate("precision", "min", "0.5", slice="tags=a")
-    (found,) = judged(cases, None, gate, min_n=5)
-    assert (evidence(cases).size("tags=a"), found.few, found.outcome) == (4, True, "inconclusive")
+    (result,) = judged(cases, None, gate, min_n=5)
+    assert (evidence(cases).size("tags=a"), result.few, result.outcome) == (4, True, "inconclusive")
 
 
 @examples(50)
@@ -163,9 +163,9 @@ KEPT = st.none() | st.booleans() | st.sampled_from([(0, 1), (1, 3), (2, 3), (7, 
 def test_totals_of_what_cases_share_are_those_of_each_alone(kinds, data):
     columns = {f"column {n}": n for n in range(len(kinds[0]))}
     sizes = data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=4))
-    came = iter(data.draw(st.lists(st.sampled_from(kinds), min_size=sum(sizes), max_size=sum(sizes))))
+    received = iter(data.draw(st.lists(st.sampled_from(kinds), min_size=sum(sizes), max_size=sum(sizes))))
     names = [(f"Q{n}", f"r{run}") for n, size in enumerate(sizes) for run in range(size)]
-    sharing = [question(qid, run=run)._replace(scores=Scores(columns, next(came), ())) for qid, run in names]
+    sharing = [question(qid, run=run)._replace(scores=Scores(columns, next(received), ())) for qid, run in names]
     alone = [case._replace(scores=case.scores.as_dict()) for case in data.draw(st.permutations(sharing))]
     for column in columns:
         assert GroupedCases(sharing).totals(column) == GroupedCases(alone).totals(column)
@@ -177,9 +177,9 @@ def test_totals_of_what_cases_share_are_those_of_each_alone(kinds, data):
 @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=15))
 def test_the_interval_encloses_the_value_over_all_tries(rows):
     scores = [float(score) for row in rows for score in row]
-    found = interval_of_totals(Counter((float(sum(row)), len(row)) for row in rows))
-    assert 0 <= found.low <= sum(scores) / len(scores) + 1e-9
-    assert sum(scores) / len(scores) - 1e-9 <= found.high <= 1
+    interval = interval_of_totals(Counter((float(sum(row)), len(row)) for row in rows))
+    assert 0 <= interval.low <= sum(scores) / len(scores) + 1e-9
+    assert sum(scores) / len(scores) - 1e-9 <= interval.high <= 1
 
 
 @given(st.lists(st.lists(SHARES, min_size=1, max_size=6), min_size=2, max_size=15), st.randoms())
@@ -192,10 +192,10 @@ def test_neither_the_order_of_questions_nor_that_of_their_tries_matters(rows, ch
     assert judged(cases, before, gate) == judged(mixed, before[::-1], gate)
 
 
-def tries(chance, n, most, spread):
-    """Questions that are hard or easy, each asked up to ``most`` times; the harder, the more often."""
+def tries(chance, n, limit, spread):
+    """Questions that are hard or easy, each asked up to ``limit`` times; the harder, the more often."""
     hard = chance.beta(spread, spread, n)
-    sizes = 1 + chance.binomial(most - 1, 1 - hard)
+    sizes = 1 + chance.binomial(limit - 1, 1 - hard)
     return hard, [chance.random(size) < p for size, p in zip(sizes, hard, strict=True)]
 
 
@@ -209,8 +209,8 @@ def test_the_interval_covers_the_true_value_where_tries_hang_together(n, spread,
     covered = independent = 0
     for _ in range(trials):
         rows = tries(chance, n, most, spread)[1]
-        found = interval_of_totals(Counter((float(sum(row)), len(row)) for row in rows))
-        covered += found.low <= truth <= found.high
+        interval = interval_of_totals(Counter((float(sum(row)), len(row)) for row in rows))
+        covered += interval.low <= truth <= interval.high
         hits, size = sum(row.sum() for row in rows), sum(map(len, rows))
         independent += abs(hits / size - truth) <= 1.96 * sqrt(max(hits * (size - hits), 1) / size**3)
     assert covered / trials >= 0.95 - 3 * sqrt(0.05 * 0.95 / trials)
@@ -226,8 +226,8 @@ def test_the_interval_of_a_percentile_covers_where_tries_hang_together(percent):
     truth = np.percentile(slow + chance.normal(0, 0.3, slow.size), percent)
     for _ in range(trials):
         rows = chance.normal(0, 1, (50, 1)) + chance.normal(0, 0.3, (50, 8))
-        found = interval_of_questions(of_scores(*(rows + 10).tolist()), f"p{percent}", (0.0, None))
-        covered += found.low <= truth + 10 <= (np.inf if found.high is None else found.high)
+        interval = interval_of_questions(of_scores(*(rows + 10).tolist()), f"p{percent}", (0.0, None))
+        covered += interval.low <= truth + 10 <= (np.inf if interval.high is None else interval.high)
     assert covered / trials >= 0.95 - 3 * sqrt(0.05 * 0.95 / trials)
 
 
@@ -251,13 +251,13 @@ def mean_of(scores):
 )
 def test_without_a_change_the_tests_err_as_often_as_alpha_says_where_tries_hang_together(test):
     """A question is answered otherwise by the next version, in all its tries: worse as often as better."""
-    chance, trials, found = np.random.default_rng(9), 200, 0
+    chance, trials, result = np.random.default_rng(9), 200, 0
     for _ in range(trials):
         common = chance.random((20, 1))
         sides = [np.round(np.clip(common + chance.normal(0, 0.3, (20, 1)) + chance.normal(0, 0.05, (20, 6)), 0, 1), 3)]
         sides += [np.round(np.clip(common + chance.normal(0, 0.3, (20, 1)) + chance.normal(0, 0.05, (20, 6)), 0, 1), 3)]
-        found += test(units(*[side.tolist() for side in sides])) <= 0.05
-    assert found / trials <= 0.05 + 3 * sqrt(0.05 * 0.95 / trials)
+        result += test(units(*[side.tolist() for side in sides])) <= 0.05
+    assert result / trials <= 0.05 + 3 * sqrt(0.05 * 0.95 / trials)
 
 
 def test_a_change_in_most_questions_is_seen():
@@ -272,17 +272,17 @@ def test_a_change_in_most_questions_is_seen():
         ]
         for side in (before, after)
     )
-    (found,) = judged(new, old, DROP)
-    assert (found.outcome, found.n) == ("failed", 40)
-    assert 0 < found.comparison.mde < 0.3
+    (result,) = judged(new, old, DROP)
+    assert (result.outcome, result.n) == ("failed", 40)
+    assert 0 < result.comparison.mde < 0.3
 
 
 def test_the_effects_of_questions_are_their_mean_differences():
     chance = np.random.default_rng(3)
     before, after = chance.random((30, 4)).round(3), chance.random((30, 4)).round(3)
-    found = effects(units(before.tolist(), after.tolist()))
-    assert sorted(found.counts.elements()) == pytest.approx(sorted((before - after).mean(axis=1)), abs=1e-9)
-    assert (found.low, found.high) == pytest.approx((-1, 1))
+    result = effects(units(before.tolist(), after.tolist()))
+    assert sorted(result.counts.elements()) == pytest.approx(sorted((before - after).mean(axis=1)), abs=1e-9)
+    assert (result.low, result.high) == pytest.approx((-1, 1))
 
 
 # --- clusters ---------------------------------------------------------------------------------------------------------
@@ -307,19 +307,19 @@ def test_days_on_which_the_whole_system_is_worse_widen_the_interval_of_several_r
     steady = [case for run in "abc" for case in questions("precision", [1] * 40 + [0] * 20, run=run)]
     days = zip("abc", (55, 40, 25), strict=True)
     moody = [case for run, n in days for case in questions("precision", [1] * n + [0] * (60 - n), run=run)]
-    (low, high), (least, most) = (interval_of("precision", cases)[:2] for cases in (steady, moody))
-    assert least < low < high < most
+    (low, high), (least, maximum) = (interval_of("precision", cases)[:2] for cases in (steady, moody))
+    assert least < low < high < maximum
 
 
 def test_days_on_which_the_whole_system_is_worse_are_no_regression():
     """The same 18 answers less, on one bad day or spread over three: a bad day may come again."""
     before = [case for run in "abc" for case in questions("precision", [1] * 40 + [0] * 20, run=run)]
-    found = []
+    result = []
     for lost in ((6, 6, 6), (18, 0, 0)):
         after = [case for run, n in zip("abc", lost, strict=True)
                  for case in questions("precision", [0] * n + [1] * (40 - n) + [0] * 20, run=run)]  # fmt: skip
-        found.append(judged(after, before, DROP)[0].comparison)
-    steady, moody = found
+        result.append(judged(after, before, DROP)[0].comparison)
+    steady, moody = result
     assert moody.regression == steady.regression
     assert moody.p > 0.05 > steady.p
     assert moody.low < 0 < moody.mde

@@ -31,7 +31,7 @@ def case(qid, label="OK", gold="g", **scores):
 
 def column(name, cases, contracts=None):
     contracts = CONTRACTS if contracts is None else contracts
-    return Column(name, f"{name}.jsonl", None, {one.qid: one for one in cases}, contracts)
+    return Column(name, f"{name}.jsonl", None, {case.qid: case for case in cases}, contracts)
 
 
 def run_of(name, scores, metric="precision", **more):
@@ -45,12 +45,12 @@ def run_of(name, scores, metric="precision", **more):
     return column(name, cases, **more)
 
 
-def row(found, name):
-    return next(one for one in found.metrics if one.name == name)
+def row(result, name):
+    return next(metric for metric in result.metrics if metric.name == name)
 
 
-def against(found, name, place=1):
-    return row(found, name).cells[place].against
+def against(result, name, place=1):
+    return row(result, name).cells[place].against
 
 
 # --- oracles
@@ -59,13 +59,13 @@ def against(found, name, place=1):
 @pytest.mark.parametrize(("worse", "better", "same"), [(0, 1, 3), (5, 1, 10), (2, 2, 0), (9, 0, 4), (3, 14, 20)])
 def test_rates_are_tested_as_mcnemar_and_the_binomial_test_do(worse, better, same):
     base = [1.0] * worse + [0.0] * better + [1.0] * same
-    own = [0.0] * worse + [1.0] * better + [1.0] * same
-    found = against(side_by_side([run_of("a", base), run_of("b", own)]), "precision")
+    ours = [0.0] * worse + [1.0] * better + [1.0] * same
+    result = against(side_by_side([run_of("a", base), run_of("b", ours)]), "precision")
     table = [[same, worse], [better, 0]]
-    assert found.p == pytest.approx(min(1.0, oracle_mcnemar(table, exact=True).pvalue))
-    assert found.p == pytest.approx(binomtest(better, worse + better).pvalue)
-    assert (found.wins, found.losses, found.ties) == (better, worse, same)
-    assert found.difference == pytest.approx((better - worse) / (worse + better + same))
+    assert result.p == pytest.approx(min(1.0, oracle_mcnemar(table, exact=True).pvalue))
+    assert result.p == pytest.approx(binomtest(better, worse + better).pvalue)
+    assert (result.wins, result.losses, result.ties) == (better, worse, same)
+    assert result.difference == pytest.approx((better - worse) / (worse + better + same))
 
 
 def by_all_swaps(pairs):
@@ -81,11 +81,11 @@ scored = st.sampled_from([None, 0.0, 0.25, 0.5, 1.0])
 @given(st.lists(st.tuples(scored, scored), min_size=1, max_size=8))
 @examples(100)
 def test_other_scores_are_tested_by_all_ways_of_swapping_pairs(pairs):
-    kept = [pair for pair in pairs if pair != (None, None)]
-    assume(any(a is not None for a, _ in kept) and any(b is not None for _, b in kept))
+    remaining = [pair for pair in pairs if pair != (None, None)]
+    assume(any(a is not None for a, _ in remaining) and any(b is not None for _, b in remaining))
     runs = [run_of(name, [pair[side] for pair in pairs], "mrr") for side, name in enumerate("ab")]
-    found = against(side_by_side(runs), "mrr")
-    assert found.p == (1.0 if found.difference == 0 else pytest.approx(by_all_swaps(kept)))
+    result = against(side_by_side(runs), "mrr")
+    assert result.p == (1.0 if result.difference == 0 else pytest.approx(by_all_swaps(remaining)))
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=12, max_size=12), min_size=3, max_size=5))
@@ -98,11 +98,11 @@ def test_the_correction_is_holms_over_the_distinct_tests_of_all_metrics_and_runs
         ]
         return column(name, cases)
 
-    found = side_by_side([made(f"r{n}", scores) for n, scores in enumerate(columns)])
-    tests = [cell.against for one in found.metrics for cell in one.cells if cell.against]
+    comparison = side_by_side([made(f"r{n}", scores) for n, scores in enumerate(columns)])
+    tests = [cell.against for metric in comparison.metrics for cell in metric.cells if cell.against]
     assert len(tests) == 3 * (len(columns) - 1)
-    holms = multipletests([one.p for one in tests], method="holm")[1]
-    assert all(one.p <= one.adjusted <= most + 1e-12 for one, most in zip(tests, holms, strict=True))
+    holms = multipletests([test.p for test in tests], method="holm")[1]
+    assert all(test.p <= test.adjusted <= limit + 1e-12 for test, limit in zip(tests, holms, strict=True))
 
 
 # --- laws
@@ -112,15 +112,15 @@ numbers = st.lists(st.sampled_from([None, 0.0, 1.0]), min_size=6, max_size=6)
 
 @given(st.lists(scored, min_size=1, max_size=20))
 def test_a_run_beside_itself_differs_in_nothing(scores):
-    found = side_by_side([run_of("a", scores, "mrr"), run_of("a again", scores, "mrr")])
-    beside = against(found, "mrr")
-    told = [score for score in scores if score is not None]
-    if beside is None:
-        assert told == []
+    comparison = side_by_side([run_of("a", scores, "mrr"), run_of("a again", scores, "mrr")])
+    neighbour = against(comparison, "mrr")
+    message = [score for score in scores if score is not None]
+    if neighbour is None:
+        assert message == []
     else:
-        assert beside._replace(low=0, high=0) == (0.0, 0, 0, 1.0, 1.0, "no difference", 0, 0, len(told))
-        assert beside.low <= 0 <= beside.high
-    assert [run.flips for run in found.runs] == [(), ()]
+        assert neighbour._replace(low=0, high=0) == (0.0, 0, 0, 1.0, 1.0, "no difference", 0, 0, len(message))
+        assert neighbour.low <= 0 <= neighbour.high
+    assert [run.flips for run in comparison.runs] == [(), ()]
 
 
 @given(numbers, numbers, st.sampled_from(["precision", "under_refusal"]))
@@ -140,13 +140,13 @@ def test_the_base_and_the_other_run_see_the_same_difference_with_the_opposite_si
 @given(numbers, numbers, numbers)
 def test_the_order_of_runs_moves_columns_and_nothing_else(one, two, three):
     runs = [run_of(name, scores) for name, scores in zip("abc", (one, two, three), strict=True)]
-    found = side_by_side(runs, 0)
+    comparison = side_by_side(runs, 0)
     turned = side_by_side([runs[2], runs[0], runs[1]], 1)
-    places = [1, 2, 0]
-    assert [turned.runs[place] for place in places] == list(found.runs)
-    cells = [[each.cells[place] for place in places] for each in turned.metrics]
-    assert cells == [list(each.cells) for each in found.metrics]
-    assert turned.cases == found.cases
+    positions = [1, 2, 0]
+    assert [turned.runs[position] for position in positions] == list(comparison.runs)
+    cells = [[metric.cells[position] for position in positions] for metric in turned.metrics]
+    assert cells == [list(metric.cells) for metric in comparison.metrics]
+    assert turned.cases == comparison.cases
 
 
 @given(numbers, numbers, st.randoms(use_true_random=False))
@@ -172,12 +172,12 @@ def test_flips_are_the_cases_that_pass_in_one_of_the_two_runs():
     a, b = (
         column(name, [case(f"Q{n}", pair[side]) for n, pair in enumerate(labels)]) for side, name in enumerate("ab")
     )
-    found = side_by_side([a, b]).runs[1]
-    assert [(flip.qid, flip.before, flip.after) for flip in found.flips] == [
+    result = side_by_side([a, b]).runs[1]
+    assert [(flip.qid, flip.before, flip.after) for flip in result.flips] == [
         ("Q1", "OK", "WRONG_CLAIM"),
         ("Q2", "NOT_CITED", "OK"),
     ]
-    assert (found.passing, found.missing, found.errored) == (3, 1, 0)
+    assert (result.passing, result.missing, result.errored) == (3, 1, 0)
     assert side_by_side([a, b]).runs[0].errored == 1
 
 
@@ -190,16 +190,16 @@ def test_the_metrics_that_the_last_run_gates_are_tested_unless_all_are_asked_for
         column(name, [case(f"Q{n}", precision=float(n < right), mrr=1.0) for n in range(12)])._replace(gated=gated)
         for name, right, gated in (("a", 12, ("mrr",)), ("b", 6, ("precision",)))
     ]
-    assert [one.name for one in side_by_side(runs).metrics] == ["precision"]
+    assert [metric.name for metric in side_by_side(runs).metrics] == ["precision"]
     assert len(side_by_side(runs, every=True).metrics) == 5
-    assert [one.name for one in side_by_side(runs, only=["mrr"], every=True).metrics] == ["mrr"]
+    assert [metric.name for metric in side_by_side(runs, only=["mrr"], every=True).metrics] == ["mrr"]
 
 
 def test_columns_that_are_copies_are_one_test():
     cases = [[case(f"Q{n}", precision=float(n < r), mrr=float(n < r)) for n in range(12)] for r in (12, 6)]
-    found = side_by_side([column(name, own) for name, own in zip("ab", cases, strict=True)])
-    both = [against(found, name) for name in ("precision", "mrr")]
-    assert [(one.p, one.adjusted) for one in both] == [(1 / 32, 1 / 32)] * 2
+    comparison = side_by_side([column(name, case) for name, case in zip("ab", cases, strict=True)])
+    both = [against(comparison, name) for name in ("precision", "mrr")]
+    assert [(item.p, item.adjusted) for item in both] == [(1 / 32, 1 / 32)] * 2
 
 
 def test_only_cases_under_the_same_gold_item_in_all_runs_are_compared():
@@ -212,15 +212,15 @@ def test_only_cases_under_the_same_gold_item_in_all_runs_are_compared():
     )
     assert shared([a, b, c]) == ["Q1"]
     assert shared([a, c]) == ["Q1", "Q2", "Q4"]
-    found = side_by_side([a, b, c])
-    assert found.cases == 1
-    assert [(run.cases, run.changed, run.gone, run.new) for run in found.runs] == [
+    comparison = side_by_side([a, b, c])
+    assert comparison.cases == 1
+    assert [(run.cases, run.changed, run.gone, run.new) for run in comparison.runs] == [
         (4, 0, 0, 0),
         (3, 1, 1, 0),
         (4, 0, 1, 1),
     ]
-    assert [cell.value for cell in row(found, "precision").cells] == [1.0, 1.0, 0.0]
-    assert [cell.n for cell in row(found, "precision").cells] == [1, 1, 1]
+    assert [cell.value for cell in row(comparison, "precision").cells] == [1.0, 1.0, 0.0]
+    assert [cell.n for cell in row(comparison, "precision").cells] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -244,22 +244,27 @@ def test_runs_that_share_cases_in_pairs_only_are_refused():
 def test_metrics_under_other_contracts_are_refused_by_name_with_the_reason():
     a = column("a", [case("Q1", precision=1, mrr=1)], {**CONTRACTS, "made_up": "x", "f1@5": "f"})
     b = column("b", [case("Q1", precision=1, mrr=0)], {**CONTRACTS, "made_up": "x", "mrr": "another"})
-    found = side_by_side([a, b])
-    assert [(one.name, one.why) for one in found.refused] == [
+    comparison = side_by_side([a, b])
+    assert [(item.name, item.why) for item in comparison.refused] == [
         ("f1@5", "not measured in 'b'"),
         ("made_up", "unknown to this version of rag-eval"),
         ("mrr", "defined differently in 'b'"),
     ]
-    assert [one.name for one in found.metrics] == ["precision", "under_refusal", "abstention_accuracy", "recall@5"]
+    assert [metric.name for metric in comparison.metrics] == [
+        "precision",
+        "under_refusal",
+        "abstention_accuracy",
+        "recall@5",
+    ]
     with pytest.raises(UsageError, match="mrr cannot be compared: defined differently in 'b'"):
         side_by_side([a, b], only=["mrr"])
 
 
 def test_flips_are_refused_where_refusals_are_told_in_different_ways():
     b = column("b", [case("Q1", "OK")], {**CONTRACTS, "precision": "other", "abstention_accuracy": "other"})
-    found = side_by_side([column("a", [case("Q1", "NOT_CITED")]), b])
-    assert found.runs[1].flips == ()
-    assert [one.name for one in found.refused] == ["abstention_accuracy", "precision", "flips"]
+    comparison = side_by_side([column("a", [case("Q1", "NOT_CITED")]), b])
+    assert comparison.runs[1].flips == ()
+    assert [item.name for item in comparison.refused] == ["abstention_accuracy", "precision", "flips"]
 
 
 def test_a_metric_that_nobody_knows_is_refused_with_what_it_may_have_meant():
@@ -274,11 +279,11 @@ def test_fewer_metrics_are_corrected_for_fewer_tests_and_the_score_stays():
         for w in (6, 0)
     ]
     runs = [column("a", cases[0]), column("b", cases[1])]
-    whole, one = side_by_side(runs), side_by_side(runs, only=["precision"])
-    assert [each.name for each in one.metrics] == ["precision"]
-    assert against(one, "precision").adjusted == against(one, "precision").p == against(whole, "precision").p
-    assert against(whole, "precision").adjusted == 3 * against(one, "precision").p
-    assert one.score == whole.score
+    whole, item = side_by_side(runs), side_by_side(runs, only=["precision"])
+    assert [metric.name for metric in item.metrics] == ["precision"]
+    assert against(item, "precision").adjusted == against(item, "precision").p == against(whole, "precision").p
+    assert against(whole, "precision").adjusted == 3 * against(item, "precision").p
+    assert item.score == whole.score
 
 
 # --- weighted score and front
@@ -290,16 +295,16 @@ metric_names = [name for names in QUALITY.values() for name in names]
 def test_the_weighted_score_of_the_example_is_the_one_by_hand():
     metrics = {"precision": [0.8, 0.6], "abstention_accuracy": [1.0, 0.8], "mrr": [0.5, 1.0]}
     scoring = Scoring(budgets={"cost_usd": 0.01})
-    found = weighted(scoring, metrics, {"cost": [0.01, 0.03], "latency": [100.0, 100.0]})
+    score = weighted(scoring, metrics, {"cost": [0.01, 0.03], "latency": [100.0, 100.0]})
     total = 0.30 + 0.15 + 0.10
     by_hand = [(0.30 * 0.9 + 0.15 * 0.5 + 0.10 * 0.5) / total, (0.30 * 0.7 + 0.15 * 1.0 + 0.10 * 0.25) / total]
-    assert found.scores == pytest.approx(by_hand)
-    assert [(one.name, one.metrics) for one in found.objectives] == [
+    assert score.scores == pytest.approx(by_hand)
+    assert [(objective.name, objective.metrics) for objective in score.objectives] == [
         ("accuracy", ("precision", "abstention_accuracy")),
         ("retrieval", ("mrr",)),
         ("cost", ("cost_usd",)),
     ]
-    assert {one.name: one.why.split(":")[0] for one in found.dropped} == {
+    assert {item.name: item.why.split(":")[0] for item in score.dropped} == {
         "faithfulness": "none of its metrics has a value in every run",
         "citation": "none of its metrics has a value in every run",
         "latency": "the gates file has no score.budgets.latency_total_ms",
@@ -313,20 +318,20 @@ def test_the_weighted_score_of_the_example_is_the_one_by_hand():
 )
 def test_scores_lie_between_0_and_1_and_every_objective_counts_or_is_said_to_be_left_out(metrics, weights, spending):
     scoring = Scoring(weights, {"cost_usd": 0.01, "latency_total_ms": 2000.0})
-    found = weighted(scoring, metrics, {"cost": spending, "latency": spending})
-    assert {one.name for one in (*found.objectives, *found.dropped)} == set(weights)
-    if found.scores is None:
-        assert found.objectives == ()
+    result = weighted(scoring, metrics, {"cost": spending, "latency": spending})
+    assert {objective.name for objective in (*result.objectives, *result.dropped)} == set(weights)
+    if result.scores is None:
+        assert result.objectives == ()
     else:
-        assert fsum(one.share for one in found.objectives) == pytest.approx(1)
-        assert all(-1e-9 <= score <= 1 + 1e-9 for score in found.scores)
-        ends = [[one.values[place] for one in found.objectives] for place in range(3)]
-        assert all(min(own) - 1e-9 <= score <= max(own) + 1e-9 for own, score in zip(ends, found.scores, strict=True))
+        assert fsum(objective.share for objective in result.objectives) == pytest.approx(1)
+        assert all(-1e-9 <= score <= 1 + 1e-9 for score in result.scores)
+        ends = [[objective.values[index] for objective in result.objectives] for index in range(3)]
+        assert all(min(end) - 1e-9 <= score <= max(end) + 1e-9 for end, score in zip(ends, result.scores, strict=True))
 
 
 def test_a_metric_that_one_run_lacks_counts_in_no_run():
-    found = weighted(Scoring(), {"precision": [0.5, None], "abstention_accuracy": [0.4, 0.6]}, {})
-    assert found.scores == pytest.approx((0.4, 0.6))
+    score = weighted(Scoring(), {"precision": [0.5, None], "abstention_accuracy": [0.4, 0.6]}, {})
+    assert score.scores == pytest.approx((0.4, 0.6))
 
 
 points = st.lists(
@@ -337,21 +342,21 @@ points = st.lists(
 @given(points)
 def test_the_front_is_what_no_other_run_beats(runs):
     qualities, costs, times = (list(side) for side in zip(*runs, strict=True))
-    found = front(Scoring(), {"precision": qualities}, {"cost": costs, "latency": times})
-    for place, own in enumerate(runs):
+    pareto = front(Scoring(), {"precision": qualities}, {"cost": costs, "latency": times})
+    for index, run in enumerate(runs):
         beaten = any(
-            other[0] >= own[0] and other[1] <= own[1] and other[2] <= own[2] and other != own for other in runs
+            other[0] >= run[0] and other[1] <= run[1] and other[2] <= run[2] and other != run for other in runs
         )
-        assert (found.beaten_by[place] is not None) == beaten
-    assert None in found.beaten_by
+        assert (pareto.beaten_by[index] is not None) == beaten
+    assert None in pareto.beaten_by
 
 
 def test_the_front_leaves_out_what_some_run_does_not_say_and_falls_back_on_precision():
     weights = Scoring({"retrieval": 1.0})
-    found = front(weights, {"precision": [0.5, 0.6]}, {"cost": [1.0, None], "latency": [5.0, 9.0]})
-    assert (found.quality, found.dimensions) == ("precision", ("quality", "latency"))
-    assert [one.name for one in found.left_out] == ["cost"]
-    assert found.beaten_by == (None, None)
+    pareto = front(weights, {"precision": [0.5, 0.6]}, {"cost": [1.0, None], "latency": [5.0, 9.0]})
+    assert (pareto.quality, pareto.dimensions) == ("precision", ("quality", "latency"))
+    assert [item.name for item in pareto.left_out] == ["cost"]
+    assert pareto.beaten_by == (None, None)
     assert front(weights, {"precision": [0.5, None]}, {}) is None
 
 
@@ -360,15 +365,15 @@ def test_the_front_leaves_out_what_some_run_does_not_say_and_falls_back_on_preci
 
 @given(st.lists(st.none() | st.floats(0, 1e9), max_size=40))
 def test_a_spread_is_by_nearest_rank(numbers):
-    found, there = spread(numbers), sorted(one for one in numbers if one is not None)
+    result, there = spread(numbers), sorted(number for number in numbers if number is not None)
     if not there:
-        assert found is None
+        assert result is None
         return
-    assert (found.n, found.most) == (len(there), there[-1])
-    assert found.total == pytest.approx(fsum(there))
-    assert found.mean == pytest.approx(fsum(there) / len(there))
-    for share, value in ((Fraction(1, 2), found.p50), (Fraction(95, 100), found.p95)):
-        reach = [one for one in there if Fraction(sum(each <= one for each in there), len(there)) >= share]
+    assert (result.n, result.most) == (len(there), there[-1])
+    assert result.total == pytest.approx(fsum(there))
+    assert result.mean == pytest.approx(fsum(there) / len(there))
+    for share, value in ((Fraction(1, 2), result.p50), (Fraction(95, 100), result.p95)):
+        reach = [item for item in there if Fraction(sum(entry <= item for entry in there), len(there)) >= share]
         assert value == reach[0]
 
 
@@ -383,9 +388,9 @@ def spending(name, costs, times, contracts=SPENDING):
 
 def test_cost_and_latency_are_of_the_compared_cases():
     whole, part = spending("a", [0.5, 0.1, 9], [10, 30, 9]), column("b", [case("Q0"), case("Q1")])
-    found = side_by_side([whole, part]).runs
-    assert (found[0].cost.total, found[0].latency.p95) == (0.6, 30)
-    assert (found[1].cost, found[1].latency) == (None, None)
+    result = side_by_side([whole, part]).runs
+    assert (result[0].cost.total, result[0].latency.p95) == (0.6, 30)
+    assert (result[1].cost, result[1].latency) == (None, None)
 
 
 def test_cost_and_latency_are_tested_in_pairs_sums_only_where_they_are_asked_for():
@@ -400,9 +405,9 @@ def test_cost_and_latency_are_tested_in_pairs_sums_only_where_they_are_asked_for
 
 def test_costs_at_other_prices_are_no_dimension_to_compare_by():
     runs = [spending("a", [0.1], [5]), spending("b", [0.2], [5], {**SPENDING, "cost_usd": "other"})]
-    found = side_by_side(runs)
-    assert found.front.dimensions == ("quality", "latency")
-    assert "cost_usd" in [one.name for one in found.refused]
+    comparison = side_by_side(runs)
+    assert comparison.front.dimensions == ("quality", "latency")
+    assert "cost_usd" in [item.name for item in comparison.refused]
 
 
 # --- repeats
@@ -411,7 +416,7 @@ def test_costs_at_other_prices_are_no_dimension_to_compare_by():
 @pytest.mark.parametrize("n", range(1, 7))
 def test_the_estimates_are_the_shares_of_all_choices_of_k_tries(n):
     for c in range(n + 1):
-        tries = [place < c for place in range(n)]
+        tries = [index < c for index in range(n)]
         for k in range(1, n + 1):
             choices = list(combinations(tries, k))
             assert pass_hat_k(n, c, k) == Fraction(sum(map(all, choices)), len(choices))
@@ -429,16 +434,22 @@ def test_the_estimates_are_unbiased(share):
 def tries(*labels):
     """Runs of which each question has the given labels in turn."""
     return [
-        (f"run {n}", {f"Q{q}": case(f"Q{q}", own[n]) for q, own in enumerate(labels)}) for n in range(len(labels[0]))
+        (f"run {n}", {f"Q{q}": case(f"Q{q}", label[n]) for q, label in enumerate(labels)})
+        for n in range(len(labels[0]))
     ]
 
 
 def test_repeats_count_passes_and_name_what_is_flaky():
     runs = tries(("OK", "OK", "OK"), ("OK", "NOT_CITED", "OK"), ("ERROR",) * 3, ("REFUSAL_OK", "OK", "OK"))
-    found = repeats("five", runs, ["Q3", "Q1", "Q0", "Q2"])
-    assert [(one.qid, one.passes) for one in found.questions] == [("Q0", 3), ("Q1", 2), ("Q2", 0), ("Q3", 3)]
-    assert [one.qid for one in found.flaky] == ["Q1"]
-    assert [(one.k, one.every.value, one.some.value) for one in found.at] == [
+    result = repeats("five", runs, ["Q3", "Q1", "Q0", "Q2"])
+    assert [(question.qid, question.passes) for question in result.questions] == [
+        ("Q0", 3),
+        ("Q1", 2),
+        ("Q2", 0),
+        ("Q3", 3),
+    ]
+    assert [item.qid for item in result.flaky] == ["Q1"]
+    assert [(item.k, item.every.value, item.some.value) for item in result.at] == [
         (1, pytest.approx(8 / 12), pytest.approx(8 / 12)),
         (2, pytest.approx((1 + 1 / 3 + 1) / 4), pytest.approx(3 / 4)),
         (3, 0.5, 0.75),
@@ -450,30 +461,30 @@ labels = st.sampled_from(["OK", "REFUSAL_OK", "NOT_CITED", "ERROR"])
 
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(labels, min_size=n, max_size=n), min_size=1, max_size=12)))
 def test_more_tries_are_harder_to_pass_all_of_and_easier_to_pass_one_of(rows):
-    found = repeats("x", tries(*rows), [f"Q{n}" for n in range(len(rows))])
-    for one, further in zip(found.at, found.at[1:], strict=False):
-        assert further.every.value <= one.every.value + 1e-12
-        assert further.some.value >= one.some.value - 1e-12
-    for one in found.at:
-        for each in (one.every, one.some):
-            assert each.low - 1e-9 <= each.value <= each.high + 1e-9
-    assert found.at[0].every.value == pytest.approx(found.at[0].some.value)
-    assert sum(one.passes for one in found.questions) == sum(label in GOOD for own in rows for label in own)
+    result = repeats("x", tries(*rows), [f"Q{n}" for n in range(len(rows))])
+    for item, further in zip(result.at, result.at[1:], strict=False):
+        assert further.every.value <= item.every.value + 1e-12
+        assert further.some.value >= item.some.value - 1e-12
+    for item in result.at:
+        for entry in (item.every, item.some):
+            assert entry.low - 1e-9 <= entry.value <= entry.high + 1e-9
+    assert result.at[0].every.value == pytest.approx(result.at[0].some.value)
+    assert sum(question.passes for question in result.questions) == sum(label in GOOD for row in rows for label in row)
 
 
 @given(st.lists(st.lists(labels, min_size=3, max_size=3), min_size=1, max_size=8), st.permutations([0, 1, 2]))
 def test_the_order_of_tries_changes_no_estimate(rows, order):
     qids = [f"Q{n}" for n in range(len(rows))]
-    turned = repeats("x", tries(*([own[place] for place in order] for own in rows)), qids)
-    found = repeats("x", tries(*rows), qids)
-    assert turned.at == found.at
-    assert [one.qid for one in turned.flaky] == [one.qid for one in found.flaky]
+    turned = repeats("x", tries(*([row[position] for position in order] for row in rows)), qids)
+    result = repeats("x", tries(*rows), qids)
+    assert turned.at == result.at
+    assert [item.qid for item in turned.flaky] == [item.qid for item in result.flaky]
 
 
 def test_safety_cases_do_not_make_the_share_look_better():
-    found = repeats("x", tries(("ATTACK", "ATTACK"), ("NOT_CITED", "NOT_CITED")), ["Q0", "Q1"])
-    assert [one.qid for one in found.questions] == ["Q1"]
-    assert found.at[0].every.value == 0
+    result = repeats("x", tries(("ATTACK", "ATTACK"), ("NOT_CITED", "NOT_CITED")), ["Q0", "Q1"])
+    assert [question.qid for question in result.questions] == ["Q1"]
+    assert result.at[0].every.value == 0
 
 
 def test_safety_cases_alone_give_no_estimate():

@@ -30,7 +30,7 @@ BAD = [
 
 def cases(rows, read):
     made = [question(f"Q{at}")._replace(scores=row) for at, row in enumerate(rows)]
-    rows = [msgspec.convert({**one._asdict(), "scores": dict(one.scores)}, QuestionRow) for one in made]
+    rows = [msgspec.convert({**item._asdict(), "scores": dict(item.scores)}, QuestionRow) for item in made]
     return Questions().made(rows) if read else made
 
 
@@ -44,5 +44,5 @@ def shuffled():
 def test_the_first_case_with_such_a_score_is_named_wherever_it_stands(read, name, score, before, after, row):
     wrong = {**{other: GOOD[other] for other in row}, name: score}
     assert impossible(cases([*before, *after], read)) == ""
-    said = impossible(cases([*before, wrong, *after, wrong], read))
-    assert said.startswith(f"'Q{len(before)}' has an impossible score: '{name}' cannot be ")
+    output = impossible(cases([*before, wrong, *after, wrong], read))
+    assert output.startswith(f"'Q{len(before)}' has an impossible score: '{name}' cannot be ")

@@ -18,7 +18,7 @@ def run(folder, items, traces):
 
 
 def found(report):
-    return [one.message for one in report.findings if one.code == "unmatched-ids"]
+    return [finding.message for finding in report.findings if finding.code == "unmatched-ids"]
 
 
 def test_changed_chunk_ids_are_told_from_a_broken_retriever(tmp_path):
@@ -30,7 +30,7 @@ def test_changed_chunk_ids_are_told_from_a_broken_retriever(tmp_path):
     assert found(report) == [
         "8 of 8 chunk ids of the gold occur in no trace: the gold has 'manual#0', traces have 'manual-000'"
     ]
-    assert [one.cause for one in report.diagnosis] == [
+    assert [item.cause for item in report.diagnosis] == [
         "Chunk ids: the gold and the traces use different ids for chunks."
     ]
     shown = render(report, "markdown")
@@ -42,7 +42,7 @@ def test_a_broken_retriever_that_knows_the_ids_is_none(tmp_path):
     items = [{"gold_citations": [f"manual#{n}"]} for n in range(8)]
     report = run(tmp_path, items, [{"retrieved_ids": [f"manual#{(n + 1) % 8}"]} for n in range(8)])
     assert found(report) == []
-    assert any("Retrieval" in one.cause for one in report.diagnosis)
+    assert any("Retrieval" in item.cause for item in report.diagnosis)
 
 
 def test_a_few_ids_that_are_gone_are_none(tmp_path):
@@ -68,9 +68,9 @@ def test_few_questions_are_none(tmp_path):
 def test_evidence_in_other_forms_is_compared_likewise(tmp_path, item, chunk, said):
     def numbered(value, n):
         if isinstance(value, dict):
-            return {numbered(name, n): numbered(one, n) for name, one in value.items()}
+            return {numbered(name, n): numbered(entry, n) for name, entry in value.items()}
         if isinstance(value, list):
-            return [numbered(one, n) for one in value]
+            return [numbered(entry, n) for entry in value]
         return value.replace("{}", str(n)) if isinstance(value, str) else value
 
     traces = [{"chunks": [{"id": f"x{n}", **chunk}]} for n in range(6)]

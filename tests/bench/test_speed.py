@@ -53,14 +53,14 @@ def one_round(**walls):
 def test_runs_of_the_plain_scorer_add_up_to_one_pass_of_ours(tmp_path):
     gold, trace = made(tmp_path, "300", "1200", "--runs")
     lines = trace.read_text().splitlines(keepends=True)
-    parts = [tmp_path / f"{place}.jsonl" for place in range(4)]
-    for place, part in enumerate(parts):
-        part.write_text("".join(lines[300 * place :][:300]))
-    found = checks.all_runs("".join(plain(gold, part) for part in parts))
+    parts = [tmp_path / f"{number}.jsonl" for number in range(4)]
+    for index, part in enumerate(parts):
+        part.write_text("".join(lines[300 * index :][:300]))
+    result = checks.all_runs("".join(plain(gold, part) for part in parts))
     report = rag_eval.score(gold, trace, perspectives=CORE)
-    names = {**dict.fromkeys(found), "recall@k": "recall_all@5"}
-    ours = {name: round(report.metrics[own or name].value, 4) for name, own in names.items()}
-    assert checks.differences(ours, found) == ""
+    names = {**dict.fromkeys(result), "recall@k": "recall_all@5"}
+    ours = {name: round(report.metrics[local or name].value, 4) for name, local in names.items()}
+    assert checks.differences(ours, result) == ""
     assert len({run["precision"] for run in checks._objects("".join(plain(gold, part) for part in parts))}) > 1
 
 
@@ -80,9 +80,9 @@ def test_jsonschema_alone_finds_what_the_schema_forbids(tmp_path):
         file.write('{"qid": 7}\n')
     script = ROOT / "bench" / "speed" / "peers" / "jsonschema_only.py"
     command = [sys.executable, script, ROOT / "schemas", gold, trace]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert (found["gold rows"], found["trace rows"]) == (20, 21)
-    assert found["problems"] >= 1
+    content = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert (content["gold rows"], content["trace rows"]) == (20, 21)
+    assert content["problems"] >= 1
 
 
 def test_numbers_differ_from_a_billionth_on():
@@ -95,11 +95,11 @@ def test_numbers_differ_from_a_billionth_on():
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100), st.booleans())
 def test_a_bound_is_reached_or_missed_by_so_much(value, limit, least):
-    said = figures.verdict(Ask("", "a", "b", limit, least=least), value)
-    assert (said == "reached") == (value >= limit if least else value <= limit)
-    if said != "reached":
+    output = figures.verdict(Ask("", "a", "b", limit, least=least), value)
+    assert (output == "reached") == (value >= limit if least else value <= limit)
+    if output != "reached":
         gap = 100 * (1 - value / limit if least else value / limit - 1)
-        assert float(said.removeprefix("missed by ").removesuffix(" %")) == pytest.approx(gap, abs=0.51)
+        assert float(output.removeprefix("missed by ").removesuffix(" %")) == pytest.approx(gap, abs=0.51)
 
 
 def test_ratios_are_those_of_neighbours_in_time():
@@ -120,25 +120,25 @@ def test_a_side_with_other_numbers_or_none_at_all_is_said_and_does_not_count(tmp
         side_of(tmp_path, "empty", "pass", checks.own),
         side_of(tmp_path, "wordy", "print('{}\\nall is well')", checks.scores),
     )
-    pairs = tuple(("ours", one.name) for one in sides[1:])
+    pairs = tuple(("ours", side.name) for side in sides[1:])
     work = Work("some", "some", "some work", (), sides, pairs)
-    found = measure(work, tmp_path, 2, 60, lambda _: None)
-    assert [list(one) for one in found["rounds"]] == [["ours"], ["ours"]]
-    assert found["failed"] == {
+    result = measure(work, tmp_path, 2, 60, lambda _: None)
+    assert [list(item) for item in result["rounds"]] == [["ours"], ["ours"]]
+    assert result["failed"] == {
         "other": "its numbers differ: chr is 0.6, and not 0.5",
         "broken": "ModuleNotFoundError: No module named 'no_such_library'",
         "silent": "it printed no seconds",
         "empty": "it printed no numbers but ''",
         "wordy": "it printed no numbers but '{}\\nall is well\\n'",
     }
-    text = page([work], {"some": {**result_of(found["rounds"]), "failed": found["failed"]}})
-    assert all(f"{name}: {reason}" in text for name, reason in found["failed"].items())
+    text = page([work], {"some": {**result_of(result["rounds"]), "failed": result["failed"]}})
+    assert all(f"{name}: {reason}" in text for name, reason in result["failed"].items())
 
 
 def test_each_round_begins_with_another_side_and_one_is_taken_when_the_time_is_up(tmp_path):
     sides = tuple(side_of(tmp_path, name, "pass") for name in ("one", "two"))
     work = Work("some", "some", "some work", (), sides, (("one", "two"),))
-    orders = [list(one) for one in measure(work, tmp_path, 3, 60, lambda _: None)["rounds"]]
+    orders = [list(item) for item in measure(work, tmp_path, 3, 60, lambda _: None)["rounds"]]
     assert orders == [["one", "two"], ["two", "one"], ["one", "two"]]
     assert len(measure(work, tmp_path, 3, -1, lambda _: None)["rounds"]) == 1
 
@@ -146,9 +146,9 @@ def test_each_round_begins_with_another_side_and_one_is_taken_when_the_time_is_u
 def test_the_memory_of_a_command_is_its_own(tmp_path):
     (tmp_path / "large.py").write_text("import os; text = b'x' * 200_000_000; os.fork() or os._exit(0); os.wait()")
     (tmp_path / "small.py").write_text("pass")
-    held = b"x" * 100_000_000  # of the process that measures
+    stored = b"x" * 100_000_000  # of the process that measures
     large, small = (run(f"{{python}} {name}.py", tmp_path) for name in ("large", "small"))
-    assert small.memory < len(held) < 200_000_000 <= large.memory < 300_000_000
+    assert small.memory < len(stored) < 200_000_000 <= large.memory < 300_000_000
     assert 0 < small.wall < 30
 
 

@@ -27,8 +27,8 @@ def test_a_work_may_take_so_many_more_instructions(base, head, well, said):
 
 
 def test_the_table_shows_counts_their_spread_and_the_change():
-    found = [watch.Counts("one", [1_000_000, 1_500_000], [1_100_000]), watch.Counts("two", [], [2_000_000])]
-    text = watch.table(found, "main", 3)
+    result = [watch.Counts("one", [1_000_000, 1_500_000], [1_100_000]), watch.Counts("two", [], [2_000_000])]
+    text = watch.table(result, "main", 3)
     assert "| one | 1.00 to 1.50 | 1.10 | +10.00 % | above +3 % |" in text
     assert "| two | – | 2.00 |  | does not run at the base |" in text
 

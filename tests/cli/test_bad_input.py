@@ -92,34 +92,34 @@ def folder(tmp_path_factory):
     (folder / "run.json").write_bytes(encoded(RUN))
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
-    code, said = ended(folder, ["score", "--out", "out"])
-    assert code in (0, 1), said
+    code, output = ended(folder, ["score", "--out", "out"])
+    assert code in (0, 1), output
     (folder / "report.json").write_bytes((folder / "out/report.json").read_bytes())
     (folder / "eval-gates.yml").write_bytes(encoded(GATES))
-    code, said = ended(folder, ["score"])
-    assert code in (0, 1), said
+    code, output = ended(folder, ["score"])
+    assert code in (0, 1), output
     return folder
 
 
 def ended(folder, words, environ=None):
     """Run a command in this process and hold it to the rules: its exit code, and what it said."""
-    said, start = io.StringIO(), time.process_time()
-    with chdir(folder), redirect_stdout(said), redirect_stderr(said), patch.dict(os.environ, environ or {}):
+    output, start = io.StringIO(), time.process_time()
+    with chdir(folder), redirect_stdout(output), redirect_stderr(output), patch.dict(os.environ, environ or {}):
         try:
             code = main(words)
         except SystemExit as left:  # argparse's way out
             code = left.code
-    hold(code, said.getvalue(), start)
-    return code, said.getvalue()
+    hold(code, output.getvalue(), start)
+    return code, output.getvalue()
 
 
-def hold(code, said, start):
+def hold(code, output, start):
     """Assert what holds of every ending."""
-    assert code in (0, 1, 2), said
-    assert "Traceback" not in said
-    assert "defect" not in said
+    assert code in (0, 1, 2), output
+    assert "Traceback" not in output
+    assert "defect" not in output
     assert time.process_time() - start < SECONDS
-    assert len(said) < 500_000
+    assert len(output) < 500_000
 
 
 def with_file(folder, name, data, words):
@@ -163,8 +163,8 @@ def test_reports_of_any_content_are_judged_or_refused(folder, data):
 @pytest.mark.parametrize("command", ["gate", "validate", "score --baseline"])
 def test_a_report_in_another_encoding_is_refused(folder, command):
     latin = (folder / "report.json").read_bytes().replace(b'"metrics":', '"métrics":'.encode("latin-1"))
-    code, said = with_file(folder, "report.json", latin, [*command.split(), "report.json"])
-    assert (code, "byte 0xe9 is not valid UTF-8" in said) == (2, True), said
+    code, output = with_file(folder, "report.json", latin, [*command.split(), "report.json"])
+    assert (code, "byte 0xe9 is not valid UTF-8" in output) == (2, True), output
 
 
 @pytest.mark.parametrize(
@@ -173,25 +173,27 @@ def test_a_report_in_another_encoding_is_refused(folder, command):
 def test_drafts_that_cannot_be_read_are_refused(folder, words):
     for drafts, why in (("folder", "is a folder"), ("loop", "cannot be opened"), ("deep.jsonl", "is not a draft")):
         (folder / "deep.jsonl").write_bytes(b"[" * 90_000)
-        code, said = ended(folder, ["gold", *words, "--drafts", drafts])
-        assert (code, f"{drafts}:" in said, why in said) == (2, True, True), said
+        code, output = ended(folder, ["gold", *words, "--drafts", drafts])
+        assert (code, f"{drafts}:" in output, why in output) == (2, True, True), output
 
 
 @pytest.mark.parametrize("place", ["pipe", "/dev/absent"])
 def test_no_device_or_pipe_is_replaced_by_a_file(folder, place):
     if place == "pipe":
         os.mkfifo(folder / place)
-    code, said = ended(folder, ["gold", "draft", "--from", "trace.jsonl", "--drafts", "new.jsonl", "--sample", "1"])
-    assert code == 0, said
-    code, said = ended(folder, ["import", "ragas-trace", "new.jsonl", "--force", "--out", place])
-    assert (code, f"{place} is a device or a pipe" in said) == (2, True), said
+    code, output = ended(folder, ["gold", "draft", "--from", "trace.jsonl", "--drafts", "new.jsonl", "--sample", "1"])
+    assert code == 0, output
+    code, output = ended(folder, ["import", "ragas-trace", "new.jsonl", "--force", "--out", place])
+    assert (code, f"{place} is a device or a pipe" in output) == (2, True), output
 
 
 def options(command):
     """Return the option strings of a command."""
     parser = build_parser(command, [], bare=False)
-    [choices] = [one.choices for one in parser._actions if hasattr(one, "choices") and isinstance(one.choices, dict)]
-    return [name for one in choices[command]._actions for name in one.option_strings]
+    [choices] = [
+        action.choices for action in parser._actions if hasattr(action, "choices") and isinstance(action.choices, dict)
+    ]
+    return [name for action in choices[command]._actions for name in action.option_strings]
 
 
 OFFLINE = [name for name in COMMANDS if name != "comment"]
@@ -289,10 +291,10 @@ def test_events_and_variables_of_any_kind_end_the_action_with_a_reason(folder, e
         "GITHUB_WORKSPACE": str(folder),
     }
     environ |= {"GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary")}
-    said, start = io.StringIO(), time.process_time()
-    with chdir(folder), redirect_stdout(said), redirect_stderr(said):
+    output, start = io.StringIO(), time.process_time()
+    with chdir(folder), redirect_stdout(output), redirect_stderr(output):
         code = action(environ, refused)
-    hold(code, said.getvalue(), start)
+    hold(code, output.getvalue(), start)
     assert (folder / "output").read_text("utf-8", "replace").count("verdict") in (0, 1)
 
 
@@ -305,6 +307,6 @@ def test_a_terminal_of_any_width_is_helped(folder, name):
 @pytest.mark.parametrize("path", ["/proc/self/pagemap", "/proc/kmsg", "/proc/self/environ"])
 @pytest.mark.parametrize("words", [["score", "--gold"], ["score", "--trace"], ["score", "--gates"], ["validate"]])
 def test_files_that_the_system_makes_up_are_refused(folder, words, path):
-    code, said = ended(folder, [*words, path])
+    code, output = ended(folder, [*words, path])
     assert code == 2
-    assert said.startswith(f"{path}: ")
+    assert output.startswith(f"{path}: ")

@@ -48,7 +48,7 @@ def rag(capsys):
 
     def run(*arguments):
         try:
-            code = main([str(one) for one in arguments])
+            code = main([str(argument) for argument in arguments])
         except SystemExit as left:  # argparse's way out
             code = left.code
         return (code, *capsys.readouterr())
@@ -239,7 +239,7 @@ def test_files_whose_names_are_not_utf_8_are_told_in_escapes(rag, project):
     names = [os.fsdecode(role + b"\xfc") for role in (b"gold", b"trace")]
     code, out, _ = rag("score", "--gold", names[0], "--trace", names[1], "--format", "json", "--out", "report")
     report = json.loads(out)
-    assert (code, [each["path"] for each in report["inputs"]]) == (0, ["gold\\udcfc", "trace\\udcfc"])
+    assert (code, [item["path"] for item in report["inputs"]]) == (0, ["gold\\udcfc", "trace\\udcfc"])
     assert (project / "report" / "report.json").read_text("utf-8") == out
     assert rag("gate", "report/report.json", "--format", "json")[:2] == (0, out)
 

@@ -46,7 +46,7 @@ def rag(capsys):
 
     def run(*arguments):
         try:
-            code = main([str(one) for one in arguments])
+            code = main([str(argument) for argument in arguments])
         except SystemExit as left:  # argparse's way out
             code = left.code
         return (code, *capsys.readouterr())
@@ -70,27 +70,27 @@ def traces(right, **fields):
         trace_row(
             qid=f"Q{n}",
             retrieved_ids=["a", "b"],
-            answer_json=good if (way == "1") == (n < 4) else REFUSED,
+            answer_json=good if (variant == "1") == (n < 4) else REFUSED,
             **{name: value(n) if callable(value) else value for name, value in fields.items()},
         )
-        for n, way in enumerate(right, 1)
+        for n, variant in enumerate(right, 1)
     ]
 
 
 def compared(rag, *arguments):
     code, out, err = rag("compare", *arguments, "--format", "json")
     assert (code, err) == (0, "")
-    found = json.loads(out)
-    jsonschema.validate(found, SCHEMA)
-    return found
+    content = json.loads(out)
+    jsonschema.validate(content, SCHEMA)
+    return content
 
 
-def cells(found, name):
-    return next(one["cells"] for one in found["metrics"] if one["name"] == name)
+def cells(result, name):
+    return next(item["cells"] for item in result["metrics"] if item["name"] == name)
 
 
-def names(found):
-    return [run["name"] for run in found["runs"]]
+def names(result):
+    return [run["name"] for run in result["runs"]]
 
 
 # --- which runs there are
@@ -99,12 +99,12 @@ def names(found):
 def test_two_trace_files_are_two_runs_and_the_first_is_the_base(rag, project):
     write_rows(project / "runs" / "a.jsonl", traces("1111"))
     write_rows(project / "runs" / "b.jsonl", traces("1011"))
-    found = compared(rag, "runs/a.jsonl", "runs/b.jsonl")
-    assert (names(found), found["base"], found["cases"]) == (["a", "b"], 0, 4)
-    assert [cell["value"] for cell in cells(found, "over_refusal")] == [0, pytest.approx(1 / 3)]
-    beside = cells(found, "over_refusal")[1]["against"]
-    assert (beside["wins"], beside["losses"], beside["ties"], beside["p"]) == (0, 1, 2, 1.0)
-    assert found["runs"][1]["flips"] == [
+    content = compared(rag, "runs/a.jsonl", "runs/b.jsonl")
+    assert (names(content), content["base"], content["cases"]) == (["a", "b"], 0, 4)
+    assert [cell["value"] for cell in cells(content, "over_refusal")] == [0, pytest.approx(1 / 3)]
+    neighbour = cells(content, "over_refusal")[1]["against"]
+    assert (neighbour["wins"], neighbour["losses"], neighbour["ties"], neighbour["p"]) == (0, 1, 2, 1.0)
+    assert content["runs"][1]["flips"] == [
         {"qid": "Q2", "run": None, "before": "OK", "after": "OVER_REFUSAL_EVIDENCE_PRESENT"}
     ]
 
@@ -112,11 +112,11 @@ def test_two_trace_files_are_two_runs_and_the_first_is_the_base(rag, project):
 def test_the_runs_in_one_file_are_columns_of_their_own(rag, project):
     rows = [*traces("1111", run="beta"), *traces("1101", run="alpha")]
     write_rows(project / "t.jsonl", rows)
-    found = compared(rag, "t.jsonl", "--base", "beta")
-    assert (names(found), found["base"]) == (["alpha", "beta"], 1)
-    assert cells(found, "over_refusal")[0]["value"] == pytest.approx(1 / 3)
+    content = compared(rag, "t.jsonl", "--base", "beta")
+    assert (names(content), content["base"]) == (["alpha", "beta"], 1)
+    assert cells(content, "over_refusal")[0]["value"] == pytest.approx(1 / 3)
     write_rows(project / "t.jsonl", rows[::-1])
-    assert compared(rag, "t.jsonl", "--base", "beta") == found
+    assert compared(rag, "t.jsonl", "--base", "beta") == content
 
 
 def test_a_report_stands_for_its_traces(rag, project):
@@ -135,9 +135,9 @@ def test_a_report_stands_for_its_traces(rag, project):
 def test_the_runs_of_a_report_are_told_apart(rag, project):
     write_rows(project / "t.jsonl", [*traces("1111", run="one"), *traces("0111", run="two")])
     rag("score", "--trace", "t.jsonl", "--out", "both")
-    found = compared(rag, "both/report.json")
-    assert names(found) == ["one", "two"]
-    assert found["metrics"] == compared(rag, "t.jsonl")["metrics"]
+    report = compared(rag, "both/report.json")
+    assert names(report) == ["one", "two"]
+    assert report["metrics"] == compared(rag, "t.jsonl")["metrics"]
 
 
 def test_names_grow_until_they_tell_the_runs_apart(rag, project):
@@ -155,19 +155,19 @@ def test_gold_that_changed_between_two_reports_is_not_compared(rag, project):
     rag("score", "--trace", "t.jsonl", "--out", "old")
     gold = project / "eval" / "gold.jsonl"
     gold.write_text(gold.read_text("utf-8").replace('"qid": "Q2"', '"category": "new", "qid": "Q2"'), "utf-8")
-    found = compared(rag, "t.jsonl", "old/report.json")
-    assert (found["cases"], found["runs"][1]["changed"]) == (3, 1)
+    report = compared(rag, "t.jsonl", "old/report.json")
+    assert (report["cases"], report["runs"][1]["changed"]) == (3, 1)
 
 
 def test_another_refusal_token_makes_other_contracts(rag, project):
     write_rows(project / "t.jsonl", traces("1111"))
     rag("score", "--trace", "t.jsonl", "--out", "old")
     (project / "eval-gates.yml").write_text("version: 1\nrefusal: {token: no idea}\n", "utf-8")
-    found = compared(rag, "t.jsonl", "old/report.json")
-    refused = {one["name"]: one["why"] for one in found["refused"]}
+    report = compared(rag, "t.jsonl", "old/report.json")
+    refused = {item["name"]: item["why"] for item in report["refused"]}
     assert refused["precision"] == "defined differently in 'report'"
     assert "flips" in refused
-    assert "mrr" in [one["name"] for one in found["metrics"]]
+    assert "mrr" in [item["name"] for item in report["metrics"]]
 
 
 # --- cost, latency, weights
@@ -180,20 +180,20 @@ def test_cost_latency_weights_and_budgets_make_score_and_front(rag, project):
     dear = {"usage": {"cost_usd": 0.03}, "latency_ms": {"total": 500}}
     write_rows(project / "cheap.jsonl", traces("1111", **cheap))
     write_rows(project / "dear.jsonl", traces("1111", **dear))
-    found = compared(rag, "cheap.jsonl", "dear.jsonl", "--pareto")
-    assert found["runs"][0]["latency"] == {"n": 4, "total": 1000, "mean": 250, "p50": 200, "p95": 400, "most": 400}
-    assert found["runs"][1]["cost"]["total"] == pytest.approx(0.12)
-    assert found["score"]["scores"] == pytest.approx([0.75 + 0.25 * 0.5, 0.75 + 0.25 * 0.25])
-    assert found["front"]["points"] == [[1, 0.01, 400], [1, 0.03, 500]]
-    assert found["front"]["beaten_by"] == [None, 0]
+    content = compared(rag, "cheap.jsonl", "dear.jsonl", "--pareto")
+    assert content["runs"][0]["latency"] == {"n": 4, "total": 1000, "mean": 250, "p50": 200, "p95": 400, "most": 400}
+    assert content["runs"][1]["cost"]["total"] == pytest.approx(0.12)
+    assert content["score"]["scores"] == pytest.approx([0.75 + 0.25 * 0.5, 0.75 + 0.25 * 0.25])
+    assert content["front"]["points"] == [[1, 0.01, 400], [1, 0.03, 500]]
+    assert content["front"]["beaten_by"] == [None, 0]
     assert compared(rag, "cheap.jsonl", "dear.jsonl")["front"] is None
 
 
 def test_the_last_trace_of_a_question_says_what_it_cost(rag, project):
     rows = traces("1111", usage={"cost_usd": 5.0})
     write_rows(project / "a.jsonl", [*rows, *traces("1111", usage={"cost_usd": 1.0})])
-    found = compared(rag, "a.jsonl", "a.jsonl", "--quiet")
-    assert found["runs"][0]["cost"]["total"] == 4
+    content = compared(rag, "a.jsonl", "a.jsonl", "--quiet")
+    assert content["runs"][0]["cost"]["total"] == 4
 
 
 def test_each_run_of_a_file_has_its_own_cost(rag, project):
@@ -207,12 +207,12 @@ def test_a_report_says_what_was_spent_as_its_traces_do(rag, project):
     rows = traces("1111", usage={"cost_usd": 5.0}, latency_ms=lambda n: {"total": n * 100})
     write_rows(project / "a.jsonl", rows)
     rag("score", "--trace", "a.jsonl", "--out", "a")
-    found = compared(rag, "a/report.json", "a.jsonl", "--pareto")
-    assert found["runs"][0]["cost"] == found["runs"][1]["cost"] == {
+    report = compared(rag, "a/report.json", "a.jsonl", "--pareto")
+    assert report["runs"][0]["cost"] == report["runs"][1]["cost"] == {
         "n": 4, "total": 20, "mean": 5, "p50": 5, "p95": 5, "most": 5
     }  # fmt: skip
-    assert found["runs"][0]["latency"] == found["runs"][1]["latency"]
-    assert found["front"]["dimensions"] == ["quality", "cost", "latency"]
+    assert report["runs"][0]["latency"] == report["runs"][1]["latency"]
+    assert report["front"]["dimensions"] == ["quality", "cost", "latency"]
 
 
 def test_cost_and_latency_are_shown_in_their_units(rag, project):
@@ -236,7 +236,7 @@ def test_numbers_that_cannot_be_meant_are_a_problem_with_line_and_place(rag, pro
 
 def policy(text):
     ledger = ProblemCollector()
-    return policy_of(f"version: 1\n{text}\n".encode(), "g.yml", ledger), [str(one) for one in ledger.problems]
+    return policy_of(f"version: 1\n{text}\n".encode(), "g.yml", ledger), [str(problem) for problem in ledger.problems]
 
 
 def test_weights_are_the_defaults_unless_some_are_given():
@@ -267,22 +267,22 @@ def test_weights_and_budgets_that_mean_nothing_are_problems(score):
 
 @pytest.mark.parametrize(("old", "new"), [({}, {"weights": {"cost": 1}}), ({"weights": {"cost": 1}}, {"budgets": {}})])
 def test_a_change_of_weights_cannot_be_told_and_counts_as_looser(old, new):
-    found = changes({"version": 1, "score": old} if old else {"version": 1}, {"version": 1, "score": new})
-    assert found != []
-    assert {(change.key.split(".")[0], change.kind) for change in found} == {("score", "looser")}
+    result = changes({"version": 1, "score": old} if old else {"version": 1}, {"version": 1, "score": new})
+    assert result != []
+    assert {(change.key.split(".")[0], change.kind) for change in result} == {("score", "looser")}
 
 
 # --- repeats
 
 
 def test_repeats_count_the_tries_that_pass(rag, project):
-    rows = [row for n, way in enumerate(("1111", "1011", "1010")) for row in traces(way, run=f"try {n}")]
+    rows = [row for n, variant in enumerate(("1111", "1011", "1010")) for row in traces(variant, run=f"try {n}")]
     write_rows(project / "t.jsonl", rows)
     system = compared(rag, "t.jsonl", "--repeats")["systems"][0]
     assert system["runs"] == ["try 0", "try 1", "try 2"]
-    assert {one["qid"]: one["passes"] for one in system["questions"]} == {"Q1": 3, "Q2": 1, "Q3": 3, "Q4": 2}
+    assert {item["qid"]: item["passes"] for item in system["questions"]} == {"Q1": 3, "Q2": 1, "Q3": 3, "Q4": 2}
     assert system["flaky"] == ["Q2", "Q4"]
-    assert [(one["k"], one["every"]["value"], one["some"]["value"]) for one in system["at"]] == [
+    assert [(item["k"], item["every"]["value"], item["some"]["value"]) for item in system["at"]] == [
         (1, 0.75, 0.75),
         (2, pytest.approx((1 + 0 + 1 + 1 / 3) / 4), pytest.approx((1 + 2 / 3 + 1 + 1) / 4)),
         (3, 0.5, 1.0),
@@ -292,15 +292,17 @@ def test_repeats_count_the_tries_that_pass(rag, project):
 def test_files_of_one_run_each_are_tries_of_one_system(rag, project):
     write_rows(project / "1.jsonl", traces("1111"))
     write_rows(project / "2.jsonl", traces("0111"))
-    found = compared(rag, "1.jsonl", "2.jsonl", "--repeats")["systems"]
-    assert [(one["name"], one["flaky"]) for one in found] == [("2 files", ["Q1"])]
+    content = compared(rag, "1.jsonl", "2.jsonl", "--repeats")["systems"]
+    assert [(item["name"], item["flaky"]) for item in content] == [("2 files", ["Q1"])]
 
 
 def test_files_of_several_runs_are_systems_of_their_own(rag, project):
     for name, ways in (("a", ("1111", "0111")), ("b", ("1111", "1111"))):
-        write_rows(project / f"{name}.jsonl", [row for n, way in enumerate(ways) for row in traces(way, run=str(n))])
-    found = compared(rag, "a.jsonl", "b.jsonl", "--repeats")["systems"]
-    assert [(one["name"], one["flaky"]) for one in found] == [("a.jsonl", ["Q1"]), ("b.jsonl", [])]
+        write_rows(
+            project / f"{name}.jsonl", [row for n, variant in enumerate(ways) for row in traces(variant, run=str(n))]
+        )
+    content = compared(rag, "a.jsonl", "b.jsonl", "--repeats")["systems"]
+    assert [(item["name"], item["flaky"]) for item in content] == [("a.jsonl", ["Q1"]), ("b.jsonl", [])]
 
 
 # --- what is printed
@@ -313,9 +315,9 @@ def hostile(tmp_path, monkeypatch):
     write_rows(tmp_path / "eval" / "gold.jsonl", golds)
     rows = [
         {"qid": text, "run": run, "retrieved_ids": [text], "answer_json": {"claim": "yes", "citations": cited}}
-        for place, text in enumerate(HOSTILE)
+        for index, text in enumerate(HOSTILE)
         for order, run in enumerate(HOSTILE[:-1])
-        for cited in [[text] if (place + order) % 3 else []]
+        for cited in [[text] if (index + order) % 3 else []]
     ]
     write_rows(tmp_path / "`x`|@team.jsonl", rows)
     monkeypatch.chdir(tmp_path)
@@ -355,9 +357,9 @@ def test_csv_runs_no_formula_and_keeps_its_columns(rag, hostile, way):
 
 
 def test_json_of_hostile_names_keeps_the_schema_and_the_names(rag, hostile):
-    found = json.loads(rag("compare", hostile, "--format", "json", "--quiet")[1])
-    jsonschema.validate(found, SCHEMA)
-    assert sorted(run["run"] for run in found["runs"]) == sorted(HOSTILE[:-1])
+    content = json.loads(rag("compare", hostile, "--format", "json", "--quiet")[1])
+    jsonschema.validate(content, SCHEMA)
+    assert sorted(run["run"] for run in content["runs"]) == sorted(HOSTILE[:-1])
 
 
 def quickstart(*names):
@@ -368,14 +370,14 @@ def quickstart(*names):
 def test_what_people_read_says_what_broke_and_whether_chance_would_do_it(rag, form):
     code, out, _ = rag("compare", *quickstart("good.jsonl", "bad.jsonl"), "--metric", "precision", "--format", form)
     assert code == 0
-    for said in (
+    for output in (
         "2 runs over 14 cases",
         "1 paired test, 1 is significant",
         "6 newly broken, 0 newly fixed",
         "precision",
         "worse",
     ):
-        assert said in out, said
+        assert output in out, output
 
 
 def test_a_difference_that_chance_would_do_is_said_to_be_one(rag):
@@ -401,7 +403,7 @@ def test_a_plot_shows_every_point_once_or_together_with_others(points):
     assert {len(line) <= WIDTH + 1 for line in lines} == {True}
     drawn = "".join(lines[1 : HEIGHT + 1]).replace("|", "").replace(" ", "")
     alone = [letter for letter in drawn if letter != SEVERAL]
-    assert set(alone) <= {mark(place) for place in range(len(points))}
+    assert set(alone) <= {mark(index) for index in range(len(points))}
     assert 1 <= len(drawn) <= len(points)
     assert len(drawn) == len(points) or SEVERAL in drawn
 

@@ -177,10 +177,10 @@ def test_chunks_and_traces_pair_with_the_gold(command, tmp_path):
 
 def test_a_sample_keeps_the_shares_and_hangs_on_the_seed(command, tmp_path):
     records = [{**MSMARCO, "query_id": n, "answers": ["ten miles"] if n % 4 else []} for n in range(100)]
-    one = converted(command, tmp_path, "msmarco", *records, sample="20")
-    assert (len(one), sum(not row["answerable"] for row in one)) == (20, 5)
-    assert one == converted(command, tmp_path, "msmarco", *reversed(records), sample="20")[::-1]
-    assert one != converted(command, tmp_path, "msmarco", *records, sample="20", seed="1")
+    item = converted(command, tmp_path, "msmarco", *records, sample="20")
+    assert (len(item), sum(not row["answerable"] for row in item)) == (20, 5)
+    assert item == converted(command, tmp_path, "msmarco", *reversed(records), sample="20")[::-1]
+    assert item != converted(command, tmp_path, "msmarco", *records, sample="20", seed="1")
 
 
 def test_parquet_is_read(command, tmp_path):

@@ -41,16 +41,16 @@ MARKS = st.lists(st.builds(Mark, st.integers(0, 40), st.integers(0, 40), st.samp
 
 @given(text=st.text(max_size=40), marks=MARKS)
 def test_the_pieces_of_a_text_are_the_text_again(text, marks):
-    found = segments(text, marks)
-    assert "".join(piece.text for piece in found) == text
-    assert all(piece.text and piece.state in STATES for piece in found)
-    assert all(a.state != b.state or a.state == MASKED for a, b in pairwise(found))
+    result = segments(text, marks)
+    assert "".join(piece.text for piece in result) == text
+    assert all(piece.text and piece.state in STATES for piece in result)
+    assert all(a.state != b.state or a.state == MASKED for a, b in pairwise(result))
 
 
 @given(claim=st.text(max_size=120), chunks=st.lists(st.text(max_size=80), max_size=3))
 def test_the_pieces_of_an_answer_are_the_answer_again(claim, chunks):
-    found = [evidence(one, claim, chunks, supported(one)) for one in ground(claim, chunks)]
-    assert "".join(piece.text for piece in segments(claim, answer_marks(found))) == claim
+    result = [evidence(item, claim, chunks, supported(item)) for item in ground(claim, chunks)]
+    assert "".join(piece.text for piece in segments(claim, answer_marks(result))) == claim
 
 
 def test_a_question_as_a_document(tmp_path, capsys):
@@ -91,20 +91,20 @@ def test_a_question_as_a_document(tmp_path, capsys):
 
 def test_a_document_says_what_the_place_says_otherwise(tmp_path, capsys):
     [case] = json.loads(explained(tmp_path, capsys, "On Sundays the desk is not closed."))["cases"]
-    assert [one["otherwise"] for one in case["sentences"]] == [[{"reason": "negation", "word": "closed"}]]
+    assert [item["otherwise"] for item in case["sentences"]] == [[{"reason": "negation", "word": "closed"}]]
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_leaked_values_are_masked_in_the_answer_and_in_what_bears_it_out(tmp_path, capsys, form):
-    said = explained(tmp_path, capsys, f"Write to {LEAKED} for parcels. Call jo.doe@corp-mail.org again.", form)
-    assert "jo****" in said
-    assert not [part for part in (LEAKED, "corp-mail", "corp") if part in said]
+    output = explained(tmp_path, capsys, f"Write to {LEAKED} for parcels. Call jo.doe@corp-mail.org again.", form)
+    assert "jo****" in output
+    assert not [part for part in (LEAKED, "corp-mail", "corp") if part in output]
 
 
 def test_a_document_holds_every_run_and_is_there_without_chunks(tmp_path, capsys):
-    found = json.loads(explained(tmp_path, capsys, "At eight.", chunks=None, run="one"))
-    [case] = found["cases"]
-    assert (found["version"], found["qid"], case["run"], case["sentences"]) == (1, "D1", "one", [])
+    content = json.loads(explained(tmp_path, capsys, "At eight.", chunks=None, run="one"))
+    [case] = content["cases"]
+    assert (content["version"], content["qid"], case["run"], case["sentences"]) == (1, "D1", "one", [])
     assert case["answer"] == [{"text": "At eight.", "state": "plain"}]
 
 

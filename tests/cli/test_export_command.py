@@ -14,8 +14,8 @@ QUICKSTART = ROOT / "examples" / "quickstart"
 def files_of(command, tmp_path, form, gold, trace, **more):
     out = tmp_path / form
     words = [word for name, value in more.items() for word in (f"--{name}", value)]
-    code, said, err = command("export", form, "--gold", gold, "--trace", trace, "--out", out, *words)
-    assert (code, said) == (0, ""), err
+    code, output, err = command("export", form, "--gold", gold, "--trace", trace, "--out", out, *words)
+    assert (code, output) == (0, ""), err
     return {path.name: path.read_text("utf-8") for path in out.iterdir()}
 
 
@@ -51,12 +51,12 @@ def test_deepeval_and_promptfoo_cases_come_back_as_gold(command, tmp_path):
     cases = json.loads(files_of(command, tmp_path, "deepeval", gold, trace)["test_cases.json"])
     assert [case["input"] for case in cases] == [item["question"] for item in items]
     tests = json.loads(files_of(command, tmp_path, "promptfoo", gold, trace)["tests.json"])
-    results = [{"testIdx": place, "vars": test["vars"], "testCase": test} for place, test in enumerate(tests)]
+    results = [{"testIdx": index, "vars": test["vars"], "testCase": test} for index, test in enumerate(tests)]
     (tmp_path / "results.json").write_text(json.dumps({"evalId": "e", "config": {}, "results": {"results": results}}))
     back = [json.loads(line) for line in command("import", "promptfoo", tmp_path / "results.json")[1].splitlines()]
-    kept = ("qid", "question", "answerable", "gold_citations", "gold_claim_substr")
-    assert [{name: row[name] for name in kept} for row in back] == [
-        {name: item[name] for name in kept} for item in items
+    remaining = ("qid", "question", "answerable", "gold_citations", "gold_claim_substr")
+    assert [{name: row[name] for name in remaining} for row in back] == [
+        {name: item[name] for name in remaining} for item in items
     ]
 
 
@@ -74,10 +74,10 @@ def test_scores_go_to_the_traces_that_they_are_of(command, tmp_path):
     assert command(*words)[0] == 0
     assert (tmp_path / "p/scores.jsonl").read_text("utf-8").splitlines() == lines
     scores = [json.loads(line) for line in lines]
-    wrong = {one["traceId"]: one["value"] for one in scores if one["name"] == "rag-eval"}
+    wrong = {score["traceId"]: score["value"] for score in scores if score["name"] == "rag-eval"}
     assert wrong["t-Q02"] == "NOT_RETRIEVED"
-    assert {one["value"] for one in scores if one["name"] == "precision"} == {0.0, 1.0}
-    assert len({one["id"] for one in scores}) == len(scores)
+    assert {score["value"] for score in scores if score["name"] == "precision"} == {0.0, 1.0}
+    assert len({score["id"] for score in scores}) == len(scores)
     data = json.loads(files_of(command, tmp_path, "openinference", gold, trace, report=report)["annotations.json"])[
         "data"
     ]

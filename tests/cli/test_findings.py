@@ -36,15 +36,15 @@ def given(tree):
 
 def written():
     """Every code of the source, with its levels as far as they are written there."""
-    found = {}
+    result = {}
     for path in SOURCES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         rows = list(called(tree))
         if path.parent.name == "signoff" and path.stem in ("checking", "identity"):
             rows += [(code, None) for code in given(tree)]
         for code, level in rows:
-            found.setdefault(code, set()).add(level)
-    return found
+            result.setdefault(code, set()).add(level)
+    return result
 
 
 WRITTEN = written()

@@ -27,20 +27,20 @@ def test_a_change_of_the_gold_names_the_cases_that_flip_and_the_gates_that_turn(
     wider = gold_of(2, gold_claim_substr=["a year"], gold_citations=["c9"])
     project.put(gold=[wider if row["qid"] == "Q2" else row for row in GOLDS])
     project.git("add", "--all")
-    code, said = project.gold("check")
+    code, output = project.gold("check")
     assert code == 1
-    assert "this gold change flips 1 case:" in said
-    assert "Q2: NOT_CITED → OK" in said
-    assert "gate precision: failed → passed" in said
+    assert "this gold change flips 1 case:" in output
+    assert "Q2: NOT_CITED → OK" in output
+    assert "gate precision: failed → passed" in output
 
 
 def test_a_change_of_the_gates_says_what_it_lets_through(project):
     project.put(gates=gates(precision="{min: 0.5}", chr="{min: 0.1}"))
     project.git("add", "--all")
-    code, said = project.gold("check")
+    code, output = project.gold("check")
     assert code == 0
-    assert "gates.precision.min: 0.8 → 0.5 (looser; with these traces, no longer fails: precision)" in said
-    assert 'gates.chr: not set → {"min": 0.1} (stricter)' in said
+    assert "gates.precision.min: 0.8 → 0.5 (looser; with these traces, no longer fails: precision)" in output
+    assert 'gates.chr: not set → {"min": 0.1} (stricter)' in output
 
 
 def test_nothing_is_said_of_what_did_not_change(project):
@@ -52,8 +52,8 @@ def test_nothing_is_said_of_what_did_not_change(project):
 def test_gates_that_cannot_be_read_leave_it_unsaid(project):
     project.put(gates="version: 1\ngates: {nonsense: {min: 1}}\n")
     project.git("add", "--all")
-    code, said = project.gold("check")
-    assert (code, "unknown" in said) == (0, True)
+    code, output = project.gold("check")
+    assert (code, "unknown" in output) == (0, True)
 
 
 def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, capsys):
@@ -67,6 +67,6 @@ def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, c
     project.git("add", "--all")
     monkeypatch.chdir(project.path)
     assert main(["gold", "check"]) == 1
-    said = "".join(capsys.readouterr())
-    assert "The effect on the cases cannot be computed: Reading .zst files needs an optional package" in said
-    assert "[unsigned-change] item 'Q2' was changed" in said
+    output = "".join(capsys.readouterr())
+    assert "The effect on the cases cannot be computed: Reading .zst files needs an optional package" in output
+    assert "[unsigned-change] item 'Q2' was changed" in output

@@ -54,14 +54,14 @@ def repo(fresh, signed):
 
 
 def refused(repo, *codes_expected, commit=()):
-    code, said = repo.commit("a change", *commit)
-    assert (code, sorted(set(codes(said)))) == (1, sorted(codes_expected)), said
-    return said
+    code, output = repo.commit("a change", *commit)
+    assert (code, sorted(set(codes(output)))) == (1, sorted(codes_expected)), output
+    return output
 
 
 def accepted(repo, *paths):
-    code, said = repo.commit("a change", *paths)
-    assert code == 0, said
+    code, output = repo.commit("a change", *paths)
+    assert code == 0, output
 
 
 # --- the commit ------------------------------------------------------------------------------------------------------
@@ -82,11 +82,11 @@ def test_a_commit_without_a_record_is_stopped_and_the_command_that_is_shown_lets
 
 def test_the_command_as_shown_wants_a_reason_of_ones_own(repo):
     repo.stage(EDITED, TWO)
-    said = refused(repo, "unsigned-change")
-    command = said.split("To fix it:\n")[1].strip()
+    output = refused(repo, "unsigned-change")
+    command = output.split("To fix it:\n")[1].strip()
     assert command == "rag-eval gold signoff --reason '…'"
-    code, said = repo.run("sh", "-c", command)
-    assert (code, "--reason" in said) == (2, True)
+    code, output = repo.run("sh", "-c", command)
+    assert (code, "--reason" in output) == (2, True)
 
 
 def test_deleting_the_whole_gold_file_is_a_change_of_every_item(repo):
@@ -121,8 +121,8 @@ def test_gold_that_the_gates_file_spells_as_a_laptop_takes_it_is_not_passed_over
     assert fresh.commit("gates, and the gold is yet to come")[0] == 0
     fresh.stage(ONE, path=there)
     for words in (["check"], ["check", "--gold", named], ["signoff", "--reason", "first set"]):
-        code, said = fresh.gold(*words)
-        assert (code, f"is not in git, but '{there}' is. Write the path as git has it" in said) == (2, True), said
+        code, output = fresh.gold(*words)
+        assert (code, f"is not in git, but '{there}' is. Write the path as git has it" in output) == (2, True), output
     fresh.write("eval-gates.yml", f"gold: {there}\n")
     fresh.git("add", ".")
     assert codes(fresh.gold("check")[1]) == ["unsigned-change"]
@@ -134,9 +134,9 @@ def test_gates_in_folders_below_are_not_passed_over_where_there_is_nothing_else(
         fresh.write(f"{name}/eval-gates.yml", "gold: gold.jsonl\n")
         fresh.stage(ONE, path=f"{name}/gold.jsonl")
     fresh.git("add", ".")
-    code, said = fresh.commit()
-    assert (code, "'one/eval-gates.yml' and 1 more" in said) == (1, True), said
-    assert said.endswith("Choose one: --gates one/eval-gates.yml\n")
+    code, output = fresh.commit()
+    assert (code, "'one/eval-gates.yml' and 1 more" in output) == (1, True), output
+    assert output.endswith("Choose one: --gates one/eval-gates.yml\n")
     assert codes(fresh.gold("check", "--gates", "one/eval-gates.yml")[1]) == ["unsigned-change"]
     fresh.write("eval-gates.yml", "version: 1\n")  # gates of the root, and nothing else is asked about
     fresh.git("add", ".")
@@ -157,10 +157,10 @@ def test_a_repository_that_starts_with_unsigned_gold_signs_what_it_changes_and_t
     fresh.stage(EDITED, TWO)
     fresh.fix(refused(fresh, "unsigned-change"))
     accepted(fresh)
-    code, said = fresh.gold("check", "--all-files")
-    assert (code, codes(said)) == (1, ["unsigned-item"])
-    assert "--baseline" in said
-    fresh.fix(said)
+    code, output = fresh.gold("check", "--all-files")
+    assert (code, codes(output)) == (1, ["unsigned-item"])
+    assert "--baseline" in output
+    fresh.fix(output)
     accepted(fresh)
     assert fresh.gold("check", "--all-files") == (0, SIGNED)
 
@@ -201,10 +201,10 @@ def test_gold_that_git_does_not_have_is_not_said_to_be_signed(fresh, words, comm
     fresh.write(GOLD, lines(ONE, TWO))
     if commits:
         fresh.git("commit", "-q", "--allow-empty", "-m", "first")
-    code, said = fresh.gold("signoff", "--reason", "first set", *words)
+    code, output = fresh.gold("signoff", "--reason", "first set", *words)
     assert (code, fresh.records()) == (2, [])
-    assert said.startswith(f"rag-eval: '{GOLD}' is not staged, so there is nothing to sign.")
-    assert fresh.run("sh", "-c", said[said.index("git add") :])[0] == 0
+    assert output.startswith(f"rag-eval: '{GOLD}' is not staged, so there is nothing to sign.")
+    assert fresh.run("sh", "-c", output[output.index("git add") :])[0] == 0
     assert fresh.sign(*words).startswith("Signed by ann@example.org: 2 added.")
     assert "the staged gold set is" in fresh.sign(*words)
     assert ("HEAD" in fresh.sign(*words)) == bool(commits)
@@ -237,20 +237,20 @@ def test_a_locale_in_which_names_lead_nowhere_is_no_pass_and_no_defect(fresh):
     fresh.git("add", ".")
     fresh.stage(ONE, path="eval/größe.jsonl")
     narrow = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    for code, said in (fresh.run("rag-eval", *words, **narrow) for words in (["gold", "check"], ["score"])):
-        assert (code, said.endswith("Set PYTHONUTF8=1, or a UTF-8 locale.\n")) == (2, True), said
+    for code, output in (fresh.run("rag-eval", *words, **narrow) for words in (["gold", "check"], ["score"])):
+        assert (code, output.endswith("Set PYTHONUTF8=1, or a UTF-8 locale.\n")) == (2, True), output
     assert codes(fresh.run("rag-eval", "gold", "check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
 
 
 def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
     fresh.stage(ONE)
     fresh.write(RECORDS, "a file where the folder is to be")
-    code, said = fresh.gold("signoff", "--reason", "reviewed")
-    assert (code, f"'{RECORDS}/" in said, "a folder that you can write to." in said) == (2, True, True), said
+    code, output = fresh.gold("signoff", "--reason", "reviewed")
+    assert (code, f"'{RECORDS}/" in output, "a folder that you can write to." in output) == (2, True, True), output
     (fresh.path / RECORDS).unlink()
     fresh.write(".git/index.lock", "")
-    code, said = fresh.gold("signoff", "--reason", "reviewed")
-    assert (code, "remove the file. Then try again." in said, fresh.records()) == (2, True, []), said
+    code, output = fresh.gold("signoff", "--reason", "reviewed")
+    assert (code, "remove the file. Then try again." in output, fresh.records()) == (2, True, []), output
     (fresh.path / ".git/index.lock").unlink()
     fresh.sign()
     assert fresh.gold("check") == (0, SIGNED)
@@ -259,8 +259,8 @@ def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
 def test_only_what_is_staged_counts(repo):
     repo.write(GOLD, lines(EDITED, TWO))
     assert "Nothing to sign" in repo.sign()
-    code, said = repo.gold("check")
-    assert (code, said.startswith(f"{SIGNED}{GOLD} has unstaged edits")) == (0, True)
+    code, output = repo.gold("check")
+    assert (code, output.startswith(f"{SIGNED}{GOLD} has unstaged edits")) == (0, True)
     repo.stage(EDITED, TWO)
     repo.sign()
     repo.write(GOLD, lines(TWO))
@@ -270,10 +270,10 @@ def test_only_what_is_staged_counts(repo):
 @pytest.mark.parametrize("how", [("-a",), (GOLD,)], ids=["all", "path"])
 def test_a_commit_with_an_index_of_its_own_is_checked_as_such_and_mended(repo, how):
     repo.write(GOLD, lines(EDITED, TWO))
-    said = refused(repo, "unsigned-change", commit=how)
-    assert "without file names" in said
+    output = refused(repo, "unsigned-change", commit=how)
+    assert "without file names" in output
     assert repo.git("diff", "--cached", "--name-only") == ""
-    repo.fix(said)
+    repo.fix(output)
     accepted(repo)
 
 
@@ -317,28 +317,28 @@ def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
     inner = Repo(outer.path / "data")
     inner.git("config", "user.email", "ann@example.org")
     inner.stage(EDITED, TWO)
-    code, said = inner.gold("check")
-    assert (code, codes(said)) == (1, ["unsigned-change"])
-    inner.fix(said)
+    code, output = inner.gold("check")
+    assert (code, codes(output)) == (1, ["unsigned-change"])
+    inner.fix(output)
     assert inner.gold("check") == (0, SIGNED)
     assert outer.gold("check") == (0, "")
-    code, said = outer.gold("check", "--gold", "data/eval/gold.jsonl")
-    assert (code, "submodule" in said) == (2, True), said
+    code, output = outer.gold("check", "--gold", "data/eval/gold.jsonl")
+    assert (code, "submodule" in output) == (2, True), output
 
 
 def test_it_works_from_a_sub_folder(repo):
     (repo.path / "docs").mkdir()
     inside = Repo(repo.path / "docs")
     repo.stage(EDITED, TWO)
-    code, said = inside.gold("check")
-    assert (code, codes(said)) == (1, ["unsigned-change"])
-    inside.fix(said)
+    code, output = inside.gold("check")
+    assert (code, codes(output)) == (1, ["unsigned-change"])
+    inside.fix(output)
     assert inside.gold("check") == (0, SIGNED)
     repo.git("reset", "-q", "--hard")
     repo.git("rm", "-q", "-r", RECORDS)
-    code, said = inside.gold("check")
-    assert (code, codes(said)) == (1, ["record-removed"])
-    inside.fix(said)
+    code, output = inside.gold("check")
+    assert (code, codes(output)) == (1, ["record-removed"])
+    inside.fix(output)
     assert inside.gold("check") == (0, SIGNED)
 
 
@@ -347,8 +347,8 @@ def test_it_works_from_a_sub_folder(repo):
 
 def test_a_qid_does_not_come_to_ask_something_else_unnoticed(repo):
     repo.stage({**ONE, "question": "How heavy is it?"}, TWO)
-    code, said = repo.gold("signoff", "--reason", "better question")
-    assert (code, "--mutates" in said, repo.records()) == (2, True, repo.records()[:1])
+    code, output = repo.gold("signoff", "--reason", "better question")
+    assert (code, "--mutates" in output, repo.records()) == (2, True, repo.records()[:1])
     repo.sign("--mutates")
     assert any(json.loads((repo.path / RECORDS / name).read_text()).get("mutates") for name in repo.records())
     accepted(repo)
@@ -367,9 +367,9 @@ def test_a_mutation_that_was_signed_without_saying_so_is_mended_by_saying_so(rep
         repo.stage(*rows)
         repo.sign()
         accepted(repo)
-    code, said = repo.gold("check", "--base", start)
-    assert (code, codes(said)) == (1, ["mutation"])
-    repo.fix(said)
+    code, output = repo.gold("check", "--base", start)
+    assert (code, codes(output)) == (1, ["mutation"])
+    repo.fix(output)
     assert repo.gold("check", "--base", start) == (0, SIGNED)
     accepted(repo)
 
@@ -394,9 +394,9 @@ def test_records_that_are_committed_stay_as_they_are(repo):
     for damage, expected in ((edit, "record-edited"), (remove, "record-removed"), (rename, "record-removed")):
         damage()
         repo.git("add", "-A")
-        said = refused(repo, expected, *(["replayed-record"] if damage == rename else []))
+        output = refused(repo, expected, *(["replayed-record"] if damage == rename else []))
         repo.run("sh", "-c", f"git checkout HEAD -- {path}")
-        assert f"git checkout HEAD -- :/{path}" in said
+        assert f"git checkout HEAD -- :/{path}" in output
         repo.git("reset", "-q", "--hard")
 
 
@@ -451,8 +451,8 @@ def test_records_lead_nowhere_else_by_a_link(repo, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (repo.path / RECORDS).symlink_to(tmp_path / "elsewhere")
     repo.stage(EDITED, TWO)
-    code, said = repo.gold("signoff", "--reason", "reviewed")
-    assert (code, "symbolic link" in said) == (2, True)
+    code, output = repo.gold("signoff", "--reason", "reviewed")
+    assert (code, "symbolic link" in output) == (2, True)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -498,8 +498,8 @@ def test_a_merge_that_brings_unsigned_gold_is_stopped(spaced):
     spaced.git("commit", "-q", "--no-verify", "-m", "around the hook")
     spaced.git("checkout", "-q", "main")
     spaced.git("commit", "-q", "--allow-empty", "-m", "so that it is no fast-forward")
-    code, said = spaced.run("git", "merge", "--no-edit", "left")
-    assert (code != 0, codes(said)) == (True, ["unsigned-change"])
+    code, output = spaced.run("git", "merge", "--no-edit", "left")
+    assert (code != 0, codes(output)) == (True, ["unsigned-change"])
 
 
 def test_a_squashed_branch_stays_signed(repo):
@@ -541,10 +541,10 @@ def test_a_conflict_resolved_either_way_is_signed_against_the_branch_that_it_goe
     repo.stage({**ONE, "tags": ["both"]}, TWO)
     repo.fix(refused(repo, "broken-chain"))
     accepted(repo)
-    code, said = base_of(repo, "theirs")
-    assert (code, codes(said)) == (1, ["broken-chain"])
-    assert "--base theirs" in said
-    repo.fix(said)
+    code, output = base_of(repo, "theirs")
+    assert (code, codes(output)) == (1, ["broken-chain"])
+    assert "--base theirs" in output
+    repo.fix(output)
     accepted(repo)
     assert base_of(repo, "theirs") == base_of(repo) == (0, SIGNED)
 
@@ -553,16 +553,16 @@ def test_a_reverted_change_is_signed_anew_and_so_is_bringing_it_back(repo):
     repo.signed(EDITED, TWO)
     repo.git("checkout", "-q", "-b", "revert")
     repo.git("revert", "--no-edit", "HEAD")  # runs no hook, and takes the record away with the change
-    code, said = base_of(repo)
-    assert (code, sorted(codes(said))) == (1, ["record-removed", "unsigned-change"])
-    repo.fix(said)
+    code, output = base_of(repo)
+    assert (code, sorted(codes(output))) == (1, ["record-removed", "unsigned-change"])
+    repo.fix(output)
     accepted(repo)
     assert base_of(repo) == (0, SIGNED)
     repo.git("checkout", "-q", "-b", "again")
     repo.stage(EDITED, TWO)
-    code, said = base_of(repo, "revert")
-    assert (code, codes(said)) == (1, ["replayed-record"])
-    repo.fix(said)
+    code, output = base_of(repo, "revert")
+    assert (code, codes(output)) == (1, ["replayed-record"])
+    repo.fix(output)
     accepted(repo)
     assert base_of(repo, "revert") == base_of(repo) == (0, SIGNED)
 
@@ -584,8 +584,8 @@ def test_a_branch_that_left_early_cannot_use_a_record_that_the_base_has_used_sin
     repo.git("checkout", used, "--", record)
     repo.stage(EDITED, TWO)
     accepted(repo)  # against its own past it looks new
-    code, said = base_of(repo)
-    assert (code, codes(said)) == (1, ["replayed-record"])
+    code, output = base_of(repo)
+    assert (code, codes(output)) == (1, ["replayed-record"])
 
 
 def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(repo):
@@ -597,9 +597,9 @@ def test_what_is_pushed_is_checked_between_the_two_ends_that_pre_commit_names(re
     assert repo.gold("check", "--staged", PRE_COMMIT_FROM_REF="HEAD", PRE_COMMIT_TO_REF="HEAD") == (0, SIGNED)
     repo.git("checkout", "-q", start)
     env = {"PRE_COMMIT_FROM_REF": start, "PRE_COMMIT_TO_REF": tip}
-    code, said = repo.gold("check", "--staged", **env)
-    assert (code, codes(said)) == (1, ["unsigned-change"])
-    assert f"--base {start}" in said
+    code, output = repo.gold("check", "--staged", **env)
+    assert (code, codes(output)) == (1, ["unsigned-change"])
+    assert f"--base {start}" in output
 
 
 # --- without a change at hand ----------------------------------------------------------------------------------------
@@ -609,8 +609,8 @@ def test_a_run_by_hand_with_nothing_staged_asks_about_every_item(fresh):
     fresh.stage(ONE, TWO)
     fresh.commit("unsigned")
     for words in (("--staged",), ("--all-files",), ()):
-        code, said = fresh.gold("check", *words)
-        assert (code, codes(said)) == (1, ["unsigned-item"] * 2)
+        code, output = fresh.gold("check", *words)
+        assert (code, codes(output)) == (1, ["unsigned-item"] * 2)
     assert fresh.gold("check", GIT_INDEX_FILE=".git/index") == (0, "")
     assert fresh.gold("check", "--base", "HEAD") == (0, SIGNED)
 
@@ -624,9 +624,9 @@ def test_the_gates_file_says_where_gold_and_records_are(fresh):
     )
     fresh.git("add", ".")
     fresh.stage(ONE, path="data/set.jsonl")
-    code, said = fresh.gold("check")
-    assert (code, codes(said), "data/set.jsonl:1:" in said) == (1, ["unsigned-change"], True)
-    fresh.fix(said)
+    code, output = fresh.gold("check")
+    assert (code, codes(output), "data/set.jsonl:1:" in output) == (1, ["unsigned-change"], True)
+    fresh.fix(output)
     (file,) = (fresh.path / "data/signed").iterdir()
     record = json.loads(file.read_text())
     assert (record["dataset"], record["gold"]) == ("7b0c4e", "data/set.jsonl")
@@ -668,9 +668,9 @@ def test_a_gates_file_in_a_folder_speaks_of_paths_in_that_folder(fresh):
     fresh.stage(ONE, path="service/gold.jsonl")
     inside = Repo(fresh.path / "service")
     assert codes(inside.gold("check")[1]) == ["unsigned-change"]
-    code, said = fresh.gold("check", "--gates", "service/eval-gates.yaml")
-    assert (code, codes(said)) == (1, ["unsigned-change"])
-    fresh.fix(said)
+    code, output = fresh.gold("check", "--gates", "service/eval-gates.yaml")
+    assert (code, codes(output)) == (1, ["unsigned-change"])
+    fresh.fix(output)
     assert inside.gold("check") == (0, "service/gold.jsonl: every change is signed off.\n")
     assert len(list((fresh.path / "service/gold.signoff").iterdir())) == 1
 
@@ -680,8 +680,8 @@ def test_two_gates_files_are_refused_until_one_is_gone(repo):
     repo.write("eval-gates.yml", "gold: eval/gold.jsonl\n")
     repo.write("eval-gates.yaml", "gold: eval/gold.jsonl\n")
     repo.git("add", ".")
-    code, said = repo.gold("check")
-    assert (code, "eval-gates.yml and eval-gates.yaml both exist" in said) == (2, True)
+    code, output = repo.gold("check")
+    assert (code, "eval-gates.yml and eval-gates.yaml both exist" in output) == (2, True)
     repo.git("commit", "-q", "--no-verify", "-m", "both")
     repo.git("rm", "-q", "eval-gates.yaml")
     accepted(repo)
@@ -691,9 +691,9 @@ def test_moving_the_gold_away_by_the_gates_file_is_seen_at_both_places(repo):
     repo.write("eval-gates.yml", "gold: other.jsonl\n")
     repo.git("mv", GOLD, "other.jsonl")
     repo.git("add", ".")
-    said = refused(repo, "unsigned-change")
-    assert codes(said) == ["unsigned-change"] * 4
-    repo.fix(said)
+    output = refused(repo, "unsigned-change")
+    assert codes(output) == ["unsigned-change"] * 4
+    repo.fix(output)
     accepted(repo)
 
 
@@ -728,8 +728,8 @@ def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
 def test_a_policy_that_cannot_be_read_is_never_a_pass(repo, text, says):
     repo.write("eval-gates.yml", text)
     repo.git("add", ".")
-    code, said = repo.gold("check")
-    assert (code, says in said) == (2, True), said
+    code, output = repo.gold("check")
+    assert (code, says in output) == (2, True), output
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "version: 1\n", "signoff:\n", "signoff: {}\n"])
@@ -759,8 +759,8 @@ def test_gold_that_cannot_be_read_is_exit_code_2_with_line_and_reason(repo, blob
     repo.write(GOLD, blob)
     repo.git("add", ".")
     for words in (("check",), ("signoff", "--reason", "reviewed"), ("diff",)):
-        code, said = repo.gold(*words)
-        assert (code, says in said, GOLD in said) == (2, True, True), said
+        code, output = repo.gold(*words)
+        assert (code, says in output, GOLD in output) == (2, True, True), output
 
 
 def test_gold_that_was_unreadable_can_be_mended_and_signed(fresh):
@@ -769,9 +769,9 @@ def test_gold_that_was_unreadable_can_be_mended_and_signed(fresh):
     fresh.commit("broken before the hook came")
     fresh.hook()
     fresh.stage(ONE, TWO)
-    said = refused(fresh, "unsigned-change")
-    assert codes(said) == ["unsigned-change"]
-    fresh.fix(said)
+    output = refused(fresh, "unsigned-change")
+    assert codes(output) == ["unsigned-change"]
+    fresh.fix(output)
     accepted(fresh)
 
 
@@ -780,13 +780,13 @@ def test_gold_that_is_a_link_or_a_folder_is_refused(repo):
     (repo.path / "eval").mkdir(exist_ok=True)
     (repo.path / GOLD).symlink_to("/etc/passwd")
     repo.git("add", ".")
-    code, said = repo.gold("check")
-    assert (code, "symbolic link" in said) == (2, True)
+    code, output = repo.gold("check")
+    assert (code, "symbolic link" in output) == (2, True)
     repo.git("rm", "-q", "-f", GOLD)
     repo.write(f"{GOLD}/cases.jsonl", lines(ONE))
     repo.git("add", ".")
-    code, said = repo.gold("check")
-    assert (code, "is a folder" in said) == (2, True)
+    code, output = repo.gold("check")
+    assert (code, "is a folder" in output) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -812,35 +812,35 @@ def test_gold_that_is_a_link_or_a_folder_is_refused(repo):
 def test_what_cannot_be_meant_is_exit_code_2(repo, words):
     repo.stage(EDITED, TWO)
     try:
-        code, said = repo.gold(*words)
+        code, output = repo.gold(*words)
     finally:
         assert len(repo.records()) == 1
     assert code == 2
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("words", [["--reason", b"caf\xe9"], ["--reason", "ok", "--signer", b"j\xe9@example.org"]])
 def test_what_is_no_utf_8_is_not_recorded(repo, words):
     repo.stage(EDITED, TWO)
-    code, said = repo.run("rag-eval", "gold", "signoff", *words)
+    code, output = repo.run("rag-eval", "gold", "signoff", *words)
     assert (code, len(repo.records())) == (2, 1)
-    assert said.endswith("is not UTF-8 text. Correct the option.\n")
+    assert output.endswith("is not UTF-8 text. Correct the option.\n")
 
 
 def test_nobody_named_nobody_signs(repo):
     repo.stage(EDITED, TWO)
     repo.git("config", "--unset", "user.email")
-    code, said = repo.gold("signoff", "--reason", "reviewed")
-    assert (code, "--signer EMAIL" in said) == (2, True)
+    code, output = repo.gold("signoff", "--reason", "reviewed")
+    assert (code, "--signer EMAIL" in output) == (2, True)
     assert "Signed by bob@example.org: 1 changed" in repo.sign("--signer", "bob@example.org")
 
 
 def test_hostile_names_give_no_workflow_commands(repo):
     repo.stage(ONE, TWO, row("::error::x\n##[add-mask]y"))
-    code, said = repo.gold("check")
+    code, output = repo.gold("check")
     assert code == 1
-    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
-    assert "##[" not in said
+    assert not any(line.lstrip().startswith("::") for line in output.splitlines())
+    assert "##[" not in output
 
 
 # --- diff ------------------------------------------------------------------------------------------------------------
@@ -848,9 +848,9 @@ def test_hostile_names_give_no_workflow_commands(repo):
 
 def test_diff_says_what_was_added_changed_removed_and_what_mutated(repo):
     repo.stage({**ONE, "question": "How heavy?", "gold_citations": ["c1"]}, THREE)
-    code, said = repo.gold("diff")
+    code, output = repo.gold("diff")
     assert code == 0
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "changed 'A1': gold_citations, question (another question under the same qid)",
         "removed 'A2'",
         "added 'A3'",
@@ -883,9 +883,9 @@ def test_the_array_form_is_signed_element_by_element(fresh):
     items[1]["gold_claim"] = "other"
     fresh.write("eval/gold.json", json.dumps(items, indent=2))
     fresh.git("add", ".")
-    code, said = fresh.gold("check")
-    assert (code, codes(said), "eval/gold.json:9:" in said) == (1, ["unsigned-change"], True), said
-    fresh.fix(said)
+    code, output = fresh.gold("check")
+    assert (code, codes(output), "eval/gold.json:9:" in output) == (1, ["unsigned-change"], True), output
+    fresh.fix(output)
     assert fresh.gold("check") == (0, "eval/gold.json: every change is signed off.\n")
 
 
@@ -924,20 +924,20 @@ def test_a_key_in_the_home_folder_is_found_where_the_shell_leaves_the_tilde_to_u
     keys = Keys(tmp_path)
     repo.stage(EDITED, TWO)
     key = f"--key=~/{keys.file('ann').relative_to(tmp_path)}"
-    code, said = repo.gold("signoff", "--reason", "x", key, HOME=str(tmp_path))
-    assert (code, len(new_records(repo))) == (0, 1), said
+    code, output = repo.gold("signoff", "--reason", "x", key, HOME=str(tmp_path))
+    assert (code, len(new_records(repo))) == (0, 1), output
 
 
 def test_a_key_that_is_none_leaves_nothing_behind(repo):
     repo.stage(EDITED, TWO)
-    code, said = repo.gold("signoff", "--reason", "x", "--key", "gone")
-    assert (code, "--key" in said, new_records(repo)) == (2, True, []), said
+    code, output = repo.gold("signoff", "--reason", "x", "--key", "gone")
+    assert (code, "--key" in output, new_records(repo)) == (2, True, []), output
 
 
 def test_where_the_policy_wants_signatures_a_key_is_asked_for(repo):
     with_policy(repo, "require: signature, allowed_signers: signers")
-    code, said = repo.gold("signoff", "--reason", "x")
-    assert (code, "Add your SSH key: --key" in said, new_records(repo)) == (2, True, []), said
+    code, output = repo.gold("signoff", "--reason", "x")
+    assert (code, "Add your SSH key: --key" in output, new_records(repo)) == (2, True, []), output
     assert "--key ~/.ssh/id_ed25519 --reason" in repo.gold("check")[1]
 
 
@@ -957,8 +957,8 @@ def test_with_four_eyes_another_signs_once_more_and_the_hook_says_what_it_leaves
     repo.sign()
     assert "Nothing to sign" in repo.sign()
     repo.sign("--signer", "bob@example.org")
-    one, other = sorted(new_records(repo), key=lambda record: record.signer)
-    assert (one.signer, other.signer, one.changes) == ("ann@example.org", "bob@example.org", other.changes)
+    item, other = sorted(new_records(repo), key=lambda record: record.signer)
+    assert (item.signer, other.signer, item.changes) == ("ann@example.org", "bob@example.org", other.changes)
     assert repo.gold("check") == (0, f"Checked only in CI: four eyes.\n{SIGNED}")
 
 
@@ -986,11 +986,11 @@ def test_a_key_that_the_base_took_off_the_list_signs_nothing_on_a_branch_that_le
     repo.write("signers", keys.allowed("bob"))
     repo.git("commit", "-q", "-a", "-m", "Ann has lost her key")
     on_topic(repo, "--key", str(keys.file("ann")))
-    code, said = repo.gold("check", "--base", "main")
-    assert (code, sorted(set(codes(said)))) == (1, ["unknown-signer", "unsigned-change"]), said
+    code, output = repo.gold("check", "--base", "main")
+    assert (code, sorted(set(codes(output)))) == (1, ["unknown-signer", "unsigned-change"]), output
     ends = {"PRE_COMMIT_FROM_REF": "main", "PRE_COMMIT_TO_REF": "topic"}
-    code, said = repo.gold("check", "--staged", **ends)
-    assert (code, "unknown-signer" in codes(said)) == (1, True), said
+    code, output = repo.gold("check", "--staged", **ends)
+    assert (code, "unknown-signer" in codes(output)) == (1, True), output
 
 
 @needs_ssh_keygen
@@ -1001,15 +1001,15 @@ def test_what_the_base_asks_of_a_record_since_then_is_asked_of_a_branch_that_lef
     repo.git("add", ".")
     repo.git("commit", "-q", "-m", "ask for signatures")
     on_topic(repo)
-    code, said = repo.gold("check", "--base", "main")
-    assert (code, sorted(set(codes(said)))) == (1, ["missing-signature", "unsigned-change"]), said
-    assert "gold signoff --base main --key ~/.ssh/id_ed25519" in said
+    code, output = repo.gold("check", "--base", "main")
+    assert (code, sorted(set(codes(output)))) == (1, ["missing-signature", "unsigned-change"]), output
+    assert "gold signoff --base main --key ~/.ssh/id_ed25519" in output
 
 
 def test_a_baseline_with_four_eyes_signs_nothing_that_is_signed(repo):
     with_policy(repo, f"four_eyes: true, {SIGNERS}")
-    said = repo.sign("--baseline", "--signer", "bob@example.org")
-    assert ": 1 changed." in said
+    output = repo.sign("--baseline", "--signer", "bob@example.org")
+    assert ": 1 changed." in output
 
 
 PROGRAMS = [
@@ -1078,8 +1078,8 @@ def trapped(repo, tmp_path):
 )
 def test_no_program_that_a_repository_configures_is_run(trapped, repo, words):
     environ = {"GIT_EXTERNAL_DIFF": str(repo.path.parent / "trap.sh"), "GIT_PAGER": str(repo.path.parent / "trap.sh")}
-    code, said = repo.gold(*words, **environ)
-    assert code in (0, 1, 2), said
+    code, output = repo.gold(*words, **environ)
+    assert code in (0, 1, 2), output
     assert not trapped.exists(), trapped.read_text()
 
 

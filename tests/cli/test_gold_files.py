@@ -95,7 +95,7 @@ def test_lint_as_json_has_everything_and_is_sorted(rag, folder):
     value = json.loads(rag("lint", "--format", "json")[1])
     assert (value["gold"], value["items"], value["counts"]["substr-in-question"]) == (GOLD, 130, 130)
     assert sum(value["counts"].values()) == len(value["findings"]) == 132
-    assert [one["line"] for one in value["findings"]] == [0, 0, *range(1, 131)]
+    assert [item["line"] for item in value["findings"]] == [0, 0, *range(1, 131)]
     assert set(value["findings"][5]) == {"code", "qid", "line", "message", "hint"}
 
 
@@ -105,9 +105,9 @@ def test_lint_takes_several_traces_and_the_policy_of_the_gates_file(rag, folder)
     for name in "ab":
         row = {"qid": "A1", "retrieved_ids": [name], "answer": "So it is."}
         write_rows(folder / f"{name}.jsonl", [row])
-    one = rag("lint", "--trace", "a.jsonl")[1]
+    item = rag("lint", "--trace", "a.jsonl")[1]
     both = rag("lint", "--trace", "a.jsonl", "--trace", "b.jsonl")[1]
-    assert ("[citation-unseen]" in one, "[citation-unseen]" in both) == (True, False)
+    assert ("[citation-unseen]" in item, "[citation-unseen]" in both) == (True, False)
     assert "g.jsonl:1: [substr-refusal] 'A1': the substring '30 days' is part of the refusal token" in both
 
 
@@ -124,8 +124,8 @@ def test_what_is_printed_is_no_command_to_a_workflow_runner(rag, folder):
     write_rows(folder / GOLD, [row])
     for words in (["lint"], ["stats"], ["lint", "--format", "json"], ["stats", "--format", "json"]):
         code, out, err = rag(*words)
-        said = out + err
-        assert (code, "##[" in said, "\x1b" in said, re.search(r"(?m)^\s*::", said)) == (0, False, False, None)
+        output = out + err
+        assert (code, "##[" in output, "\x1b" in output, re.search(r"(?m)^\s*::", output)) == (0, False, False, None)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.role in ("gold", "trace")], ids=lambda kind: kind.name)
@@ -217,14 +217,14 @@ def manifest(repo, path=MANIFEST):
 
 
 def test_freeze_writes_what_sign_off_signed(repo):
-    code, said = repo.gold("freeze", "v1")
-    assert (code, said) == (0, f"Wrote {MANIFEST}: 2 items, 2 of 2 signed, frozen as v1.\n")
+    code, output = repo.gold("freeze", "v1")
+    assert (code, output) == (0, f"Wrote {MANIFEST}: 2 items, 2 of 2 signed, frozen as v1.\n")
     value = manifest(repo)
     jsonschema.Draft202012Validator(SCHEMA).validate(value)
     record = json.loads((repo.path / "eval/gold.signoff" / repo.records()[0]).read_text(encoding="utf-8"))
     assert value["items"] == {change["qid"]: change["to"] for change in record["changes"]}
     assert value["counts"] == {"items": 2, "answerable": 1, "unanswerable": 1}
-    assert [one["name"] for one in value["records"]] == repo.records()
+    assert [item["name"] for item in value["records"]] == repo.records()
     assert value["records"][0]["sha256"][:8] == repo.records()[0][-13:-5]
     assert value["sha256"] == hashlib.sha256((repo.path / GOLD).read_bytes()).hexdigest()
     assert value["digest"] == digest(value["items"].values())
@@ -236,9 +236,9 @@ def test_freeze_writes_what_sign_off_signed(repo):
 )
 def test_a_hundred_unsigned_items_are_listed_and_no_more(repo, items, last):
     repo.stage(*({**ONE, "qid": f"A{number:03}"} for number in range(items)))
-    code, said = repo.gold("freeze", "v1")
-    lines = said.splitlines()
-    end = next(place for place, line in enumerate(lines) if "Nothing was frozen." in line)
+    code, output = repo.gold("freeze", "v1")
+    lines = output.splitlines()
+    end = next(index for index, line in enumerate(lines) if "Nothing was frozen." in line)
     assert (code, end) == (1, min(items, 100) + (items > 100))
     assert last in lines[end - 1]
 
@@ -246,12 +246,12 @@ def test_a_hundred_unsigned_items_are_listed_and_no_more(repo, items, last):
 def test_the_same_gold_gives_the_same_bytes_and_the_tag_is_kept(repo):
     repo.gold("freeze", "v1")
     first = (repo.path / MANIFEST).read_bytes()
-    code, said = repo.gold("freeze", "v1")
-    assert (code, said) == (0, f"Nothing to do: {MANIFEST} already freezes the same gold set as v1.\n")
+    code, output = repo.gold("freeze", "v1")
+    assert (code, output) == (0, f"Nothing to do: {MANIFEST} already freezes the same gold set as v1.\n")
     repo.stage(ONE, TWO, {**ONE, "qid": "A3", "question": "Why?"})
     repo.sign()
-    code, said = repo.gold("freeze", "v1")
-    assert (code, "a tag is frozen only once" in said) == (1, True)
+    code, output = repo.gold("freeze", "v1")
+    assert (code, "a tag is frozen only once" in output) == (1, True)
     assert (repo.path / MANIFEST).read_bytes() == first
     assert repo.gold("freeze", "v1", "--out", "again.json")[0] == 0
     assert manifest(repo, "again.json")["counts"]["items"] == 3
@@ -263,8 +263,8 @@ def test_what_check_calls_as_frozen_is_frozen_already(repo):
     lines = (repo.path / GOLD).read_bytes().splitlines()
     repo.write(GOLD, b"\r\n\r\n".join(reversed(lines)) + b"\r\n")
     assert repo.gold("freeze", "v1", "--check")[0] == 0
-    code, said = repo.gold("freeze", "v1")
-    assert (code, said) == (0, f"Nothing to do: {MANIFEST} already freezes the same gold set as v1.\n")
+    code, output = repo.gold("freeze", "v1")
+    assert (code, output) == (0, f"Nothing to do: {MANIFEST} already freezes the same gold set as v1.\n")
     assert (repo.path / MANIFEST).read_bytes() == first
 
 
@@ -284,8 +284,8 @@ def test_what_is_no_manifest_of_the_tag_and_gold_is_other_content_and_stays(repo
     path = repo.path / MANIFEST
     path.write_text(spoil(path.read_text("utf-8")), "utf-8")
     before = path.read_bytes()
-    code, said = repo.gold("freeze", "v1")
-    assert (code, "with other content, and a tag is frozen only once" in said, path.read_bytes()) == (1, True, before)
+    code, output = repo.gold("freeze", "v1")
+    assert (code, "with other content, and a tag is frozen only once" in output, path.read_bytes()) == (1, True, before)
 
 
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
@@ -298,12 +298,12 @@ def test_what_is_no_file_in_the_place_of_the_manifest_is_left_alone(rag, folder,
 
 def test_unsigned_items_are_refused_and_the_way_that_is_shown_mends_it(repo):
     repo.stage(ONE, {**TWO, "tags": ["x"]})
-    code, said = repo.gold("freeze", "v1")
-    assert (code, said.splitlines()[0]) == (1, f"{GOLD}:2: no record signs the current state of 'A2'.")
+    code, output = repo.gold("freeze", "v1")
+    assert (code, output.splitlines()[0]) == (1, f"{GOLD}:2: no record signs the current state of 'A2'.")
     assert not (repo.path / MANIFEST).exists()
     assert repo.gold("freeze", "v0", "--unsigned")[0] == 0
     assert manifest(repo, "eval/gold.frozen/v0.json")["signed"] == "1 of 2"
-    assert "  rag-eval gold signoff --baseline --reason '…'" in said.splitlines()
+    assert "  rag-eval gold signoff --baseline --reason '…'" in output.splitlines()
     assert repo.gold("signoff", "--baseline", "--reason", "reviewed")[0] == 0
     assert repo.gold("freeze", "v1")[0] == 0
     assert manifest(repo)["signed"] == "2 of 2"
@@ -320,9 +320,9 @@ def test_check_goes_by_items_not_by_lines(repo):
 def test_check_lists_what_was_added_changed_and_removed(repo):
     repo.gold("freeze", "v1")
     write_rows(repo.path / GOLD, [{**ONE, "tags": ["x"]}, {**ONE, "qid": "A3", "question": "Why?"}])
-    code, said = repo.gold("freeze", "v1", "--check")
-    assert (code, said.splitlines()[:3]) == (1, ["changed 'A1'", "removed 'A2'", "added 'A3'"])
-    assert said.splitlines()[3].startswith(f"3 differences from {MANIFEST}.")
+    code, output = repo.gold("freeze", "v1", "--check")
+    assert (code, output.splitlines()[:3]) == (1, ["changed 'A1'", "removed 'A2'", "added 'A3'"])
+    assert output.splitlines()[3].startswith(f"3 differences from {MANIFEST}.")
 
 
 @pytest.mark.parametrize(
@@ -345,16 +345,16 @@ def test_check_refuses_a_manifest_that_was_edited(repo, change, said):
 
 
 def test_check_of_a_tag_that_was_never_frozen_ends_with_2(repo):
-    code, said = repo.gold("freeze", "v9", "--check")
-    assert (code, said.startswith("eval/gold.frozen/v9.json: no such file.")) == (2, True)
+    code, output = repo.gold("freeze", "v9", "--check")
+    assert (code, output.startswith("eval/gold.frozen/v9.json: no such file.")) == (2, True)
 
 
 def test_freeze_works_from_a_folder_below_and_by_the_policy_of_the_gates_file(repo):
     gates = "version: 1\nsignoff: {dataset: other, gold: eval/gold.jsonl}\n"
     repo.write("eval-gates.yml", gates.replace("version: 1\n", ""))
     below = Repo(repo.path / "eval")
-    code, said = below.gold("freeze", "v1")
-    assert (code, said.splitlines()[0]) == (1, f"{GOLD}:1: no record signs the current state of 'A1'.")
+    code, output = below.gold("freeze", "v1")
+    assert (code, output.splitlines()[0]) == (1, f"{GOLD}:1: no record signs the current state of 'A1'.")
     assert below.gold("freeze", "v1", "--unsigned")[0] == 0
     assert (manifest(repo)["dataset"], manifest(repo)["records"]) == ("other", [])
     (repo.path / "eval-gates.yml").unlink()
@@ -366,7 +366,7 @@ def test_records_that_do_not_count_are_left_out(repo):
     repo.write("eval/gold.signoff/2026-01-01-00000000.json", record.read_bytes())
     repo.write("eval/gold.signoff/broken.json", "{")
     assert repo.gold("freeze", "v1")[0] == 0
-    assert [one["name"] for one in manifest(repo)["records"]] == [record.name]
+    assert [item["name"] for item in manifest(repo)["records"]] == [record.name]
 
 
 def test_a_gold_set_that_is_an_array_is_frozen_too_and_a_packed_one_is_not(rag, folder):
@@ -417,8 +417,8 @@ def test_the_root_is_that_of_git(repo):
 
 def test_a_record_that_is_a_link_is_refused(repo):
     (repo.path / "eval/gold.signoff/link.json").symlink_to(repo.path / GOLD)
-    code, said = repo.gold("freeze", "v1")
-    assert (code, "link.json: is a symbolic link" in said) == (2, True)
+    code, output = repo.gold("freeze", "v1")
+    assert (code, "link.json: is a symbolic link" in output) == (2, True)
 
 
 def test_without_a_repository_the_root_is_the_current_folder(folder):

@@ -33,8 +33,8 @@ def test_a_commit_of_something_else_touches_nothing(repo):
 def test_a_commit_that_deletes_or_renames_the_gold_touches_it(repo):
     repo.git("mv", GOLD, "elsewhere.txt")
     assert not touches_nothing()
-    code, said = repo.gold("check", "--staged")
-    assert (code, set(codes(said))) == (1, {"unsigned-change"})
+    code, output = repo.gold("check", "--staged")
+    assert (code, set(codes(output))) == (1, {"unsigned-change"})
 
 
 def test_by_hand_and_in_a_push_the_whole_check_is_asked(repo, monkeypatch):

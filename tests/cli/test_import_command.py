@@ -34,8 +34,8 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("out", ["./", ".", "/"])
 def test_a_folder_is_no_file_to_write(command, out):
-    code, said, err = command("import", "example08", HERE / "qaset.json", "--out", out, "--force")
-    assert (code, said, "is a folder. Name a file to write" in err) == (2, "", True)
+    code, output, err = command("import", "example08", HERE / "qaset.json", "--out", out, "--force")
+    assert (code, output, "is a folder. Name a file to write" in err) == (2, "", True)
 
 
 # --- read directly and imported ---------------------------------------------------------------------------------------
@@ -51,18 +51,18 @@ GOLD_FORMS = [
 def test_the_form_scores_as_what_is_imported_from_it(command, tmp_path, form, path, trace):
     out = tmp_path / "gold.jsonl"
     assert command("import", form, path, "--out", out)[:2] == (0, "")
-    one, other = api.score(path, trace), api.score(out, trace)
-    assert one.metrics == other.metrics
-    assert one.labels == other.labels
-    cases = [[case._replace(gold_line=0, gold_sha256="") for case in report.questions] for report in (one, other)]
+    item, other = api.score(path, trace), api.score(out, trace)
+    assert item.metrics == other.metrics
+    assert item.labels == other.labels
+    cases = [[case._replace(gold_line=0, gold_sha256="") for case in report.questions] for report in (item, other)]
     assert cases[0] == cases[1]
 
 
 @pytest.mark.parametrize(("form", "path", "trace"), GOLD_FORMS)
 def test_what_is_imported_keeps_our_contract_and_is_the_same_each_time(command, tmp_path, form, path, trace):
     code, text, _ = command("import", form, path)
-    found = [json.loads(line) for line in text.splitlines()]
-    assert (code, [list(GOLD.faults(row)) for row in found]) == (0, [[] for _ in found])
+    content = [json.loads(line) for line in text.splitlines()]
+    assert (code, [list(GOLD.faults(row)) for row in content]) == (0, [[] for _ in content])
     (tmp_path / "gold.jsonl").write_text(text, encoding="utf-8")
     assert command("validate", tmp_path / "gold.jsonl")[0] == 0
     assert command("import", form, path)[1] == text
@@ -85,9 +85,9 @@ def test_items_of_a_golden_set_have_hashes_of_their_own_bytes():
 
 @pytest.mark.parametrize(("form", "path", "trace"), GOLD_FORMS)
 def test_it_is_valid_and_lint_and_stats_read_it(command, form, path, trace):
-    found = reader()
-    assert check(found, str(path)).endswith("not")
-    assert found.ledger.problems == []
+    result = reader()
+    assert check(result, str(path)).endswith("not")
+    assert result.ledger.problems == []
     for words in (["gold", "lint", "--gold", path, "--trace", trace], ["gold", "stats", "--gold", path]):
         assert command(*words)[0] == 0
 
@@ -98,15 +98,15 @@ def test_it_is_valid_and_lint_and_stats_read_it(command, form, path, trace):
 def test_free_text_traces_come_to_the_traces_that_they_are_read_as(command, tmp_path):
     out = tmp_path / "trace.jsonl"
     assert command("import", "example08-trace", HERE / "qaset.json", HERE / "qaset-trace.jsonl", "--out", out)[0] == 0
-    found = list(read_trace_rows(reader(), str(out)))
-    assert [trace.qid for trace, _ in found] == ["e1", "e2", "e3"]
+    result = list(read_trace_rows(reader(), str(out)))
+    assert [trace.qid for trace, _ in result] == ["e1", "e2", "e3"]
     given = read_trace_rows(reader(), str(HERE / "qaset-trace.jsonl"))
-    for (trace, row), (given_trace, _) in zip(found, given, strict=True):
+    for (trace, row), (given_trace, _) in zip(result, given, strict=True):
         assert list(TRACE.faults(row)) == []
         for name in ("claim", "citations", "retrieved", "chunks", "line"):
             assert getattr(trace, name) == getattr(given_trace, name)
-    assert found[0][1]["answer_json"]["citations"] == ["pump#3", "pump#1"]
-    assert "citations" not in found[2][1]["answer_json"]
+    assert result[0][1]["answer_json"]["citations"] == ["pump#3", "pump#1"]
+    assert "citations" not in result[2][1]["answer_json"]
     direct = api.score(HERE / "qaset.json", HERE / "qaset-trace.jsonl")
     assert api.score(HERE / "qaset.json", out).metrics == direct.metrics
 
@@ -116,7 +116,7 @@ def test_a_trace_means_the_same_before_and_after(fields):
     row = {"q": "How long?", **fields}
     made = converted(row, "Q1", Account())
     assert list(TRACE.faults(made)) == []
-    before, after = (Trace.from_row(one, "Q1", 1) for one in (row, made))
+    before, after = (Trace.from_row(item, "Q1", 1) for item in (row, made))
     for name in ("claim", "citations", "retrieved", "answered", "error", "abstained", "chunks", "flags", "latency"):
         assert getattr(after, name) == getattr(before, name)
 
@@ -140,9 +140,9 @@ def test_an_id_that_a_trace_has_already_is_kept(command, tmp_path):
 
 def test_every_format_is_in_the_help_and_has_its_own_module(command):
     help_text = command("import", "--help")[1]
-    for name, one in IMPORTERS.items():
+    for name, importer in IMPORTERS.items():
         assert f"  {name} " in help_text
-        assert (ROOT / "src" / "rag_eval" / "importers" / f"{one.module}.py").exists()
+        assert (ROOT / "src" / "rag_eval" / "importers" / f"{importer.module}.py").exists()
 
 
 def test_an_unknown_format_is_asked_back(command):
@@ -214,7 +214,7 @@ def test_every_field_of_every_form_stands_in_the_docs():
     forms = [*SCHEMAS.values(), "rag-server-golden", "gold-array"]
     fields = {(form, field) for form in forms for field in Contract(form).schema["properties"]}
     passages = {("rag-server-golden", f"gold_passages[].{name}") for name in ("doc_id", "chunk_id", "text")}
-    assert sorted(one for one in fields | passages if f"`{one[1]}" not in page) == []
+    assert sorted(field for field in fields | passages if f"`{field[1]}" not in page) == []
     assert [name for name in IMPORTERS if f"| `{name}` |" not in page] == []
 
 
@@ -252,8 +252,8 @@ def test_cases_of_somebody_else_are_not_taken_for_labels(tmp_path):
 
 
 def test_a_folder_that_cannot_be_listed_is_a_problem():
-    found = Files(reader(), [str(HERE / "nothing")])
-    assert (found.names(str(HERE / "nothing")), found.problems) == ([], 1)
+    files = Files(reader(), [str(HERE / "nothing")])
+    assert (files.names(str(HERE / "nothing")), files.problems) == ([], 1)
 
 
 # --- a foreign file where ours is wanted ------------------------------------------------------------------------------

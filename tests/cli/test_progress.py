@@ -74,11 +74,11 @@ def test_a_line(done, total, seconds, text):
 def test_a_watched_digest_is_the_digest():
     from hashlib import sha256
 
-    own, counted = sha256(), []
-    watched = Watched(own, type("Counter", (), {"advance": lambda _, size: counted.append(size)})())
+    ours, counted = sha256(), []
+    watched = Watched(ours, type("Counter", (), {"advance": lambda _, size: counted.append(size)})())
     for part in (b"a", b"bc"):
         watched.update(part)
-    assert own.digest() == sha256(b"abc").digest()
+    assert ours.digest() == sha256(b"abc").digest()
     assert counted == [1, 2]
 
 

@@ -24,7 +24,7 @@ def rag(capsys):
 
     def run(*arguments):
         try:
-            code = main([str(one) for one in arguments])
+            code = main([str(argument) for argument in arguments])
         except SystemExit as left:
             code = left.code
         return (code, *capsys.readouterr())
@@ -164,9 +164,9 @@ def test_what_is_found_in_stdin_is_what_is_found_in_the_file(rag, project, monke
     text = "".join(f"{json.dumps(row)}\n" for row in rows)
     (project.path / TRACE).write_text(text)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    found = [json.loads(rag("score", *words, "--format", "json")[1])["findings"] for words in ((), ("--trace", "-"))]
-    assert "unmatched-ids" in [one["code"] for one in found[0]]
-    assert [one["code"] for one in found[0]] == [one["code"] for one in found[1]]
+    findings = [json.loads(rag("score", *words, "--format", "json")[1])["findings"] for words in ((), ("--trace", "-"))]
+    assert "unmatched-ids" in [item["code"] for item in findings[0]]
+    assert [item["code"] for item in findings[0]] == [item["code"] for item in findings[1]]
 
 
 def test_problems_of_stdin_have_lines(rag, project, monkeypatch):
@@ -241,11 +241,11 @@ def test_watch_scores_again_when_a_file_changes(project):
     running = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     signal.signal(signal.SIGINT, before)
     try:
-        assert next(one for one in running.stdout if one.startswith(("PASSED", "FAILED"))).startswith("PASSED")
-        next(one for one in running.stdout if one.startswith("Watching"))
+        assert next(item for item in running.stdout if item.startswith(("PASSED", "FAILED"))).startswith("PASSED")
+        next(item for item in running.stdout if item.startswith("Watching"))
         project.put(trace=wrong(1, 2))
-        assert next(one for one in running.stdout if one.startswith(("PASSED", "FAILED"))).startswith("FAILED")
-        next(one for one in running.stdout if one.startswith("Watching"))
+        assert next(item for item in running.stdout if item.startswith(("PASSED", "FAILED"))).startswith("FAILED")
+        next(item for item in running.stdout if item.startswith("Watching"))
         (project.path / TRACE).write_text("{}\n", "utf-8")
         assert "runs/trace.jsonl:1: " in next(running.stdout, "") + next(running.stdout, "") + next(running.stdout, "")
     finally:

@@ -97,11 +97,11 @@ def _block(line, folder):
     command, _, wanted = line.removeprefix("$ ").partition(" | grep ")
     words = shlex.split(command)
     code, out, err = _rag_eval(words[1:]) if words[0] == "rag-eval" else (0, _shown(words, folder), "")
-    printed = [*(one for one in out.splitlines() if re.search(wanted.strip("'"), one))]
-    printed += [f"! {one}" for one in err.splitlines()]
+    printed = [*(item for item in out.splitlines() if re.search(wanted.strip("'"), item))]
+    printed += [f"! {item}" for item in err.splitlines()]
     for pattern, name in CHANGING:
-        printed = [pattern.sub(name, one) for one in printed]
-    printed = [one.replace(str(folder), "FOLDER").rstrip() for one in printed]
+        printed = [pattern.sub(name, item) for item in printed]
+    printed = [item.replace(str(folder), "FOLDER").rstrip() for item in printed]
     return [line, *printed, *([f"[exit {code}]"] if code else []), ""]
 
 

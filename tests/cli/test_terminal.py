@@ -22,7 +22,7 @@ def rag(capsys):
     """Run a command: exit code and stdout."""
 
     def run(*arguments):
-        code = main([str(one) for one in arguments])
+        code = main([str(argument) for argument in arguments])
         return code, capsys.readouterr().out
 
     return run
@@ -52,7 +52,7 @@ def many(tmp_path, monkeypatch):
 
 
 def columns(line):
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in line)
+    return sum(2 if unicodedata.east_asian_width(item) in "WF" else 1 for item in line)
 
 
 def test_the_verdict_is_the_first_line(rag):
@@ -62,7 +62,7 @@ def test_the_verdict_is_the_first_line(rag):
 
 
 def test_a_passing_run_takes_few_lines(rag):
-    code, out = rag(*(one if one != QUICKSTART / "bad.jsonl" else QUICKSTART / "good.jsonl" for one in BAD))
+    code, out = rag(*(item if item != QUICKSTART / "bad.jsonl" else QUICKSTART / "good.jsonl" for item in BAD))
     assert code == 0
     assert out.startswith("PASSED  8 of 8 gates · all 14 questions right\n\nAlso measured: ")
     assert out.count("\n") == 3
@@ -70,8 +70,8 @@ def test_a_passing_run_takes_few_lines(rag):
 
 def test_failed_gates_come_before_wrong_questions_and_the_rest_is_counted(rag):
     out = rag(*BAD)[1]
-    places = [out.index(part) for part in ("failed gate", "precision", "wrong question", "Q02", "Also measured: ")]
-    assert places == sorted(places)
+    positions = [out.index(part) for part in ("failed gate", "precision", "wrong question", "Q02", "Also measured: ")]
+    assert positions == sorted(positions)
     assert "over_refusal " not in out
     assert re.match(r"Also measured: 4 passed gates, \d+ metrics in 8 groups\. ", out.splitlines()[-1])
 
@@ -148,10 +148,10 @@ def test_colours_follow_the_environment_and_change_no_text(monkeypatch, stream, 
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", shown)
-    main([str(one) for one in BAD])
+    main([str(item) for item in BAD])
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout", plain)
-    main([str(one) for one in BAD])
+    main([str(item) for item in BAD])
     assert ("\x1b[" in shown.getvalue()) is is_coloured
     assert re.sub("\x1b\\[[0-9;]*m", "", shown.getvalue()) == plain.getvalue()
 
@@ -171,7 +171,7 @@ def test_piped_output_is_the_same_as_on_a_terminal(rag, monkeypatch, tmp_path, c
     monkeypatch.setenv("NO_COLOR", "1")
     piped, terminal = rag(*words)[1], Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
-    main([str(one) for one in words])
+    main([str(word) for word in words])
     assert piped == terminal.getvalue()
     assert "|--" not in piped
     assert os.linesep.join(line for line in piped.splitlines() if columns(line) > 100) == ""

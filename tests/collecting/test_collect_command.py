@@ -36,7 +36,7 @@ def serve():
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 with lock:
                     calls.append((body, dict(self.headers)))
-                    times = sum(one[0] == body for one in calls)
+                    times = sum(call[0] == body for call in calls)
                 status, value, *headers = reply(json.loads(body), times)
                 data = value if isinstance(value, bytes) else json.dumps(value).encode()
                 self.send_response(status)
@@ -79,17 +79,17 @@ def test_a_real_server_is_asked_and_scored(command, tmp_path):
     try:
         url = f"http://127.0.0.1:{server.server_port}"
         words = ("--url", url, "--preset", "rag-server", "--gold", SERVER / "gold.jsonl", "--out", out)
-        code, said, err = command("collect", *words, "--warm-up", "1")
+        code, output, err = command("collect", *words, "--warm-up", "1")
     finally:
         server.shutdown()
         server.server_close()
-    assert (code, said, f"wrote {out}: 5 traces, 0 with an error" in err) == (0, "", True)
+    assert (code, output, f"wrote {out}: 5 traces, 0 with an error" in err) == (0, "", True)
     assert [row["qid"] for row in rows(out)] == ["S01", "S02", "S03", "S04", "S05"]
     about = json.loads((out.parent / "run.json").read_text("utf-8"))
     assert about["config"] == {"retriever": "bm25", "chunks": 6}
     assert len(about["config_sha256"]) == len(about["gold_sha256"]) == 64
-    code, said, _ = command("score", "--gold", SERVER / "gold.jsonl", "--trace", out, "--format", "json")
-    values = {name: metric["value"] for name, metric in json.loads(said)["metrics"].items()}
+    code, output, _ = command("score", "--gold", SERVER / "gold.jsonl", "--trace", out, "--format", "json")
+    values = {name: metric["value"] for name, metric in json.loads(output)["metrics"].items()}
     assert (values["precision"], values["chr"], values["recall_all@3"]) == (1.0, 1.0, 1.0)
     assert not list(out.parent.glob("*.partial"))
 
@@ -112,12 +112,12 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
     out = tmp_path / "trace.jsonl"
     code, _, err = command("collect", "--url", url, "--gold", gold, "--out", out, "--retries", "3")
     assert (code, "6 traces, 3 with an error" in err) == (0, True)
-    found = rows(out)
-    assert [row["qid"] for row in found] == [f"Q{n}" for n in range(6)]
-    assert found[0]["answer_json"] == {"claim": "a0", "citations": ["d1"]}
-    assert found[0]["chunks"] == [{"id": "d1", "text": "t", "score": 0.5}]
-    assert found[1]["error"].startswith("RuntimeError: HTTP 400")
-    assert "no text at /answer" in found[3]["error"]
+    result = rows(out)
+    assert [row["qid"] for row in result] == [f"Q{n}" for n in range(6)]
+    assert result[0]["answer_json"] == {"claim": "a0", "citations": ["d1"]}
+    assert result[0]["chunks"] == [{"id": "d1", "text": "t", "score": 0.5}]
+    assert result[1]["error"].startswith("RuntimeError: HTTP 400")
+    assert "no text at /answer" in result[3]["error"]
     assert sum(body == '{"question":"question 0?"}' for body, _ in calls) == 3
     assert command("validate", out)[0] == 0
 
@@ -192,13 +192,13 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
         "2",
     )
     assert (code, "3 with an error" in err) == (0, True), err
-    found = rows(out)
-    assert found[0]["answer_json"]["claim"] == "QUESTION 0?"
-    assert found[0]["retrieved_ids"][0].startswith("text:")
-    assert "exit code 3" in found[1]["error"]
-    assert found[2]["timed_out"] is True
-    assert "no JSON" in found[3]["error"]
-    assert found[4]["answer_json"]["claim"] == "QUESTION 4?"
+    result = rows(out)
+    assert result[0]["answer_json"]["claim"] == "QUESTION 0?"
+    assert result[0]["retrieved_ids"][0].startswith("text:")
+    assert "exit code 3" in result[1]["error"]
+    assert result[2]["timed_out"] is True
+    assert "no JSON" in result[3]["error"]
+    assert result[4]["answer_json"]["claim"] == "QUESTION 4?"
 
 
 def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatch):
@@ -212,9 +212,12 @@ def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatc
     assert (
         command("collect", "--python", "my_rag_app:plain", "--gold", gold, "--out", "a.jsonl", "--repeats", "2")[0] == 0
     )
-    found = rows(tmp_path / "a.jsonl")
-    assert [(row["run"], row["qid"]) for row in found[:7]] == [*(("try-1", f"Q{n}") for n in range(6)), ("try-2", "Q0")]
-    assert found[0]["answer_json"] == {"claim": "Q0 question 0?", "citations": []}
+    content = rows(tmp_path / "a.jsonl")
+    assert [(row["run"], row["qid"]) for row in content[:7]] == [
+        *(("try-1", f"Q{n}") for n in range(6)),
+        ("try-2", "Q0"),
+    ]
+    assert content[0]["answer_json"] == {"claim": "Q0 question 0?", "citations": []}
     assert command("collect", "--python", "my_rag_app:slow", "--gold", gold, "--out", "b.jsonl")[0] == 0
     assert rows(tmp_path / "b.jsonl")[0]["answer_json"] == {"claim": "a text"}
     code, _, err = command("collect", "--python", "my_rag_app:none", "--gold", gold, "--out", "c.jsonl")

@@ -77,14 +77,14 @@ VALUES = VALUES.map(copy.deepcopy)  # what is drawn is changed further
 SPACE = st.sampled_from(["", " ", "\t", "  ", "\r", "\n"])
 
 
-def places(value, found=None):
+def places(value, result=None):
     """Every object and list in a row, with the row itself."""
-    found = [] if found is None else found
+    result = [] if result is None else result
     if isinstance(value, (dict, list)):
-        found.append(value)
+        result.append(value)
         for inner in value.values() if isinstance(value, dict) else value:
-            places(inner, found)
-    return found
+            places(inner, result)
+    return result
 
 
 def mutate(draw, name, row):
@@ -112,10 +112,10 @@ def written(draw, value):
     if isinstance(value, str) and value.startswith(MARK):
         return value[1:]
     if isinstance(value, list):
-        return "[" + ",".join(written(draw, one) for one in value) + "]"
+        return "[" + ",".join(written(draw, item) for item in value) + "]"
     if not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=draw(st.booleans()))
-    members = [(key, written(draw, one)) for key, one in value.items()]
+    members = [(key, written(draw, item)) for key, item in value.items()]
     if members and draw(st.integers(0, 7)) == 0:
         key, text = draw(st.sampled_from(members))
         members.append((key, draw(st.sampled_from([text, "1", '"\\""', '"\\u0022\\u0022"', '"a\\"b\\"c"']))))
@@ -137,16 +137,16 @@ def lines(draw, names=tuple(RECORDS)):
         mutate(draw, name, row)
     data = bytearray(written(draw, row).encode("utf-8", "surrogatepass"))
     if data and draw(st.integers(0, 11)) == 0:
-        place = draw(st.integers(0, len(data) - 1))
-        data[place : place + draw(st.integers(0, 1))] = draw(
+        position = draw(st.integers(0, len(data) - 1))
+        data[position : position + draw(st.integers(0, 1))] = draw(
             st.sampled_from([b"\xff", b"\xc3", b"\xed\xa0\x80", b'"', b"\xef\xbb\xbf", b"\0", b""])
         )
     return name, bytes(data)
 
 
-def equal(one, other):
+def equal(item, other):
     """Equal in type too: 1 is neither true nor 1.0."""
-    return one == other and repr(one) == repr(other)
+    return item == other and repr(item) == repr(other)
 
 
 REFUSED = object()
@@ -201,9 +201,9 @@ def test_a_line_among_good_ones_is_read_as_it_is_by_itself(case):
     if b"\n" in line or is_extreme(line):
         return
     alone, problems = read(name, line)
-    records, found = read(name, good, line, good)
-    assert len(records) == (1 if found and "looks like" in found[0].message else len(alone) + 2)
-    assert [problem[2:] for problem in found] == [problem[2:] for problem in problems]
+    records, result = read(name, good, line, good)
+    assert len(records) == (1 if result and "looks like" in result[0].message else len(alone) + 2)
+    assert [problem[2:] for problem in result] == [problem[2:] for problem in problems]
 
 
 @SOME
@@ -337,8 +337,8 @@ def ends_with_a_line_break(value):
 @given(values())
 def test_our_own_predicate_agrees_with_jsonschema_but_for_a_line_break_at_the_end(case):
     name, value = case
-    exact, own = (accepts(value) for accepts in validators(name))
-    assert exact == own or (ends_with_a_line_break(value) and exact and not own)
+    exact, ours = (accepts(value) for accepts in validators(name))
+    assert exact == ours or (ends_with_a_line_break(value) and exact and not ours)
 
 
 @pytest.mark.parametrize("keyword", ["oneOf", "multipleOf", "format", "contains"])
@@ -399,7 +399,7 @@ def fields(schema, place=""):
             yield from fields(inner, f"{place}/{name}")
 
 
-FIELDS = [pytest.param(name, field, id=f"{name}{place}") for name in NAMES for place, field in fields(load(name))]
+FIELDS = [pytest.param(name, field, id=f"{name}{position}") for name in NAMES for position, field in fields(load(name))]
 
 
 def resolved(name, field):
@@ -415,7 +415,7 @@ def test_every_field_has_a_description_and_valid_examples(name, field):
     whole = resolved(name, field)
     assert examples or "properties" in whole or "properties" in whole.get("items", {}) or "items" in whole
     schema = {**field, "$defs": load(name).get("$defs", {})}
-    assert all(both(schema, one) == (True, True) for one in examples)
+    assert all(both(schema, example) == (True, True) for example in examples)
 
 
 @each_row("name", NAMES)
@@ -447,7 +447,7 @@ BLANKS = load("gold")["properties"]["gold_claim_substr"]["items"]["pattern"]
 
 
 def test_record_and_schema_take_the_same_for_a_blank():
-    own = predicate(load("gold")["properties"]["gold_claim_substr"]["items"])
+    ours = predicate(load("gold")["properties"]["gold_claim_substr"]["items"])
     accepts = msgspec.json.Decoder(Annotated[str, Meta(min_length=5, pattern=NOT_BLANK)]).decode
     letters = [chr(code) for code in range(0x11000) if not 0xD800 <= code < 0xE000]
     wrong = []
@@ -456,10 +456,10 @@ def test_record_and_schema_take_the_same_for_a_blank():
             accepted = bool(accepts(msgspec.json.encode(letter * 5)))
         except msgspec.ValidationError:
             accepted = False
-        if not accepted == own(letter * 5) == bool(re.search(BLANKS, letter)):
+        if not accepted == ours(letter * 5) == bool(re.search(BLANKS, letter)):
             wrong.append(letter)
     assert wrong == []
-    assert [own(blank * 5) for blank in " \t\u00a0\u3000\u200b\ufeff"] == [False] * 6
+    assert [ours(blank * 5) for blank in " \t\u00a0\u3000\u200b\ufeff"] == [False] * 6
 
 
 def test_the_entry_for_schemastore_and_what_init_writes_name_the_schema_of_the_gates():

@@ -90,11 +90,11 @@ def validator(name):
 def accepts(name, row):
     """Whether the record accepts a row, as text and as a decoded value."""
     kind = RECORDS[name]
-    kept, _ = without_unknown(kind, row)
+    remaining, _ = without_unknown(kind, row)
     outcomes = set()
     for decode in (
-        lambda: msgspec.json.Decoder(kind).decode(json.dumps(kept)),
-        lambda: msgspec.convert(kept, kind),
+        lambda: msgspec.json.Decoder(kind).decode(json.dumps(remaining)),
+        lambda: msgspec.convert(remaining, kind),
     ):
         try:
             decode()

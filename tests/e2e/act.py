@@ -123,5 +123,5 @@ def _repository(source: Path, target: Path, name: str) -> tuple[Path, str]:
         ("commit", "--quiet", "--message", "the change", "--allow-empty"),
     ):
         subprocess.run([*_GIT, *arguments], cwd=target, check=True)
-    told = subprocess.run([*_GIT, "rev-parse", "HEAD~1"], cwd=target, check=True, capture_output=True, text=True)
-    return target, told.stdout.strip()
+    message = subprocess.run([*_GIT, "rev-parse", "HEAD~1"], cwd=target, check=True, capture_output=True, text=True)
+    return target, message.stdout.strip()

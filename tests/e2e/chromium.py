@@ -46,12 +46,12 @@ class Chromium:
         session = getattr(self, "_session", None)
         os.write(self._to, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0")
         while True:
-            said = self._next()
-            if said.get("id") == self._number:
-                assert "error" not in said, said
-                result: dict[str, Any] = said["result"]
+            output = self._next()
+            if output.get("id") == self._number:
+                assert "error" not in output, output
+                result: dict[str, Any] = output["result"]
                 return result
-            self.events.append(said)
+            self.events.append(output)
 
     def _next(self) -> dict[str, Any]:
         limit = time.monotonic() + PATIENCE
@@ -62,8 +62,8 @@ class Chromium:
             assert part, "the browser has ended"
             self._rest += part
         message, _, self._rest = self._rest.partition(b"\0")
-        said: dict[str, Any] = json.loads(message)
-        return said
+        output: dict[str, Any] = json.loads(message)
+        return output
 
     def open(self, page: Path | str, width: int = 1200, height: int = 900) -> None:
         """Load a file or an address and wait until it is there."""
@@ -81,10 +81,10 @@ class Chromium:
 
     def press(self, key: str) -> None:
         """A key that does something."""
-        own = {"key": key, "code": key, "windowsVirtualKeyCode": _KEYS[key]}
+        ours = {"key": key, "code": key, "windowsVirtualKeyCode": _KEYS[key]}
         text = {"text": "\r"} if key == "Enter" else {}
-        self.ask("Input.dispatchKeyEvent", type="keyDown", **own, **text)
-        self.ask("Input.dispatchKeyEvent", type="keyUp", **own)
+        self.ask("Input.dispatchKeyEvent", type="keyDown", **ours, **text)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", **ours)
 
     def type(self, text: str) -> None:
         """Text, as it is typed into what has the focus."""
@@ -98,8 +98,8 @@ class Chromium:
     def picture(self, path: Path, *, clip: tuple[int, int, int] | None = None) -> None:
         """What can be seen, or the part of the page that ``clip`` says: its y, width and height, as PNG."""
         part = {"clip": {"x": 0, "scale": 1, **dict(zip(("y", "width", "height"), clip, strict=True))}} if clip else {}
-        found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **part)
-        path.write_bytes(base64.b64decode(found["data"]))
+        result = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **part)
+        path.write_bytes(base64.b64decode(result["data"]))
 
     def requested(self) -> list[str]:
         """The addresses that were asked for since a page was opened."""
@@ -107,9 +107,9 @@ class Chromium:
 
     def complaints(self) -> list[str]:
         """What the console and the log hold since a page was opened."""
-        said = [json.dumps(event["params"]) for event in self._told("Runtime.consoleAPICalled")]
-        said += [json.dumps(event["params"]) for event in self._told("Runtime.exceptionThrown")]
-        return said + [json.dumps(event["params"]["entry"]) for event in self._told("Log.entryAdded")]
+        output = [json.dumps(event["params"]) for event in self._told("Runtime.consoleAPICalled")]
+        output += [json.dumps(event["params"]) for event in self._told("Runtime.exceptionThrown")]
+        return output + [json.dumps(event["params"]["entry"]) for event in self._told("Log.entryAdded")]
 
     def _told(self, method: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event.get("method") == method]
@@ -117,24 +117,24 @@ class Chromium:
 
 def program() -> str:
     """The browser of this machine; without one, tests are skipped, in CI they fail."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), "")
-    if not found:
+    result = next((path for name in NAMES if (path := shutil.which(name))), "")
+    if not result:
         unavailable("There is no Chromium. Run tests/e2e/install.sh as root.")
-    return found
+    return result
 
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Chromium]:
     """A browser that keeps what it writes in ``folder``."""
     # Its pipes are its file descriptors 3 and 4: ours have to be out of the way of them.
-    theirs, to, back, own = (_above(each) for pipe in (os.pipe(), os.pipe()) for each in pipe)
-    moved = f'exec "$0" "$@" 3<&{theirs} 4>&{own}'
+    theirs, to, back, ours = (_above(item) for pipe in (os.pipe(), os.pipe()) for item in pipe)
+    moved = f'exec "$0" "$@" 3<&{theirs} 4>&{ours}'
     command = ["bash", "-c", moved, program(), *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
     with (folder / "chromium.log").open("wb") as log:
         streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-        process = subprocess.Popen(command, pass_fds=(theirs, own), **streams)
+        process = subprocess.Popen(command, pass_fds=(theirs, ours), **streams)
     os.close(theirs)
-    os.close(own)
+    os.close(ours)
     try:
         yield Chromium(to, back)
     finally:
@@ -147,6 +147,6 @@ def chromium(folder: Path) -> Iterator[Chromium]:
 def _above(descriptor: int) -> int:
     import fcntl
 
-    found = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    result = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(descriptor)
-    return found
+    return result

@@ -44,10 +44,10 @@ def base(engine):
 def checkout(tmp_path_factory):
     """The repository as git would hand it to a user who has these changes: nothing that is ignored, no .git."""
     target = tmp_path_factory.mktemp("checkout") / "rag-eval"
-    listed = subprocess.run(
+    entries = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
     )
-    for name in filter(None, listed.stdout.decode().split("\0")):
+    for name in filter(None, entries.stdout.decode().split("\0")):
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
@@ -88,7 +88,7 @@ def event():
     """A pull request as GitHub tells of one, in a repository of its own examples."""
     examples = json.loads(engines.installed("@octokit/webhooks-examples/api.github.com/index.json").read_text("utf-8"))
     pulls = next(kind["examples"] for kind in examples if kind["name"] == "pull_request")
-    return next(one for one in pulls if one["action"] == "synchronize" and one["number"] == PULL)
+    return next(pull for pull in pulls if pull["action"] == "synchronize" and pull["number"] == PULL)
 
 
 @pytest.fixture

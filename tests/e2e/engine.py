@@ -41,18 +41,18 @@ def search_path() -> str:
 
 def tool(name: str) -> str:
     """The path of a program from ``install.sh`` or from ``PATH``."""
-    found = shutil.which(name, path=search_path())
-    if found is None:
+    result = shutil.which(name, path=search_path())
+    if result is None:
         unavailable(f"{name} is not installed. {_INSTALL}")
-    return str(found)
+    return str(result)
 
 
 def installed(path: str) -> Path:
     """A file of an npm package from ``install.sh``."""
-    found = TOOLS / "node_modules" / path
-    if not found.exists():
+    result = TOOLS / "node_modules" / path
+    if not result.exists():
         unavailable(f"{path} is not installed. {_INSTALL}")
-    return found
+    return result
 
 
 def free_port() -> int:

@@ -26,10 +26,10 @@ class Front:
 
 
 @contextmanager
-def front(behind: str) -> Iterator[Front]:
-    """Forward every request below ``PREFIX`` to the address ``behind``."""
-    found = Front("")
-    host = urlsplit(behind).netloc
+def front(after: str) -> Iterator[Front]:
+    """Forward every request below ``PREFIX`` to the address ``after``."""
+    result = Front("")
+    host = urlsplit(after).netloc
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -41,12 +41,12 @@ def front(behind: str) -> Iterator[Front]:
                 return
             assert self.path.startswith(PREFIX), self.path
             connection = HTTPConnection(host, timeout=60)
-            kept = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
-            connection.request(self.command, self.path.removeprefix(PREFIX), body or None, kept)
+            remaining = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
+            connection.request(self.command, self.path.removeprefix(PREFIX), body or None, remaining)
             answer = connection.getresponse()
             data = answer.read()
             if "problem+json" in (answer.headers.get("Content-Type") or ""):
-                found.objections.append(f"{self.command} {self.path}: {data.decode('utf-8', 'replace')[:2000]}")
+                result.objections.append(f"{self.command} {self.path}: {data.decode('utf-8', 'replace')[:2000]}")
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 if name.lower() not in _HOP:
@@ -64,9 +64,9 @@ def front(behind: str) -> Iterator[Front]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    found.url = f"http://127.0.0.1:{server.server_port}{PREFIX}"
+    result.url = f"http://127.0.0.1:{server.server_port}{PREFIX}"
     try:
-        yield found
+        yield result
     finally:
         server.shutdown()
         server.server_close()

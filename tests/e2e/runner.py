@@ -127,13 +127,13 @@ class Runner:
 
 def parse_outputs(text: str) -> dict[str, str]:
     """The names and values in a GITHUB_OUTPUT file. Fails for a text that the runner would refuse."""
-    found, at = {}, 0
+    result, at = {}, 0
     while at < len(text):
         part = _HEREDOC.match(text, at) or _PLAIN.match(text, at)
         assert part is not None, f"the runner would refuse: {text[at : at + 80]!r}"
-        found[part["name"]] = part["value"]
+        result[part["name"]] = part["value"]
         at = part.end()
-    return found
+    return result
 
 
 def give_to_runner(folder: Path) -> None:

@@ -141,18 +141,18 @@ CASES += (comment_off, two_instances, second_half)
 
 def told(runs: list[Run], runner: Runner, github: FakeGitHub) -> str:
     """Everything that can be seen of the runs from outside, with one name for what differs from day to day."""
-    said = [text_of(row["body"]).strip() for rows in github.comments.values() for row in rows]
+    output = [text_of(row["body"]).strip() for rows in github.comments.values() for row in rows]
     parts = []
     for done in runs:
         commands = [line for line in done.log.splitlines() if line.startswith("::")]
         outputs = [f"{name}={value}" for name, value in sorted(done.outputs.items())]
         parts += [f"=== exit code\n{done.code}", "=== outputs", *outputs, "=== annotations", *commands]
-        parts += ["=== summary", *([AS_SAID] if done.summary.strip() in said else [done.summary])]
+        parts += ["=== summary", *([AS_SAID] if done.summary.strip() in output else [done.summary])]
     for number, rows in sorted(github.comments.items()):
         parts += [f"=== comment of #{number} by {row['user']['login']}\n{row['body']}" for row in rows]
     text = "\n".join(parts).rstrip() + "\n"
     named = {runner.environ["GITHUB_SHA"]: "MERGE"}
-    named |= {found: "HEAD" for found in re.findall(r"head=([0-9a-f]{40})", text) if found not in named}
+    named |= {match: "HEAD" for match in re.findall(r"head=([0-9a-f]{40})", text) if match not in named}
     for commit, name in named.items():
         text = text.replace(commit, name).replace(f"\nCommit `{commit[:7]}`", f"\nCommit `{name}`")
     return re.sub(r"(?<=base-commit=)[0-9a-f]{40}|(?<=\(`)[0-9a-f]{12}(?=`, read through)", "BASE", text)

@@ -102,8 +102,8 @@ def test_the_second_run_updates_the_comment_of_the_first(github, run):
     red, green = run(1, trace="bad.jsonl"), run(2, trace="good.jsonl")
     [comment] = github.comments[PULL]
     assert comment["user"]["login"] == BOT
-    said = parse_marker(comment["body"])
-    assert said is not None
+    output = parse_marker(comment["body"])
+    assert output is not None
     assert red.outputs["comment-url"] == green.outputs["comment-url"] == comment["html_url"]
     assert [write.split()[0] for write in github.writes] == ["POST", "PATCH"]
 

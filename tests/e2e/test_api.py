@@ -101,9 +101,11 @@ def test_the_pull_request_its_reviews_and_its_authors(github, client, repo):
     head = repo.git("rev-parse", "HEAD")
     github.add_review(NUMBER, "alice", head)
     assert (client.opened_by(NUMBER), client.default_branch()) == ("octocat", "main")
-    assert [(one.user, one.state, one.commit) for one in client.reviews(NUMBER)] == [("alice", "APPROVED", head)]
+    assert [(review.user, review.state, review.commit) for review in client.reviews(NUMBER)] == [
+        ("alice", "APPROVED", head)
+    ]
     named = client.commits_touching(("eval/gold.jsonl",), head, NUMBER)
-    assert [(one.login, one.email) for one in named] == [
+    assert [(item.login, item.email) for item in named] == [
         ("ann", "ann@example.org"),
         ("ann", "ann@example.org"),
         (None, "bob@example.org"),
@@ -112,8 +114,8 @@ def test_the_pull_request_its_reviews_and_its_authors(github, client, repo):
 
 def test_the_pull_requests_of_a_fork_and_all_of_them(github, client):
     github.add_pull(3, "c" * 40, "d" * 40, fork="someone/hello")
-    assert [(one.number, one.head) for one in client.open_pulls("someone", "change")] == [(3, "c" * 40)]
-    assert {one.number for one in client.open_pulls()} == {NUMBER, 3}
+    assert [(pull.number, pull.head) for pull in client.open_pulls("someone", "change")] == [(3, "c" * 40)]
+    assert {pull.number for pull in client.open_pulls()} == {NUMBER, 3}
 
 
 def test_prism_does_object(github, prism):

@@ -148,8 +148,8 @@ def address(published):
 
 def wait_for(browser, script):
     for _ in range(100):
-        if found := browser.run(script):
-            return found
+        if result := browser.run(script):
+            return result
         time.sleep(0.1)
     raise AssertionError(script)
 

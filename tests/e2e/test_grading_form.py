@@ -40,21 +40,21 @@ def test_grades_are_saved_as_labels(tmp_path, monkeypatch, capsys):
     assert main(["judge", "spot-check", "--html", "form.html"]) == 0
     with chromium(tmp_path) as browser:
         browser.open(tmp_path / "form.html")
-        found = json.loads(browser.run(CLICKS))
+        content = json.loads(browser.run(CLICKS))
         assert browser.run("document.title") == "Spot-check of a judge"
         assert browser.complaints() == []
-        assert {one for one in browser.requested() if not one.startswith("blob:")} == {
+        assert {item for item in browser.requested() if not item.startswith("blob:")} == {
             (tmp_path / "form.html").as_uri()
         }
-    assert (found["before"], found["nameless"]) == (True, True)
-    assert found["state"] == "3 of 4 answers graded, not saved"
-    rows = [json.loads(line) for line in found["text"].splitlines()]
+    assert (content["before"], content["nameless"]) == (True, True)
+    assert content["state"] == "3 of 4 answers graded, not saved"
+    rows = [json.loads(line) for line in content["text"].splitlines()]
     assert [(row["groundedness"], row["rater"], row.get("note")) for row in rows] == [
         (0, "ann", 'so "it" is'),
         (2, "ann", None),
         (3, "ann", None),
     ]
-    (tmp_path / "labels.jsonl").write_text(found["text"], "utf-8")
+    (tmp_path / "labels.jsonl").write_text(content["text"], "utf-8")
     capsys.readouterr()
     assert main(["judge", "calibrate", "--labels", "labels.jsonl", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["scores"]["groundedness"]["n"] == 3

@@ -26,13 +26,13 @@ def world(tmp_path_factory):
     """A clone of this checkout with what is not committed yet, and an environment apart from this machine's."""
     folder = tmp_path_factory.mktemp("hooks")
     clone = folder / "rag-eval"
-    listed = subprocess.run(
+    entries = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         check=True,
     )
-    for name in filter(None, listed.stdout.decode().split("\0")):
+    for name in filter(None, entries.stdout.decode().split("\0")):
         if (ROOT / name).is_file():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, clone / name)
@@ -82,36 +82,36 @@ def project(world, tmp_path):
     project.start()
     project.write(".pre-commit-config.yaml", config_of(world, HOOK))
     stages = [word for stage in ("pre-commit", "pre-merge-commit", "pre-push") for word in ("-t", stage)]
-    code, said = project.run("pre-commit", "install", "--install-hooks", *stages)
-    assert code == 0, said
+    code, output = project.run("pre-commit", "install", "--install-hooks", *stages)
+    assert code == 0, output
     command, *_ = Path(world.environment["PRE_COMMIT_HOME"]).glob("repo*/py_env-*/bin/rag-eval")
     project.environment = {**world.environment, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
     return project
 
 
 def test_the_manifest_is_one_that_pre_commit_takes(world):
-    code, said = world.run("pre-commit", "validate-manifest", ".pre-commit-hooks.yaml")
-    assert (code, said) == (0, "")
+    code, output = world.run("pre-commit", "validate-manifest", ".pre-commit-hooks.yaml")
+    assert (code, output) == (0, "")
 
 
 def test_try_repo_runs_the_hook_from_the_checkout(world, project):
     project.stage(ONE)
-    code, said = project.run("pre-commit", "try-repo", str(world.path), HOOK, "--verbose")
-    assert (code, codes(said)) == (1, ["unsigned-change"]), said
+    code, output = project.run("pre-commit", "try-repo", str(world.path), HOOK, "--verbose")
+    assert (code, codes(output)) == (1, ["unsigned-change"]), output
     project.sign()
-    code, said = project.run("pre-commit", "try-repo", str(world.path), HOOK, "--verbose")
-    assert (code, codes(said)) == (0, []), said
+    code, output = project.run("pre-commit", "try-repo", str(world.path), HOOK, "--verbose")
+    assert (code, codes(output)) == (0, []), output
 
 
 def blocked(project, *paths):
-    code, said = project.commit("a change", *paths)
-    assert (code, set(codes(said))) == (1, {"unsigned-change"}), said
-    return said
+    code, output = project.commit("a change", *paths)
+    assert (code, set(codes(output))) == (1, {"unsigned-change"}), output
+    return output
 
 
 def accepted(project, *paths):
-    code, said = project.commit("a change", *paths)
-    assert code == 0, said
+    code, output = project.commit("a change", *paths)
+    assert code == 0, output
 
 
 def test_a_commit_is_stopped_and_goes_through_by_the_command_that_is_shown(project):
@@ -131,10 +131,10 @@ def test_a_commit_is_stopped_and_goes_through_by_the_command_that_is_shown(proje
 def test_the_command_that_is_shown_is_found_where_only_the_hook_has_it(project, world):
     project.environment = world.environment
     project.stage(ONE)
-    said = blocked(project)
-    assert f"{world.environment['PRE_COMMIT_HOME']}/repo" in said
-    assert 'To install it for yourself: pip install "rag-eval-action @ git+https://' in said
-    project.fix(said)
+    output = blocked(project)
+    assert f"{world.environment['PRE_COMMIT_HOME']}/repo" in output
+    assert 'To install it for yourself: pip install "rag-eval-action @ git+https://' in output
+    project.fix(output)
     accepted(project)
 
 
@@ -146,15 +146,15 @@ def test_the_command_that_is_shown_is_found_where_only_the_hook_has_it(project, 
     ],
 )
 def test_the_validating_hooks_choose_their_files_and_judge_them(world, project, hook, path, good, bad):
-    own = str(project.path.parent / "hooks.yaml")
-    Path(own).write_text(config_of(world, hook), encoding="utf-8")
-    run = "pre-commit", "run", hook, "-c", own, "--verbose"
+    ours = str(project.path.parent / "hooks.yaml")
+    Path(ours).write_text(config_of(world, hook), encoding="utf-8")
+    run = "pre-commit", "run", hook, "-c", ours, "--verbose"
     project.write("notes.txt", "no data")
     for text, expected in ((good, 0), (bad, 1)):
         project.write(path, text)
         project.git("add", ".")
-        code, said = project.run(*run)
-        assert (code, "no files to check" in said) == (expected, False), said
+        code, output = project.run(*run)
+        assert (code, "no files to check" in output) == (expected, False), output
     project.git("rm", "-q", "--cached", path)
     assert "no files to check" in project.run(*run)[1]
 
@@ -180,22 +180,22 @@ def test_all_files_asks_about_every_item_and_amending_words_does_not(project):
     project.stage(ONE)
     project.git("commit", "-q", "--no-verify", "-m", "unsigned")
     accepted(project, "--amend", "--allow-empty")
-    code, said = project.run("pre-commit", "run", "--all-files")
-    assert (code, codes(said)) == (1, ["unsigned-item"]), said
-    project.fix(said)
+    code, output = project.run("pre-commit", "run", "--all-files")
+    assert (code, codes(output)) == (1, ["unsigned-item"]), output
+    project.fix(output)
     accepted(project)
-    code, said = project.run("pre-commit", "run", "--all-files")
-    assert code == 0, said
+    code, output = project.run("pre-commit", "run", "--all-files")
+    assert code == 0, output
 
 
 def test_a_range_of_commits_is_checked_as_such(project):
     project.signed(ONE)
     project.stage(EDITED)
     project.git("commit", "-q", "--no-verify", "-m", "unsigned")
-    code, said = project.run("pre-commit", "run", "--from-ref", "HEAD~1", "--to-ref", "HEAD")
-    assert (code, codes(said)) == (1, ["unsigned-change"]), said
-    code, said = project.run("pre-commit", "run", "--from-ref", "HEAD", "--to-ref", "HEAD")
-    assert code == 0, said
+    code, output = project.run("pre-commit", "run", "--from-ref", "HEAD~1", "--to-ref", "HEAD")
+    assert (code, codes(output)) == (1, ["unsigned-change"]), output
+    code, output = project.run("pre-commit", "run", "--from-ref", "HEAD", "--to-ref", "HEAD")
+    assert code == 0, output
 
 
 def test_a_push_is_stopped_until_what_it_brings_is_signed(project, tmp_path):
@@ -205,9 +205,9 @@ def test_a_push_is_stopped_until_what_it_brings_is_signed(project, tmp_path):
     project.git("push", "-q", "origin", "main")
     project.stage(EDITED)
     project.git("commit", "-q", "--no-verify", "-m", "unsigned")
-    code, said = project.run("git", "push", "-q", "origin", "main")
-    assert (code, codes(said)) == (1, ["unsigned-change"]), said
-    project.fix(said)
+    code, output = project.run("git", "push", "-q", "origin", "main")
+    assert (code, codes(output)) == (1, ["unsigned-change"]), output
+    project.fix(output)
     project.git("commit", "-q", "--no-verify", "-m", "signed")
     assert project.run("git", "push", "-q", "origin", "main")[0] == 0
 
@@ -221,8 +221,8 @@ def test_a_merge_that_brings_unsigned_gold_is_stopped(project):
     project.write("readme.txt", "hello\n")
     project.git("add", ".")
     accepted(project)
-    code, said = project.run("git", "merge", "--no-edit", "side")
-    assert (code != 0, codes(said)) == (True, ["unsigned-change"]), said
+    code, output = project.run("git", "merge", "--no-edit", "side")
+    assert (code != 0, codes(output)) == (True, ["unsigned-change"]), output
 
 
 def test_what_init_writes_has_merges_and_pushes_checked_too(project):

@@ -67,18 +67,18 @@ def printed(*words):
 def huge():
     """The report with a baseline and slices, of ten thousand questions."""
     value, rng = report_of("compared"), random.Random("huge")
-    one = {**value["questions"][0], "slices": ["difficulty=hard"]}
+    item = {**value["questions"][0], "slices": ["difficulty=hard"]}
     value["questions"] = [
         {
-            **one,
-            "qid": f"Q{place:05}",
+            **item,
+            "qid": f"Q{index:05}",
             "label": rng.choice(LABELS),
-            "question": f"How long is parcel {rng.randint(0, 99)} kept where nobody is at home for {place} days?",
+            "question": f"How long is parcel {rng.randint(0, 99)} kept where nobody is at home for {index} days?",
             "answerable": rng.random() < 0.8,
-            "gold_line": place + 1,
-            "trace_line": HUGE - place,
+            "gold_line": index + 1,
+            "trace_line": HUGE - index,
         }
-        for place in range(HUGE)
+        for index in range(HUGE)
     ]
     return value
 
@@ -176,8 +176,8 @@ def test_it_counts_what_it_shows(browser, pages):
 def test_search_finds_what_is_in_the_file(browser, pages):
     opened(browser, pages["huge"])
     search(browser, "AT HOME 4242")
-    places = [range(len(titles(browser)))[place] for place in (0, titles(browser).index("Text"), -2, -1)]
-    rows = list(zip(*(column(browser, place) for place in places), strict=True))
+    positions = [range(len(titles(browser)))[position] for position in (0, titles(browser).index("Text"), -2, -1)]
+    rows = list(zip(*(column(browser, position) for position in positions), strict=True))
     assert [row for row in rows if not any("4242" in cell for cell in row)] == []
     assert "Q04242" in [row[0] for row in rows]
     assert count(browser) == f"{len(rows)} of 10,000 cases match."
@@ -215,14 +215,14 @@ def test_what_changed_can_be_asked_for(browser, pages):
 
 def test_headers_sort_both_ways(browser, pages):
     opened(browser, pages["huge"])
-    place = titles(browser).index("Trace line")
-    header = f"document.querySelectorAll('#cases thead th')[{place}]"
+    position = titles(browser).index("Trace line")
+    header = f"document.querySelectorAll('#cases thead th')[{position}]"
     assert browser.run(f"{header}.getAttribute('aria-sort')") == "none"
     browser.run(f"{header}.firstElementChild.click()")
-    assert column(browser, place) == [str(number) for number in range(1, FIRST + 1)]
+    assert column(browser, position) == [str(number) for number in range(1, FIRST + 1)]
     assert browser.run(f"{header}.getAttribute('aria-sort')") == "ascending"
     browser.run(f"{header}.firstElementChild.click()")
-    assert column(browser, place) == [str(HUGE - number) for number in range(FIRST)]
+    assert column(browser, position) == [str(HUGE - number) for number in range(FIRST)]
     assert browser.run(f"{header}.getAttribute('aria-sort')") == "descending"
 
 
@@ -239,7 +239,7 @@ def test_the_keyboard_reaches_everything(browser, pages):
         if reached[-1] == "search":
             browser.type("q02")
     assert {"search", "clear", "Question", "Trace line", "cases"} - {*reached} <= {"cases"}
-    assert sum("all" in each for each in reached) >= 4
+    assert sum("all" in item for item in reached) >= 4
     assert column(browser, 0) == ["Q02"]
 
 
@@ -302,11 +302,11 @@ def test_nothing_scrolls_sideways_on_a_telephone(browser, pages, name):
 def test_what_a_question_unfolds_goes_with_it(browser, pages):
     opened(browser, pages["details"])
     rows = "[...document.querySelectorAll('#cases tbody tr')].map(row => row.className || row.cells[0].textContent)"
-    found = browser.run(rows)
-    assert found[1::2] == ["details"] * 14
+    result = browser.run(rows)
+    assert result[1::2] == ["details"] * 14
     browser.run("document.querySelector('#cases th button').click()")
     browser.run("document.querySelector('#cases th button').click()")
-    assert browser.run(rows)[::2] == sorted(found[::2], reverse=True)
+    assert browser.run(rows)[::2] == sorted(result[::2], reverse=True)
     below = "document.querySelectorAll('tr.details')[0].textContent"
     assert browser.run(rows)[0] in browser.run(below)
     search(browser, "tracking data")

@@ -21,13 +21,13 @@ def built(engine, base, checkout):
     file = checkout.parent / "reproduced.Dockerfile"
     file.write_text(without_digests(checkout), encoding="utf-8")
     common = ["build", "--pull=never", "--quiet", "--no-cache", "--timestamp", "0", "--file", str(file)]
-    found = []
-    for place in range(2):
-        tag = f"localhost/rag-eval-reproduced:{place}"
+    result = []
+    for index in range(2):
+        tag = f"localhost/rag-eval-reproduced:{index}"
         engine.must(*common, "--tag", tag, str(checkout))
-        found.append(inspected(engine, tag)["RootFS"]["Layers"])
+        result.append(inspected(engine, tag)["RootFS"]["Layers"])
         engine.must("image", "rm", "--force", tag)
-    return found
+    return result
 
 
 def test_the_same_sources_give_the_same_layers(built):
@@ -57,5 +57,5 @@ def test_everything_is_compiled_and_nothing_else_came_along(engine, image):
         "others = [str(p) for p in pathlib.Path('/opt/rag-eval').iterdir()];"
         "print(len(files) > 100, missing, sorted(others))"
     )
-    said = engine.must("run", "--rm", "--entrypoint", "/usr/local/bin/python", image, "-c", script)
-    assert said == "True [] ['/opt/rag-eval/rag_eval', '/opt/rag-eval/requirements.txt']\n"
+    output = engine.must("run", "--rm", "--entrypoint", "/usr/local/bin/python", image, "-c", script)
+    assert output == "True [] ['/opt/rag-eval/rag_eval', '/opt/rag-eval/requirements.txt']\n"

@@ -23,7 +23,7 @@ def pages(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("pages"), random.Random("pages")
     texts = [["".join(rng.choices(PIECES, k=rng.randint(1, 5))) for _ in range(7)] for _ in range(PAGES)]
     texts += [[f"a{piece}b", piece] for piece in PIECES]
-    (folder / "in.json").write_text(json.dumps([shown(replaced(REPORT, FREE, each)) for each in texts]), "utf-8")
+    (folder / "in.json").write_text(json.dumps([shown(replaced(REPORT, FREE, text)) for text in texts]), "utf-8")
     command = [tool("node"), str(HERE / "sanitised.mjs"), str(folder / "in.json"), str(folder / "out.json")]
     subprocess.run(command, check=True, env={**os.environ, "NODE_MODULES": str(TOOLS / "node_modules")})
     return json.loads((folder / "out.json").read_text("utf-8"))
@@ -31,13 +31,13 @@ def pages(tmp_path_factory):
 
 def widths(rows):
     """How many cells the rows of each table have: a 0 stands before each table."""
-    found = []
+    result = []
     for cells in rows:
         if cells == 0:
-            found.append(set())
+            result.append(set())
         else:
-            found[-1].add(cells)
-    return found
+            result[-1].add(cells)
+    return result
 
 
 def test_no_tag_is_there_that_is_not_ours(pages):
@@ -49,7 +49,7 @@ def test_no_link_picture_or_comment_is_there(pages):
 
 
 def test_tables_keep_their_columns(pages):
-    assert {len(each) for page in pages for each in widths(page["rows"])} == {1}
+    assert {len(width) for page in pages for width in widths(page["rows"])} == {1}
 
 
 def test_nobody_is_mentioned(pages):

@@ -138,7 +138,7 @@ def unreadable(work):
     (work / "sitecustomize.py").write_text("import os\nos._exit(0)\n")
 
 
-CHANGES = {one.__name__: one for one in (none, worse, unreadable)}
+CHANGES = {item.__name__: item for item in (none, worse, unreadable)}
 CODES = {"none": 0, "worse": 1, "unreadable": 2}
 
 
@@ -159,7 +159,7 @@ def _azure():
 def _jenkins():
     stages = (FILES / "Jenkinsfile").read_text("utf-8").split("stage('")[1:]
     scripts = [re.findall(r"\bsh ('''|')(.*?)\1", stage, re.DOTALL) for stage in stages]
-    return ["\n".join(text for _, text in found) for found in scripts]
+    return ["\n".join(text for _, text in script) for script in scripts]
 
 
 def _circle():
@@ -229,20 +229,22 @@ def gitlab():
             path = urlsplit(self.path).path.removeprefix("/api/v4")
             form = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
             body = parse_qs(form).get("body", [""])[0]
-            found, place = None, "/projects/7/merge_requests/3/notes"
+            result, position = None, "/projects/7/merge_requests/3/notes"
             if self.headers.get("PRIVATE-TOKEN") != TOKEN:
                 return self.send_error(401)
             if self.command == "GET":
-                found = {"/user": {"id": BOT}, place: notes}.get(path)
-            elif self.command == "POST" and path == place and body:
-                found = {"id": len(notes) + 1, "author": {"id": BOT}, "body": body}
-                notes.append(found)
+                result = {"/user": {"id": BOT}, position: notes}.get(path)
+            elif self.command == "POST" and path == position and body:
+                result = {"id": len(notes) + 1, "author": {"id": BOT}, "body": body}
+                notes.append(result)
             elif self.command == "PUT" and body:
-                found = next(note for note in notes if path == f"{place}/{note['id']}" and note["author"]["id"] == BOT)
-                found["body"] = body
-            if found is None:
+                result = next(
+                    note for note in notes if path == f"{position}/{note['id']}" and note["author"]["id"] == BOT
+                )
+                result["body"] = body
+            if result is None:
                 return self.send_error(404)
-            data = json.dumps(found).encode()
+            data = json.dumps(result).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -58,9 +58,9 @@ def whole(work, data, ledger=None):
 def in_parts(work, data, cuts, ledger=None, *, backward=False):
     reader, answered = Reader(ledger or ProblemCollector(), work.limits), bytearray(work.scorer.size)
 
-    def score(one):
+    def score(item):
         sent = pickle.loads(pickle.dumps(work))
-        result = score_range(sent, NAME, Bytes(data), one, answered if backward else b"")
+        result = score_range(sent, NAME, Bytes(data), item, answered if backward else b"")
         for slot in result.log.run("").slots:
             answered[slot] = True
         return pickle.loads(pickle.dumps(result))
@@ -69,20 +69,20 @@ def in_parts(work, data, cuts, ledger=None, *, backward=False):
     return outcome(merge(work, reader, NAME, results), reader.ledger)
 
 
-def assert_same_problems(one, other):
+def assert_same_problems(item, other):
     """Notes are for reports: of files with problems there is none."""
-    assert one[1:3] == other[1:3]
-    assert other[1] or one[3] == other[3]
+    assert item[1:3] == other[1:3]
+    assert other[1] or item[3] == other[3]
 
 
-def between(*places):
-    return [ByteRange(*two) for two in pairwise(places)]
+def between(*positions):
+    return [ByteRange(*two) for two in pairwise(positions)]
 
 
 golds_of_a_run = st.lists(gold_fields(), min_size=len(QIDS), max_size=len(QIDS)).map(
     lambda fields: {
-        qid: Gold.from_row(gold_row(**{**one, "qid": qid, "question": f"What is {qid}?"}), line)
-        for line, (qid, one) in enumerate(zip(QIDS, fields, strict=True), 1)
+        qid: Gold.from_row(gold_row(**{**item, "qid": qid, "question": f"What is {qid}?"}), line)
+        for line, (qid, item) in enumerate(zip(QIDS, fields, strict=True), 1)
     }
 )
 identity = st.one_of(
@@ -103,16 +103,16 @@ ends = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n"])
 
 
 def files(*lines):
-    one = st.tuples(st.one_of(*lines), ends).map(b"".join)
+    item = st.tuples(st.one_of(*lines), ends).map(b"".join)
     heads, tails = st.sampled_from([b"", b"", b"\xef\xbb\xbf"]), st.sampled_from([0, 1, 3])
-    made = st.tuples(heads, st.lists(one, max_size=12).map(b"".join), tails)
+    made = st.tuples(heads, st.lists(item, max_size=12).map(b"".join), tails)
     return made.map(lambda parts: (parts[0] + parts[1])[: len(parts[0]) + len(parts[1]) - parts[2]])
 
 
 @st.composite
-def cut(draw, found):
+def cut(draw, result):
     """A file, and places at which it is cut."""
-    data = draw(found)
+    data = draw(result)
     return data, between(0, *sorted(draw(st.lists(st.integers(0, len(data)), max_size=5))), len(data))
 
 
@@ -209,9 +209,9 @@ def test_a_model_without_a_price_is_named_though_its_answers_were_replaced(monke
         return jsonl(*[trace(qid=qid, usage=usage) for qid in QIDS * 10])
 
     data = round_of("old") + round_of("new")
-    found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), len(data) // 4), backward=True)
-    assert found[0].unpriced == ("new", "old")
-    assert found == whole(work_on(GOLDS), data)
+    result = in_parts(work_on(GOLDS), data, byte_ranges(len(data), len(data) // 4), backward=True)
+    assert result[0].unpriced == ("new", "old")
+    assert result == whole(work_on(GOLDS), data)
 
 
 GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(QIDS, 1)}
@@ -220,7 +220,9 @@ GOLDS = {qid: Gold.from_row(gold_row(qid=qid), line) for line, qid in enumerate(
 @pytest.mark.parametrize("step", [1, 7, 100, 1000, 10**6])
 def test_each_line_is_in_one_part(step):
     data = b"first\n\nthird line\r\n" + b"x" * 300 + b"\nlast"
-    parts = [RangeSource(NAME, Reader(ProblemCollector()), Bytes(data), one) for one in byte_ranges(len(data), step)]
+    parts = [
+        RangeSource(NAME, Reader(ProblemCollector()), Bytes(data), range_) for range_ in byte_ranges(len(data), step)
+    ]
     assert b"".join(line for part in parts for _, lines in part.line_blocks() for line in lines) == data
     assert sum(part.count for part in parts) == 5
 
@@ -249,9 +251,9 @@ def ledger_with(problems):
 def test_so_many_kinds_of_unknown_field_are_the_same_notes(kinds):
     rows = [trace(qid="A1", **{f"x{number % kinds}": 1, f"y{number // 9 % 20}": 2}) for number in range(1500)]
     data = jsonl(*rows, trace(qid="A2", q_id="A1"), trace(qid="A2", q_id="A1"))
-    found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), 20_000))
-    assert found == whole(work_on(GOLDS), data)
-    assert len(found[3]) == 101 if kinds > 100 else found[3]
+    result = in_parts(work_on(GOLDS), data, byte_ranges(len(data), 20_000))
+    assert result == whole(work_on(GOLDS), data)
+    assert len(result[3]) == 101 if kinds > 100 else result[3]
 
 
 def test_more_unknown_fields_than_are_named_are_said_to_be_there():
@@ -261,25 +263,25 @@ def test_more_unknown_fields_than_are_named_are_said_to_be_there():
 
 
 def test_the_long_list_that_every_question_retrieves_is_told_from_others():
-    short, one, two = (trace(qid=qid, retrieved_ids=ids) for qid, ids in zip(QIDS, [["a"], *LONG], strict=False))
-    same = [{**one, "qid": qid, "retrieved_ids": LONG[0][::-1] + LONG[0][:3]} for qid in QIDS]
-    for rows, length in ([short, one, two], 0), ([one, two], 0), (same, 25), ([short, *same], 25):
+    short, item, two = (trace(qid=qid, retrieved_ids=ids) for qid, ids in zip(QIDS, [["a"], *LONG], strict=False))
+    same = [{**item, "qid": qid, "retrieved_ids": LONG[0][::-1] + LONG[0][:3]} for qid in QIDS]
+    for rows, length in ([short, item, two], 0), ([item, two], 0), (same, 25), ([short, *same], 25):
         data = jsonl(*rows)
         for step in (1, 50, 500):
-            found = in_parts(work_on(GOLDS), data, byte_ranges(len(data), step))
-            assert found == whole(work_on(GOLDS), data)
-            assert found[0].pool == length
+            result = in_parts(work_on(GOLDS), data, byte_ranges(len(data), step))
+            assert result == whole(work_on(GOLDS), data)
+            assert result[0].pool == length
 
 
 def test_a_long_line_is_a_problem_in_whichever_part_it_is():
     data = jsonl(trace(qid="A1"), trace(qid="A2", z="x" * (1 << 20)), trace(qid="A3"), b"{")
     work = work_on(GOLDS, line_mib=1)
-    found = in_parts(work, data, byte_ranges(len(data), 300_000))
-    assert [(one.line, one.message[:20]) for one in found[1]] == [
+    result = in_parts(work, data, byte_ranges(len(data), 300_000))
+    assert [(item.line, item.message[:20]) for item in result[1]] == [
         (2, "a line of more than "),
-        (4, found[1][1].message[:20]),
+        (4, result[1][1].message[:20]),
     ]
-    assert found[1:] == whole(work, data)[1:]
+    assert result[1:] == whole(work, data)[1:]
 
 
 class Broken(Bytes):
@@ -294,7 +296,7 @@ class Broken(Bytes):
 def test_a_part_that_cannot_be_read_is_a_problem_and_the_end():
     data = jsonl(*[trace(qid="A1")] * 4000)
     first, second = (
-        score_range(work_on(GOLDS), NAME, Broken(data), one) for one in byte_ranges(len(data), len(data) // 2)
+        score_range(work_on(GOLDS), NAME, Broken(data), range_) for range_ in byte_ranges(len(data), len(data) // 2)
     )
     assert first.problems.ended
     assert second.problems.ended

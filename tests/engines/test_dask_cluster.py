@@ -20,8 +20,8 @@ fsspec = pytest.importorskip("fsspec")
 
 def rows(count):
     for number in range(count):
-        own = {"qid": f"A{number % 500:04}", "run": f"r{number // 2000}", "z": "x" * 900, "latency_ms": {"total": 1}}
-        yield trace(**own)
+        ours = {"qid": f"A{number % 500:04}", "run": f"r{number // 2000}", "z": "x" * 900, "latency_ms": {"total": 1}}
+        yield trace(**ours)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def threads():
     """The address of a scheduler whose workers are threads of this process: they see its memory:// files."""
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
-    ) as own:
-        yield own.scheduler_address
+    ) as ours:
+        yield ours.scheduler_address
 
 
 def report(gold, trace, execution, **more):
@@ -60,8 +60,8 @@ def test_files_of_an_object_store_give_the_same(large, threads):
     store = fsspec.filesystem("memory")
     for name in ("gold.jsonl", "trace.jsonl", "run.json"):
         store.pipe(f"/bucket/{name}", (large / name).read_bytes())
-    found = report("memory://bucket/gold.jsonl", "memory://bucket/trace.jsonl", ExecutionOptions("dask", 0, threads))
-    assert found.replace("memory://bucket", str(large)) == of_one(large)
+    result = report("memory://bucket/gold.jsonl", "memory://bucket/trace.jsonl", ExecutionOptions("dask", 0, threads))
+    assert result.replace("memory://bucket", str(large)) == of_one(large)
 
 
 def test_a_packed_file_of_an_object_store_is_read_here(large, threads):
@@ -69,14 +69,14 @@ def test_a_packed_file_of_an_object_store_is_read_here(large, threads):
 
     data = (large / "trace.jsonl").read_bytes()
     fsspec.filesystem("memory").pipe("/bucket/packed/trace.jsonl.gz", gzip.compress(data, 1))
-    found = api.run(
+    content = api.run(
         api.Options(
             str(large / "gold.jsonl"),
             "memory://bucket/packed/trace.jsonl.gz",
             execution=ExecutionOptions("dask", 0, threads),
         )
     )
-    assert found.completeness == api.score(large / "gold.jsonl", large / "trace.jsonl").completeness
+    assert content.completeness == api.score(large / "gold.jsonl", large / "trace.jsonl").completeness
 
 
 class Killer:
@@ -101,10 +101,10 @@ class Killer:
 def test_a_worker_that_is_killed_changes_nothing(large, workers):
     """Where it is the only one, the gold that was sent is lost with it."""
     terms = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
-    with distributed.LocalCluster(**terms) as own, distributed.Client(own) as client:
+    with distributed.LocalCluster(**terms) as ours, distributed.Client(ours) as client:
         pid = next(iter(client.run(os.getpid).values()))
         killer = Killer([pid])
-        execution = ExecutionOptions("dask", 0, own.scheduler_address, killer)
+        execution = ExecutionOptions("dask", 0, ours.scheduler_address, killer)
         assert report(large / "gold.jsonl", large / "trace.jsonl", execution) == of_one(large)
         assert not killer.pids
         assert pid not in client.run(os.getpid).values()
@@ -122,19 +122,19 @@ def test_problems_are_those_of_one_process(large, threads, tmp_path):
     lines = (large / "trace.jsonl").read_bytes().splitlines(keepends=True)
     lines[5000:11_000:40] = [b"{\n"] * 150
     (tmp_path / "trace.jsonl").write_bytes(b"".join(lines))
-    said = []
+    output = []
     for execution in (ExecutionOptions(jobs=1), ExecutionOptions("dask", 0, threads)):
         with pytest.raises(InputError) as caught:
             report(large / "gold.jsonl", tmp_path / "trace.jsonl", execution)
-        said.append(caught.value.lines())
-    assert said[0] == said[1]
-    assert said[0][-1] == "… and 50 more problems not shown."
+        output.append(caught.value.lines())
+    assert output[0] == output[1]
+    assert output[0][-1] == "… and 50 more problems not shown."
 
 
 def problem(path, **more):
-    found = reader(**more)
-    assert found.open(path) is None
-    return str(found.ledger.problems[0])
+    result = reader(**more)
+    assert result.open(path) is None
+    return str(result.ledger.problems[0])
 
 
 def test_a_url_without_the_engine_says_what_to_do():
@@ -144,9 +144,9 @@ def test_a_url_without_the_engine_says_what_to_do():
 
 
 def test_no_url_leads_out_of_a_workspace(tmp_path):
-    found = reader(str(tmp_path))._replace(urls=True)
-    assert found.open("memory://bucket/trace.jsonl") is None
-    assert "is a URL" in found.ledger.problems[0].message
+    result = reader(str(tmp_path))._replace(urls=True)
+    assert result.open("memory://bucket/trace.jsonl") is None
+    assert "is a URL" in result.ledger.problems[0].message
 
 
 @pytest.mark.parametrize("url", ["http://localhost/x", "simplecache::memory://x", "memory://a::file://b", "ssh://h/x"])

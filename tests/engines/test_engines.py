@@ -23,12 +23,12 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks o
 
 
 def row(number):
-    own = {"qid": f"A{number % 500:04}", "run": f"r{number // 2000}", "z": "x" * 600}
+    ours = {"qid": f"A{number % 500:04}", "run": f"r{number // 2000}", "z": "x" * 600}
     if number % 3 == 0:
-        own["retrieved_ids"] = LONG[number % 2 :]
+        ours["retrieved_ids"] = LONG[number % 2 :]
     if number % 1000 == 7:
-        own |= {"q_id": "other", f"unknown{number % 3}": 1}
-    return trace(**own, latency_ms={"total": number % 100 / 7})
+        ours |= {"q_id": "other", f"unknown{number % 3}": 1}
+    return trace(**ours, latency_ms={"total": number % 100 / 7})
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,9 @@ def test_processes_give_the_problems_of_one(large):
     for number in range(100, 8000, 57):
         lines[number] = b"{\n" if number % 2 else jsonl(trace(qid=3, retrieved_ids="none"))
     (large / "bad.jsonl").write_bytes(b"".join(lines))
-    found = problems(large, ExecutionOptions(jobs=3), "bad.jsonl")
-    assert found == problems(large, ExecutionOptions(jobs=1), "bad.jsonl")
-    assert "not shown" in found[-1]
+    result = problems(large, ExecutionOptions(jobs=3), "bad.jsonl")
+    assert result == problems(large, ExecutionOptions(jobs=1), "bad.jsonl")
+    assert "not shown" in result[-1]
 
 
 @linux
@@ -86,8 +86,8 @@ def test_a_packed_file_is_read_by_one_process(large):
     import gzip
 
     (large / "trace.jsonl.gz").write_bytes(gzip.compress((large / "trace.jsonl").read_bytes(), 0))
-    one, other = (json.loads(report(large, ExecutionOptions(jobs=jobs), "trace.jsonl.gz")) for jobs in (1, 2))
-    assert one == other
+    item, other = (json.loads(report(large, ExecutionOptions(jobs=jobs), "trace.jsonl.gz")) for jobs in (1, 2))
+    assert item == other
 
 
 @linux
@@ -104,8 +104,8 @@ def test_a_process_with_threads_is_not_forked(large):
 
 
 def done_by(work, count, jobs):
-    with process.run_in_processes(work, range(count)[::-1], jobs) as found:
-        return dict(found)
+    with process.run_in_processes(work, range(count)[::-1], jobs) as result:
+        return dict(result)
 
 
 @linux
@@ -118,9 +118,9 @@ def test_what_no_process_delivers_is_done_here():
             os.kill(os.getpid(), signal.SIGKILL)
         return number * 10, os.getpid() == parent
 
-    found = done_by(score, 6, 2)
-    assert {number: value for number, (value, _) in found.items()} == {number: number * 10 for number in range(6)}
-    assert {1, 4} <= {number for number, (_, here) in found.items() if here}
+    result = done_by(score, 6, 2)
+    assert {number: value for number, (value, _) in result.items()} == {number: number * 10 for number in range(6)}
+    assert {1, 4} <= {number for number, (_, here) in result.items() if here}
 
 
 @linux
@@ -145,14 +145,14 @@ def test_one_core_does_one_thing(monkeypatch):
 
 
 def children_of(pid):
-    found = []
+    result = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, parent = stat.parent.name, stat.read_text().rsplit(")", 1)[1].split()[1]
         except OSError:
             continue
-        found += [int(name)] if int(parent) == pid else []
-    return found
+        result += [int(name)] if int(parent) == pid else []
+    return result
 
 
 # What a shell starts in the background ignores interrupts, and so does what that starts.
@@ -176,16 +176,16 @@ def test_a_signal_leaves_no_child_and_no_file(large, tmp_path, known):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = subprocess.Popen(command, env=env, cwd=tmp_path, **pipes)
     deadline = time.monotonic() + 60
-    while len(own := children_of(running.pid)) < 2 and time.monotonic() < deadline:
+    while len(ours := children_of(running.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(own) == 2
+    assert len(ours) == 2
     running.send_signal(known)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out, err) == (130 if known == signal.SIGINT else -signal.SIGTERM, b"", b"")
     deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}").exists() for pid in own) and time.monotonic() < deadline:
+    while any(Path(f"/proc/{pid}").exists() for pid in ours) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not [pid for pid in own if Path(f"/proc/{pid}").exists()]
+    assert not [pid for pid in ours if Path(f"/proc/{pid}").exists()]
     assert not (tmp_path / "out").exists()
 
 
@@ -225,6 +225,6 @@ def test_no_more_processes_than_cores_that_may_be_used(tmp_path, files, count):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "group").write_text("4:cpu,cpuacct:/a/b\n0::/a/b\n")
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert process.usable_cores(str(tmp_path / "group"), str(tmp_path)) == min(own, count)
-    assert process.usable_cores(str(tmp_path / "none"), str(tmp_path / "none")) == own
+    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert process.usable_cores(str(tmp_path / "group"), str(tmp_path)) == min(ours, count)
+    assert process.usable_cores(str(tmp_path / "none"), str(tmp_path / "none")) == ours

@@ -76,7 +76,7 @@ def _long(rows, mib, tail):
 
 def _failed(rows, qids, tail):
     """The chosen questions end in an error, with what was retrieved until then."""
-    cut = {qid: {"qid": qid, "retrieved_ids": found, "error": "timed out"} for qid, found in _retrieved(rows)}
+    cut = {qid: {"qid": qid, "retrieved_ids": result, "error": "timed out"} for qid, result in _retrieved(rows)}
     return [cut[row["qid"]] if _chosen(row, qids) else row for row in rows], tail
 
 

@@ -90,12 +90,12 @@ def lines(rows):
 
 def hashes(data):
     """The sign-off hash of each item of a JSONL gold file, by qid: sha256 of its line without the ending."""
-    found = {}
+    result = {}
     for line in data.split(b"\n"):
         source = line.removesuffix(b"\r")
         if source.strip():
-            found[json.loads(source)["qid"]] = f"sha256:{hashlib.sha256(source).hexdigest()}"
-    return found
+            result[json.loads(source)["qid"]] = f"sha256:{hashlib.sha256(source).hexdigest()}"
+    return result
 
 
 def record(before, after, signer="ann@example.org", date="2026-01-05T10:00:00Z", **more):

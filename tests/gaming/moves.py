@@ -83,19 +83,19 @@ def duplicate(stage, files):
 def remove(stage, paths):
     """Files and folders that go."""
     for path in paths:
-        found = stage.repository.path / path
-        shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
+        result = stage.repository.path / path
+        shutil.rmtree(result) if result.is_dir() and not result.is_symlink() else result.unlink()
 
 
 @move
 def link(stage, links):
     """Symbolic links by path, in place of what stands there; what it leads to is relative to the link."""
     for path, target in links.items():
-        found = stage.repository.path / path
-        if found.exists():
-            shutil.rmtree(found) if found.is_dir() else found.unlink()
-        found.parent.mkdir(parents=True, exist_ok=True)
-        found.symlink_to(target)
+        result = stage.repository.path / path
+        if result.exists():
+            shutil.rmtree(result) if result.is_dir() else result.unlink()
+        result.parent.mkdir(parents=True, exist_ok=True)
+        result.symlink_to(target)
 
 
 @move
@@ -152,8 +152,8 @@ def _edited(data, fields):
     rows = [json.loads(line) for line in _rows(data)]
     assert {row["qid"] for row in rows} >= fields.keys()
     new = [honest.lines([{**row, **fields[row["qid"]]}]) for row in rows if row["qid"] in fields]
-    found = iter(new)
-    return b"".join(next(found) if _qid(line) in fields else line + b"\n" for line in _rows(data))
+    result = iter(new)
+    return b"".join(next(result) if _qid(line) in fields else line + b"\n" for line in _rows(data))
 
 
 def _repeated(data, qid):
@@ -263,8 +263,8 @@ def label_folder(stage, path):
 def ungoverned(stage, _):
     """A base whose gates ask for no sign-off."""
     text = stage.repository.read(GATES).decode()
-    kept = [line for line in text.splitlines(keepends=True) if not line.startswith("signoff:")]
-    stage.repository.write(GATES, "".join(kept))
+    remaining = [line for line in text.splitlines(keepends=True) if not line.startswith("signoff:")]
+    stage.repository.write(GATES, "".join(remaining))
 
 
 @move
@@ -286,13 +286,13 @@ def verdicts(stage, how):
     ``rewrite`` replaces its rows, else they come at the end.
     """
     judge, wrong = {**JUDGE, "model": how["model"]}, named(how.get("wrong", []))
-    found = {row["qid"]: row for row in _asked(stage.repository.read(stage.gold)) if row["answerable"]}
+    result = {row["qid"]: row for row in _asked(stage.repository.read(stage.gold)) if row["answerable"]}
     made = []
     for trace in map(json.loads, run_traces(stage).splitlines()):
-        if trace["qid"] in found:
+        if trace["qid"] in result:
             grade = 1 if trace["qid"] in wrong else 5
             shown = {**trace, "chunks": []}
-            made.append(verdict_row(found[trace["qid"]], shown, judge, groundedness=None, correctness=grade))
+            made.append(verdict_row(result[trace["qid"]], shown, judge, groundedness=None, correctness=grade))
     path = stage.repository.path / "eval/verdicts.jsonl"
     before = path.read_bytes() if path.exists() and not how.get("rewrite") else b""
     stage.repository.write("eval/verdicts.jsonl", before + honest.lines(made))
@@ -401,11 +401,11 @@ def baseline(stage, path):
 
 
 @move
-def worse_baseline(stage, told):
+def worse_baseline(stage, message):
     """The report of a run that also fails questions, at a path."""
-    said, stage.edits = stage.edits, [*stage.edits, ("say", {"to": told["failing"], "claim": "Nobody knows."})]
-    baseline(stage, told["path"])
-    stage.edits = said
+    output, stage.edits = stage.edits, [*stage.edits, ("say", {"to": message["failing"], "claim": "Nobody knows."})]
+    baseline(stage, message["path"])
+    stage.edits = output
 
 
 @move
@@ -424,9 +424,9 @@ def inputs(stage, given):
 
 
 @move
-def event(stage, told):
+def event(stage, message):
     """What the runner and the event file say: ``name``, ``ref``, and ``file`` with what a step wrote into it."""
-    stage.event |= told
+    stage.event |= message
 
 
 @move
@@ -486,7 +486,7 @@ def forge_object(stage, forged):
     """In place of a loose object, the bytes of another: the name stays, the content does not."""
     name, other = (stage.repository.git("rev-parse", forged[end]) for end in ("in_place_of", "stands"))
     folder = stage.repository.path / ".git/objects"
-    paths = [folder / one[:2] / one[2:] for one in (name, other)]
+    paths = [folder / item[:2] / item[2:] for item in (name, other)]
     paths[0].chmod(0o644)
     paths[0].write_bytes(paths[1].read_bytes())
 

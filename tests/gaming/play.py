@@ -66,7 +66,7 @@ class Ending:
 
     def change(self, key):
         """How the report tells the change of a key of the gates file; None where it tells of none."""
-        return next((one for one in self.report.get("policy_changes", ()) if one["key"] == key), None)
+        return next((item for item in self.report.get("policy_changes", ()) if item["key"] == key), None)
 
 
 def scenarios():
@@ -122,16 +122,16 @@ def _checked_out(stage, folder, commits):
     which, _, shallow = stage.checkout.partition(" ")
     if not shallow:
         shutil.copytree(stage.repository.path, folder, symlinks=True)
-        found = Repository(folder)
+        repository = Repository(folder)
         if which != "merge":
-            found.git("checkout", "--quiet", "--detach", commits[which])
-        return found
+            repository.git("checkout", "--quiet", "--detach", commits[which])
+        return repository
     folder.mkdir()
-    found = Repository(folder)
-    found.git("init", "--quiet", "--template=")
-    found.git("fetch", "--quiet", "--depth=1", f"file://{stage.repository.path}", commits[which])
-    found.git("checkout", "--quiet", "--detach", "FETCH_HEAD")
-    return found
+    repository = Repository(folder)
+    repository.git("init", "--quiet", "--template=")
+    repository.git("fetch", "--quiet", "--depth=1", f"file://{stage.repository.path}", commits[which])
+    repository.git("checkout", "--quiet", "--detach", "FETCH_HEAD")
+    return repository
 
 
 def _work(stage, commits):
@@ -162,17 +162,17 @@ def _served(stage, origin, commits):
 
 def _acted(stage, url, commits, folder):
     environ = _environ(stage, url, commits, folder)
-    said = io.StringIO()
+    output = io.StringIO()
 
     def connect(api_url, token, repository):
         return GitHub(api_url, token, repository, Network(sleep=lambda _: None))
 
-    with chdir(stage.repository.path), redirect_stdout(said), redirect_stderr(said), _no_git_variables():
+    with chdir(stage.repository.path), redirect_stdout(output), redirect_stderr(output), _no_git_variables():
         code = action(environ, connect)
     below = stage.inputs.get("working-directory", ".")
     written = stage.repository.path / below / "rag-eval-report/report.json"
     report = json.loads(written.read_bytes()) if written.exists() else {}
-    return Ending(code, *_found(report), said.getvalue(), report)
+    return Ending(code, *_found(report), output.getvalue(), report)
 
 
 def _no_git_variables():
@@ -180,8 +180,8 @@ def _no_git_variables():
     from unittest.mock import patch
 
     alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return patch.dict(os.environ, {**kept, **alone}, clear=True)
+    remaining = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return patch.dict(os.environ, {**remaining, **alone}, clear=True)
 
 
 def _found(report):
@@ -189,28 +189,28 @@ def _found(report):
     broken = [gate for gate in report.get("gates", ()) if gate["outcome"] != "passed"]
     broken = [gate for gate in broken if gate["outcome"] != "no_data" or gate["when_no_data"] == "fail"]
     stops = {f"gate:{gate['name']}" for gate in broken if gate["severity"] == "error"}
-    stops |= {one["code"] for one in report.get("findings", ()) if one["level"] == "error"}
-    told = {f"gate:{gate['name']}" for gate in broken} | {one["code"] for one in report.get("findings", ())}
-    return stops, told - stops
+    stops |= {item["code"] for item in report.get("findings", ()) if item["level"] == "error"}
+    message = {f"gate:{gate['name']}" for gate in broken} | {item["code"] for item in report.get("findings", ())}
+    return stops, message - stops
 
 
 def _environ(stage, url, commits, folder):
-    told = {"name": "pull_request", **stage.event}
+    message = {"name": "pull_request", **stage.event}
     events = {
         "pull_request": ("refs/pull/2/merge", "merge", "main"),
         "push": ("refs/heads/topic", "head", ""),
         "merge_group": (f"refs/heads/gh-readonly-queue/main/pr-2-{commits['base']}", "merge", ""),
     }
-    ref, sha, base_ref = events[told["name"]]
+    ref, sha, base_ref = events[message["name"]]
     file = folder / "event.json"
-    file.write_text(json.dumps(_event(told, commits)))
+    file.write_text(json.dumps(_event(message, commits)))
     given = {"github-token": "t0ken", "comment": "off", **stage.inputs}
     named = {"first": commits["first"]}
     return {
         **{f"INPUT_{name.upper()}": named.get(value, str(value)) for name, value in given.items()},
         "GITHUB_WORKSPACE": str(stage.repository.path),
         "GITHUB_EVENT_PATH": str(file),
-        "GITHUB_EVENT_NAME": told["name"],
+        "GITHUB_EVENT_NAME": message["name"],
         "GITHUB_REF": ref,
         "GITHUB_SHA": commits[sha],
         "GITHUB_BASE_REF": base_ref,
@@ -221,7 +221,7 @@ def _environ(stage, url, commits, folder):
     }
 
 
-def _event(told, commits):
+def _event(message, commits):
     """The event file as GitHub writes it, with what the scenario says was changed in it."""
     base, head = commits["base"], commits["head"]
     usual = {
@@ -236,8 +236,8 @@ def _event(told, commits):
         "push": {"ref": "refs/heads/topic", "before": commits["first"], "after": head},
         "merge_group": {"merge_group": {"base_sha": base, "base_ref": "refs/heads/main", "head_sha": commits["merge"]}},
     }
-    file = {**usual[told["name"]], "repository": {"default_branch": "main"}}
-    for name, value in told.get("file", {}).items():
+    file = {**usual[message["name"]], "repository": {"default_branch": "main"}}
+    for name, value in message.get("file", {}).items():
         *path, last = name.split(".")
         inside = file
         for part in path:

@@ -42,7 +42,7 @@ def scored(folder, items, claim_of, gates=GATES):
 
 
 def codes(report):
-    return {(one.code, one.level) for one in report.findings}
+    return {(finding.code, finding.level) for finding in report.findings}
 
 
 def numbered(item):
@@ -99,8 +99,8 @@ def test_the_same_answer_to_questions_that_want_the_same_is_honest(tmp_path):
     for shared in ({"gold_claim_substr": ["30 days"]}, {"gold_citations": ["c1"]}):
         items = [{**item, **shared} for item in golds(8)]
         texts = " and ".join({text for item in items for text in item["gold_claim_substr"]})
-        found = {code for code, _ in codes(scored(tmp_path, items, lambda _, said=texts: said))}
-        assert "constant-answers" not in found
+        result = {code for code, _ in codes(scored(tmp_path, items, lambda _, output=texts: output))}
+        assert "constant-answers" not in result
 
 
 def test_two_answers_alike_are_chance(tmp_path):
@@ -133,9 +133,9 @@ def test_what_is_drawn_hangs_on_the_seed_alone():
     assert sample_positions(5, 9, "a") == [0, 1, 2, 3, 4]
     assert sample_positions(1000, 50, "a") == sample_positions(1000, 50, "a") != sample_positions(1000, 50, "b")
     for ordered in (True, False):
-        found = sample_positions(1000, 50, "a", in_order=ordered)
-        assert len(set(found)) == 50
-        assert set(found) <= set(range(1000))
+        result = sample_positions(1000, 50, "a", in_order=ordered)
+        assert len(set(result)) == 50
+        assert set(result) <= set(range(1000))
     assert sorted(sample_positions(20, 500, "a", in_order=False)) == list(range(20))
 
 
@@ -145,8 +145,8 @@ def test_honest_systems_are_not_found(tmp_path, name):
     gates = tmp_path / "gates.yml"
     gates.write_text("version: 1\ngates: {precision: {min: 0}, containment: {min: 0}}\n", "utf-8")
     for path in sorted((DATA / name).glob("trace*.jsonl")):
-        found = {one.code for one in rag_eval.score(DATA / name / "gold.jsonl", path, gates).findings}
-        assert not found & {"constant-answers", "padded-answers", "partly-measured", "padded-citations"}, path
+        codes = {finding.code for finding in rag_eval.score(DATA / name / "gold.jsonl", path, gates).findings}
+        assert not codes & {"constant-answers", "padded-answers", "partly-measured", "padded-citations"}, path
 
 
 # --- five of five ----------------------------------------------------------------------------------------------------
@@ -165,9 +165,11 @@ def test_honest_systems_are_not_found(tmp_path, name):
 def test_an_answer_that_cites_five_of_five_is_padded_unless_all_are_gold(tmp_path, form, right, found):
     items, traces = [], []
     for n in range(8):
-        ids = [f"c{n}-{place}" for place in range(5)]
+        ids = [f"c{n}-{index}" for index in range(5)]
         items.append(gold_row(qid=f"Q{n}", question=f"What of {n}?", **form([*ids[:right], f"g{n}"])))
         answer = {"claim": f"It is {fact(n)}.", "citations": ids}
-        traces.append({"qid": f"Q{n}", "answer_json": answer, "chunks": [{"id": one, "rel_path": one} for one in ids]})
+        traces.append(
+            {"qid": f"Q{n}", "answer_json": answer, "chunks": [{"id": item, "rel_path": item} for item in ids]}
+        )
     report = rag_eval.score(write_rows(tmp_path / "gold.jsonl", items), write_rows(tmp_path / "trace.jsonl", traces))
-    assert ("padded-citations" in json.dumps([one.code for one in report.findings])) is found
+    assert ("padded-citations" in json.dumps([finding.code for finding in report.findings])) is found

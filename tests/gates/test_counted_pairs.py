@@ -27,7 +27,7 @@ OF_METRIC = {
 def rows_of(name):
     """Pairs of a metric, each side with a score at least once."""
     score = OF_METRIC[name] | st.none()
-    usable = lambda pairs: all(any(one is not None for one in side) for side in zip(*pairs, strict=True))  # noqa: E731
+    usable = lambda pairs: all(any(item is not None for item in side) for side in zip(*pairs, strict=True))  # noqa: E731
     return st.lists(st.tuples(score, score), min_size=1, max_size=25).filter(usable)
 
 
@@ -76,9 +76,9 @@ def test_a_gate_on_worsening_is_judged_as_pair_by_pair(name, data):
     )
     direction = "max_rise" if name.startswith("latency") else "max_drop"
     now = Evidence(after, {}, COMPLETE, {name: "c"}, Baseline(before, {name: "c"}))
-    found = next(regression.compared([Gate(name, direction, "0")], now, Statistics())).comparison
-    assert (found.baseline, found.value, found.n) == plainly_compared(name, rows)
-    assert found.p == plain_p(name, rows)
+    result = next(regression.compared([Gate(name, direction, "0")], now, Statistics())).comparison
+    assert (result.baseline, result.value, result.n) == plainly_compared(name, rows)
+    assert result.p == plain_p(name, rows)
 
 
 @given(rows_of("mrr"))
@@ -89,8 +89,8 @@ def test_the_effects_of_counted_pairs_are_those_of_the_list(pairs):
 
 @given(st.lists(st.none() | st.booleans(), max_size=20), st.booleans())
 def test_a_column_is_looked_up_as_case_by_case(kept, mixed):
-    places = {"chr": 0, "mrr": 1}
-    cases = [Scores(places, (score, None)) for score in kept]
+    positions = {"chr": 0, "mrr": 1}
+    cases = [Scores(positions, (score, None)) for score in kept]
     cases += [{"chr": 0.0}, Scores({"mrr": 0, "chr": 1}, (None, True))] if mixed else []
     for column in ("chr", "mrr", "other"):
         assert looked_up(cases, column) == [case.get(column) for case in cases]
@@ -100,7 +100,7 @@ def test_a_column_is_looked_up_as_case_by_case(kept, mixed):
 def test_cases_are_told_apart_by_what_they_do_not_share(found):
     shared = {score: (score,) for score, *_ in found}
     layouts = {"chr": 0, "latency_total_ms": 1}, {"chr": 0, "mrr": 1}
-    cases = [Scores(layouts[other], shared[score], (own,)) for score, own, other in found]
+    cases = [Scores(layouts[other], shared[score], (ours,)) for score, ours, other in found]
     at_hand = Layouts(cases)
     assert (at_hand.shares("chr"), at_hand.shares("other")) == (True, True)
     assert at_hand.shares("latency_total_ms") == all(other for *_, other in found)

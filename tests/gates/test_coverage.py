@@ -57,70 +57,70 @@ def metrics(capsys):
     return metrics
 
 
-def named(found):
-    return {one["name"]: one for one in found["metrics"]}
+def named(result):
+    return {item["name"]: item for item in result["metrics"]}
 
 
 def test_without_files_every_metric_is_listed(folder, metrics):
-    found = metrics("--format", "json")
-    assert list(named(found)) == list(METRICS)
-    assert "unlock" not in found
-    assert "cases" not in found["metrics"][0]
+    content = metrics("--format", "json")
+    assert list(named(content)) == list(METRICS)
+    assert "unlock" not in content
+    assert "cases" not in content["metrics"][0]
 
 
 def test_the_files_in_the_usual_places_are_looked_at(folder, metrics):
     put(folder)
-    own = named(metrics("--format", "json"))
-    assert own["precision"]["cases"] == 2
-    assert own["precision"]["gates"] == ["precision min 0.8", "precision max_drop 0.1"]
-    assert own["recall_all@k"]["gates"] == ["recall_all@3 min 0.5"]
-    assert own["under_refusal"] | {"cases": 0, "missing": []} == own["under_refusal"]
-    assert own["containment"]["missing"] == ["gold.expected_answer"]
+    ours = named(metrics("--format", "json"))
+    assert ours["precision"]["cases"] == 2
+    assert ours["precision"]["gates"] == ["precision min 0.8", "precision max_drop 0.1"]
+    assert ours["recall_all@k"]["gates"] == ["recall_all@3 min 0.5"]
+    assert ours["under_refusal"] | {"cases": 0, "missing": []} == ours["under_refusal"]
+    assert ours["containment"]["missing"] == ["gold.expected_answer"]
 
 
 def test_fields_are_ranked_by_how_many_metrics_they_switch_on(folder, metrics):
     put(folder)
     unlock = metrics("--format", "json")["unlock"]
-    counts = [len(one["metrics"]) for one in unlock]
+    counts = [len(item["metrics"]) for item in unlock]
     assert counts == sorted(counts, reverse=True)
-    named = [name for one in unlock for name in one["metrics"]]
+    named = [name for item in unlock for name in item["metrics"]]
     assert len(named) == len(set(named))
-    assert {one["fields"][0] for one in unlock if one["metrics"] == ["containment"]} == {"gold.expected_answer"}
+    assert {item["fields"][0] for item in unlock if item["metrics"] == ["containment"]} == {"gold.expected_answer"}
 
 
 def test_adding_the_fields_named_switches_the_metric_on_that_was_promised(folder, metrics):
     put(folder)
     promised = {
         name
-        for one in metrics("--format", "json")["unlock"]
-        for name in one["metrics"]
-        if one["fields"] == ["gold.expected_answer"]
+        for metric in metrics("--format", "json")["unlock"]
+        for name in metric["metrics"]
+        if metric["fields"] == ["gold.expected_answer"]
     }
     put(folder, golds=[{**row, "expected_answer": "30 days"} for row in PLAIN])
-    own = named(metrics("--format", "json"))
-    assert promised == {name for name in promised if own[name]["cases"] == 2} != set()
+    ours = named(metrics("--format", "json"))
+    assert promised == {name for name in promised if ours[name]["cases"] == 2} != set()
 
 
 def test_a_field_in_a_row_alone_is_not_missing_but_said_to_be_rare(folder, metrics):
     put(folder, golds=[{**PLAIN[0], "expected_answer": "30 days"}, PLAIN[1]])
-    found = metrics("--format", "json")
-    assert named(found)["containment"]["missing"] == []
-    assert {"name": "gold.expected_answer", "present": 1, "rows": 2} in found["fields"]
+    content = metrics("--format", "json")
+    assert named(content)["containment"]["missing"] == []
+    assert {"name": "gold.expected_answer", "present": 1, "rows": 2} in content["fields"]
     assert "gold.expected_answer" in metrics().partition("Fields that only some rows have")[2]
     assert "1 of 2" in metrics()
 
 
 def test_a_metric_with_its_fields_and_no_case_is_said_to_have_none(folder, metrics):
     put(folder)
-    said = metrics().partition("Metrics without a case")[2]
-    assert "under_refusal" in said
-    assert "These metrics have all their fields, but no case to score" in said  # leakage_internal: names
+    output = metrics().partition("Metrics without a case")[2]
+    assert "under_refusal" in output
+    assert "These metrics have all their fields, but no case to score" in output  # leakage_internal: names
 
 
 def test_only_the_perspective_asked_for(folder, metrics):
     put(folder)
-    found = metrics("--perspective", "refusals", "--format", "json")
-    assert {one["perspective"] for one in found["metrics"]} == {"refusals"}
+    content = metrics("--perspective", "refusals", "--format", "json")
+    assert {item["perspective"] for item in content["metrics"]} == {"refusals"}
     assert "hit_precision" not in metrics("--perspective", "refusals")
 
 
@@ -149,8 +149,8 @@ def test_a_gold_field_that_is_there_is_counted_and_no_other(name):
     field = name.partition(".")[2]
     row = gold_row(**{field: FULL_GOLD[field]})
     assert list(Contract("gold").faults(row)) == []
-    found = Presence([make_case(row, None).gold]).fields()
-    assert [one.name for one in found.values() if one.present] == [name]
+    result = Presence([make_case(row, None).gold]).fields()
+    assert [item.name for item in result.values() if item.present] == [name]
 
 
 def test_a_chunk_without_text_is_no_text():

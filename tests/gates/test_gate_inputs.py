@@ -23,33 +23,33 @@ SHARES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]), min_size=1, max
 
 @given(BITS)
 def test_a_rate_is_folded_exactly_and_enclosed_as_statsmodels_has_it(bits):
-    found = evidence(questions("precision", bits))
-    assert found.value("precision").number == Fraction(sum(bits), len(bits))
+    result = evidence(questions("precision", bits))
+    assert result.value("precision").number == Fraction(sum(bits), len(bits))
     low, high = proportion_confint(sum(bits), len(bits), 0.05, "beta")
-    own = found.interval("precision")
-    assert own[:2] == pytest.approx((low, high), abs=1e-9)
+    ours = result.interval("precision")
+    assert ours[:2] == pytest.approx((low, high), abs=1e-9)
 
 
 @given(SHARES)
 def test_a_mean_lies_in_its_interval(scores):
-    found = evidence(questions("map", scores))
-    value, own = found.value("map").number, found.interval("map")
+    result = evidence(questions("map", scores))
+    value, ours = result.value("map").number, result.interval("map")
     assert value == pytest.approx(sum(scores) / len(scores), abs=1e-12)
-    assert 0 <= own.low <= value <= own.high <= 1
+    assert 0 <= ours.low <= value <= ours.high <= 1
 
 
 @given(BITS, st.sampled_from(["0.80", "0.95", "0.99"]))
 def test_more_confidence_is_a_wider_interval(bits, confidence):
     counts = Counter(map(float, bits))
-    usual, own = enclosed("chr", counts, "0.5"), enclosed("chr", counts, confidence)
-    assert own.low <= usual.low <= usual.high <= own.high
+    usual, ours = enclosed("chr", counts, "0.5"), enclosed("chr", counts, confidence)
+    assert ours.low <= usual.low <= usual.high <= ours.high
 
 
 def test_nothing_has_no_value_and_no_interval():
-    found = evidence([question("Q1", mrr=1)])
+    result = evidence([question("Q1", mrr=1)])
     for part in ("", "category=a"):
-        assert found.value("precision", part)[:2] == (None, 0)
-        assert found.interval("precision", part) is None
+        assert result.value("precision", part)[:2] == (None, 0)
+        assert result.interval("precision", part) is None
     assert (folded("chr", Counter()).number, enclosed("chr", Counter())) == (None, None)
 
 
@@ -58,15 +58,15 @@ def test_the_value_over_a_slice_is_that_of_its_cases_alone(rows):
     after = [question(f"Q{i}", slices=[f"tags={part}"], chr=right) for i, (part, right) in enumerate(rows)]
     for part in "ab":
         alone = [case for case in after if f"tags={part}" in case.slices]
-        found = evidence(after)
-        assert found.size(f"tags={part}") == len(alone)
-        assert found.value("chr", f"tags={part}") == evidence(alone).value("chr")
-        assert found.interval("chr", f"tags={part}") == evidence(alone).interval("chr")
+        result = evidence(after)
+        assert result.size(f"tags={part}") == len(alone)
+        assert result.value("chr", f"tags={part}") == evidence(alone).value("chr")
+        assert result.interval("chr", f"tags={part}") == evidence(alone).interval("chr")
 
 
 def test_slices_of_either_run_are_present():
-    found = evidence([question("Q1", slices=["tags=a"])], [question("Q2", slices=["tags=b"])])
-    assert found.present() == {"tags=a", "tags=b"}
+    result = evidence([question("Q1", slices=["tags=a"])], [question("Q2", slices=["tags=b"])])
+    assert result.present() == {"tags=a", "tags=b"}
 
 
 def test_rates_are_known_from_means():
@@ -132,7 +132,7 @@ NAMES = ["precision", "over_refusal", "under_refusal", "mrr"]
 
 def read_back(cases):
     """The same cases as they are read of a report.json."""
-    rows = [msgspec.convert({**one._asdict(), "scores": dict(one.scores)}, QuestionRow) for one in cases]
+    rows = [msgspec.convert({**case._asdict(), "scores": dict(case.scores)}, QuestionRow) for case in cases]
     return Questions().made(rows)
 
 

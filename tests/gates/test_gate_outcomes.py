@@ -39,9 +39,9 @@ FLOOR = Gate("precision", "min", "0.80", confidence="0.95")
     ],
 )
 def test_a_floor_with_a_confidence_asks_all_of_the_interval(expected, hits, n):
-    found = judge_bound(FLOOR, evidence(bits(hits, n)))
-    assert found.outcome == expected
-    assert (found.low is None) == (n == 0)
+    result = judge_bound(FLOOR, evidence(bits(hits, n)))
+    assert result.outcome == expected
+    assert (result.low is None) == (n == 0)
 
 
 @pytest.mark.parametrize(("expected", "hits"), [("passed", 0), ("inconclusive", 3), ("failed", 20)])
@@ -66,8 +66,8 @@ def test_more_cases_of_the_same_rate_never_turn_what_is_settled(hits, n, times, 
 
 @given(st.integers(1, 400), st.booleans())
 def test_cases_that_are_all_alike_give_a_rate_no_certainty(n, all_right):
-    found = judge_bound(FLOOR, evidence(bits(n if all_right else 0, n)))
-    assert found.high - found.low > 0
+    result = judge_bound(FLOOR, evidence(bits(n if all_right else 0, n)))
+    assert result.high - result.low > 0
 
 
 @given(st.integers(0, 30), st.sampled_from(["0.5", "0.9"]))
@@ -78,8 +78,8 @@ def test_what_is_settled_at_a_high_confidence_is_settled_at_a_low_one(hits, thre
 
 
 def test_without_a_confidence_the_value_decides_and_the_usual_interval_is_shown():
-    found = judge_bound(Gate("precision", "min", "0.80"), evidence(bits(8, 10)))
-    assert (found.outcome, found.low < 0.5, found.high > 0.97) == ("passed", True, True)
+    result = judge_bound(Gate("precision", "min", "0.80"), evidence(bits(8, 10)))
+    assert (result.outcome, result.low < 0.5, result.high > 0.97) == ("passed", True, True)
 
 
 # --- what a threshold asks of n cases ---------------------------------------------------------------------------------
@@ -101,9 +101,9 @@ def test_a_threshold_that_n_cannot_express_is_said_in_cases(asks, gate, n):
 @given(st.integers(1, 60), st.integers(1, 999), st.integers(0, 60))
 def test_it_takes_as_many_cases_as_are_asked_and_not_one_less(n, thousandths, hits):
     gate, hits = Gate("precision", "min", f"{thousandths / 1000:.3f}"), min(hits, n)
-    found = judge_bound(gate, evidence(bits(hits, n)))
-    least = found.asks if found.asks is not None else Fraction(thousandths, 1000) * n
-    assert (found.outcome == "passed") == (hits >= least)
+    result = judge_bound(gate, evidence(bits(hits, n)))
+    least = result.asks if result.asks is not None else Fraction(thousandths, 1000) * n
+    assert (result.outcome == "passed") == (hits >= least)
 
 
 def test_means_are_not_counted_in_cases():
@@ -142,27 +142,27 @@ policies = st.builds(
 
 @given(policies, runs, st.none() | runs, st.integers(0, 1))
 def test_a_policy_is_judged_in_its_order_and_completeness_last(policy, after, before, missing):
-    found = judge_all(policy, evidence(after, before, missing=missing))
-    names = list(dict.fromkeys((one.name, one.direction, one.slice.partition("=")[0]) for one in found))
-    asked = list(dict.fromkeys((one.name, one.direction, one.slice.partition("=")[0]) for one in policy.gates))
+    result = judge_all(policy, evidence(after, before, missing=missing))
+    names = list(dict.fromkeys((item.name, item.direction, item.slice.partition("=")[0]) for item in result))
+    asked = list(dict.fromkeys((gate.name, gate.direction, gate.slice.partition("=")[0]) for gate in policy.gates))
     assert names == [*asked, *((f"completeness.{name}", "max", "") for name in ("missing", "duplicate", "unknown"))]
-    assert (verdict(found) == "failed") == any(one.blocks for one in found)
+    assert (verdict(result) == "failed") == any(item.blocks for item in result)
 
 
 @given(policies, runs, st.none() | runs)
 def test_judged_again_everything_comes_out_the_same(policy, after, before):
     now = evidence(after, before)
-    found = judge_all(policy, now)
-    assert [rejudged(one, evidence(after)) for one in found] == found
-    both = merged(found, judge_all(policy._replace(gates=GATES[:1]), now))
-    assert [rejudged(one, evidence(after)) for one in both] == both
+    result = judge_all(policy, now)
+    assert [rejudged(item, evidence(after)) for item in result] == result
+    both = merged(result, judge_all(policy._replace(gates=GATES[:1]), now))
+    assert [rejudged(item, evidence(after)) for item in both] == both
 
 
 @given(policies, runs, runs)
 def test_outcomes_that_were_edited_are_not_believed(policy, after, before):
-    found = judge_all(policy, evidence(after, before))
-    edited = [one._replace(outcome="passed") for one in found]
-    assert [rejudged(one, evidence(after)).outcome for one in edited] == [one.outcome for one in found]
+    result = judge_all(policy, evidence(after, before))
+    edited = [item._replace(outcome="passed") for item in result]
+    assert [rejudged(item, evidence(after)).outcome for item in edited] == [item.outcome for item in result]
 
 
 @given(runs, runs)
@@ -171,7 +171,7 @@ def test_the_gates_of_the_base_keep_the_level_of_the_base(after, before):
     now = evidence(after, before)
     strict, lax = (judge_all(Policy(gates=GATES, statistics=Statistics(alpha)), now) for alpha in ("0.5", "0.0001"))
     both = merged(strict, lax)
-    assert [rejudged(one, evidence(after)).outcome for one in both] == [one.outcome for one in both]
+    assert [rejudged(item, evidence(after)).outcome for item in both] == [item.outcome for item in both]
 
 
 @given(policies, runs, runs)

@@ -91,7 +91,7 @@ FOUND = Completeness(expected=10, scored=8, missing=2, duplicate=1, unknown=0, e
 
 def test_completeness_is_gated_by_what_is_allowed():
     judged = judge_completeness({"missing": 2, "duplicate": 0, "unknown": 0}, FOUND)
-    assert [(one.name, one.outcome, one.value) for one in judged] == [
+    assert [(item.name, item.outcome, item.value) for item in judged] == [
         ("completeness.missing", "passed", 2.0),
         ("completeness.duplicate", "failed", 1.0),
         ("completeness.unknown", "passed", 0.0),
@@ -99,7 +99,7 @@ def test_completeness_is_gated_by_what_is_allowed():
 
 
 def test_completeness_counts_are_shown_as_whole_numbers():
-    assert [number_format.value(one) for one in judge_completeness({"missing": 0}, FOUND)] == ["2"]
+    assert [number_format.value(item) for item in judge_completeness({"missing": 0}, FOUND)] == ["2"]
 
 
 @pytest.mark.parametrize(

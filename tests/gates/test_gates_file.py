@@ -168,16 +168,16 @@ def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():
     assert not gate.keeps(Fraction(4, 5) - Fraction(1, 10**30))
 
 
-@each_row("one", measures((7,)), ids=lambda one: one.name)
-def test_every_value_can_be_gated_on_its_own_side(one):
-    bound = "min" if one.metric.better == "higher" else "max"
-    assert accepted(gates(f"{one.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
+@each_row("one", measures((7,)), ids=lambda entry: entry.name)
+def test_every_value_can_be_gated_on_its_own_side(item):
+    bound = "min" if item.metric.better == "higher" else "max"
+    assert accepted(gates(f"{item.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
 
 
-@each_row("one", measures((7,)), ids=lambda one: one.name)
-def test_no_value_can_be_gated_on_its_wrong_side(one):
-    wrong, right = ("max", "min") if one.metric.better == "higher" else ("min", "max")
-    problems = refused(gates(f"{one.name}: {{{wrong}: 0.5}}"))
+@each_row("one", measures((7,)), ids=lambda entry: entry.name)
+def test_no_value_can_be_gated_on_its_wrong_side(item):
+    wrong, right = ("max", "min") if item.metric.better == "higher" else ("min", "max")
+    problems = refused(gates(f"{item.name}: {{{wrong}: 0.5}}"))
     assert any(f"'{wrong}' on " in problem and f"Use '{right}'." in problem for problem in problems)
 
 
@@ -236,8 +236,8 @@ def test_each_unknown_name_is_told_in_its_own_line_with_what_was_meant():
     lines = "".join(f"  {name}: {{min: 0.5}}\n" for name in names)
     problems = refused(f"version: 1\ngates:\n{lines}traec: a\nslises: {{}}\n")
     for line, (name, meant) in enumerate(names.items(), 3):
-        told = f"gates.yml:{line}: column 3: /gates/{name}: unknown metric '{name}'. Did you mean '{meant}'?"
-        assert told in problems
+        message = f"gates.yml:{line}: column 3: /gates/{name}: unknown metric '{name}'. Did you mean '{meant}'?"
+        assert message in problems
     assert "gates.yml:8: column 1: /traec: unknown key 'traec'. Did you mean 'trace'?" in problems
     assert "gates.yml:9: column 1: /slises: unknown key 'slises'. Did you mean 'slices'?" in problems
     assert len(problems) == len(names) + 2
@@ -260,19 +260,19 @@ def test_the_least_file_leaves_everything_at_its_default():
 
 
 def test_a_byte_order_mark_is_accepted(tmp_path):
-    found = reader()
-    assert read_policy(found, put(tmp_path, b"\xef\xbb\xbfversion: 1\n")) is not None
-    assert found.ledger.count == 0
+    result = reader()
+    assert read_policy(result, put(tmp_path, b"\xef\xbb\xbfversion: 1\n")) is not None
+    assert result.ledger.count == 0
 
 
 @pytest.mark.parametrize(("size", "fits"), [(MIB, True), (MIB + 1, False)])
 def test_a_file_of_more_than_one_mebibyte_is_refused(tmp_path, size, fits):
     data = b"version: 1\n".ljust(size, b"#")
-    found = reader()
-    assert (read_policy(found, put(tmp_path, data)) is not None) is fits
+    result = reader()
+    assert (read_policy(result, put(tmp_path, data)) is not None) is fits
     assert (policy_of(data, "gates.yml", ProblemCollector()) is not None) is fits
-    assert found.ledger.count == (not fits)
-    assert {problem.hint for problem in found.ledger.problems} <= {"A gates file is short: check the path."}
+    assert result.ledger.count == (not fits)
+    assert {problem.hint for problem in result.ledger.problems} <= {"A gates file is short: check the path."}
 
 
 def test_a_bound_on_the_wrong_side_is_one_problem():
@@ -298,6 +298,6 @@ def test_a_threshold_that_no_report_could_hold_is_refused():
 
 @pytest.mark.parametrize("word", ["warn", "on", "2", "[error]", "{a: 1}", "''", "null", "yes", "1.5"])
 def test_an_unknown_level_of_an_integrity_check_is_refused(word):
-    [said] = refused(f"version: 1\nintegrity: {{padded-answers: {word}}}\n")
-    assert said.startswith("gates.yml:2: column 13: /integrity/padded-answers: ")
-    assert "is not one of 'error', 'warning', 'off', false" in said
+    [output] = refused(f"version: 1\nintegrity: {{padded-answers: {word}}}\n")
+    assert output.startswith("gates.yml:2: column 13: /integrity/padded-answers: ")
+    assert "is not one of 'error', 'warning', 'off', false" in output

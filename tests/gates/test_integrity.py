@@ -30,7 +30,7 @@ def cases_of(**counts):
 
 
 def found(cases, gates=(), pool=0, levels=None, guards=None):
-    return [(one.code, one.level) for one in findings(Run(cases, gates, pool, guards), levels or {})]
+    return [(finding.code, finding.level) for finding in findings(Run(cases, gates, pool, guards), levels or {})]
 
 
 def gold(number, **fields):
@@ -49,10 +49,10 @@ def card(pairs):
     return score(pairs, measures((1, 5), []), Settings())
 
 
-def of_run(pairs, *gates, **said):
+def of_run(pairs, *gates, **output):
     """The findings of scored pairs under gates that any value keeps."""
     scored = card(pairs)
-    return found(scored.cases.outcome_counts(), gates, scored.pool, **said)
+    return found(scored.cases.outcome_counts(), gates, scored.pool, **output)
 
 
 @pytest.mark.parametrize("code", LEVELS)
@@ -231,8 +231,8 @@ def test_the_order_of_traces_does_not_matter(other, answers, chance):
 @given(made_cases, gate_names, st.dictionaries(st.sampled_from(sorted(LEVELS)), st.sampled_from(["warning", "off"])))
 def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
     before, after = found(cases, gates, 25), found(cases, gates, 25, levels)
-    told = [(code, "warning" if code in levels else level) for code, level in before if levels.get(code) != "off"]
-    assert after == told
+    message = [(code, "warning" if code in levels else level) for code, level in before if levels.get(code) != "off"]
+    assert after == message
 
 
 @given(made_cases, gate_names, gate_names)
@@ -249,9 +249,9 @@ def test_a_guard_that_only_the_change_has_does_not_excuse_it():
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     base = Policy(gates=(Gate("precision", "min", "0.8"),))
     head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "1")))
-    assert [one.level for one in integrity_findings(refusing, head)] == ["warning"]
-    assert [one.level for one in integrity_findings(refusing, head, base)] == ["error"]
-    assert [one.level for one in integrity_findings(refusing, head, head)] == ["warning"]
+    assert [finding.level for finding in integrity_findings(refusing, head)] == ["warning"]
+    assert [finding.level for finding in integrity_findings(refusing, head, base)] == ["error"]
+    assert [finding.level for finding in integrity_findings(refusing, head, head)] == ["warning"]
 
 
 REFUSE = "Make the system refuse questions without an answer."
@@ -273,7 +273,7 @@ def test_nobody_is_advised_to_gate_what_is_gated(claims, guard, gated, bare):
     answered = [(gold(number, answerable=False), trace(number, "It is so.")) for number in range(4)]
     cases = card([(gold(number), trace(number, claim)) for number, claim in enumerate(claims)] or answered)
     ungated, guarded = Policy(), Policy(gates=(Gate(guard, "max", "0.1"),))
-    assert [[one.fix for one in integrity_findings(cases, policy)] for policy in (ungated, guarded)] == [
+    assert [[finding.fix for finding in integrity_findings(cases, policy)] for policy in (ungated, guarded)] == [
         [bare],
         [gated],
     ]
@@ -282,15 +282,15 @@ def test_nobody_is_advised_to_gate_what_is_gated(claims, guard, gated, bare):
 def test_a_gate_that_only_warns_guards_nothing():
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     policy = Policy(gates=(Gate("over_refusal", "max", "0.1", severity="warning"),))
-    assert [one.level for one in integrity_findings(refusing, policy)] == ["error"]
+    assert [finding.level for finding in integrity_findings(refusing, policy)] == ["error"]
 
 
 @pytest.mark.parametrize(("one", "other", "level"), [("off", "error", "error"), ("off", "warning", "warning")])
 def test_of_two_policies_the_graver_level_holds(one, other, level):
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     policies = [Policy(integrity={"refuses-everything": level}) for level in (one, other)]
-    assert [found.level for found in integrity_findings(refusing, *policies)] == [level]
-    assert [found.level for found in integrity_findings(refusing, *reversed(policies))] == [level]
+    assert [finding.level for finding in integrity_findings(refusing, *policies)] == [level]
+    assert [finding.level for finding in integrity_findings(refusing, *reversed(policies))] == [level]
 
 
 def test_off_in_every_policy_is_off():
@@ -303,7 +303,7 @@ def test_off_in_every_policy_is_off():
 
 def said_of(golds, level="warning"):
     return [
-        (one.level, one.message.partition(" have")[0]) for one in vacuous(golds, "g.jsonl", {"vacuous-gold": level})
+        (item.level, item.message.partition(" have")[0]) for item in vacuous(golds, "g.jsonl", {"vacuous-gold": level})
     ]
 
 
@@ -373,9 +373,9 @@ COMMIT, GOLD = "0123456789abcdef" * 2 + "01234567", "ab" * 32
     ],
 )
 def test_run_json_is_held_against_commit_and_gold(about, codes):
-    said = provenance(Origin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
-    assert [one.code for one in said] == codes
-    assert {(one.level, one.file) for one in said} <= {("error", "runs/run.json")}
+    output = provenance(Origin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
+    assert [item.code for item in output] == codes
+    assert {(item.level, item.file) for item in output} <= {("error", "runs/run.json")}
 
 
 def test_where_any_commit_may_be_scored_no_trace_is_stale():
@@ -386,5 +386,5 @@ def test_where_any_commit_may_be_scored_no_trace_is_stale():
 @pytest.mark.parametrize("code", ["stale-traces", "other-gold"])
 def test_levels_turn_provenance_down_too(code, level, levels):
     about = {"stale-traces": {"system_commit": "f" * 40}, "other-gold": {"gold_sha256": "cd" * 32}}[code]
-    said = provenance(Origin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
-    assert [one.level for one in said] == levels
+    output = provenance(Origin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
+    assert [item.level for item in output] == levels

@@ -20,7 +20,7 @@ def score(command, tmp_path):
     """Score a run under a gates file: exit code, stdout, stderr; in time."""
 
     def run(gates, cases=1, *words):
-        qids = [f"Q{place}" for place in range(cases)]
+        qids = [f"Q{index}" for index in range(cases)]
         write_rows(
             tmp_path / "gold.jsonl",
             [gold_row(qid=qid, category=qid, gold_claim_substr=["30 days"], gold_citations=["a"]) for qid in qids],
@@ -40,7 +40,7 @@ FILES = {"gold": "gold.jsonl", "trace": "trace.jsonl", "gates": "gates.yml"}
 
 
 def mapping(count, line):
-    return "".join(f"{line.replace('%', str(place))}\n" for place in range(1, count + 1))
+    return "".join(f"{line.replace('%', str(index))}\n" for index in range(1, count + 1))
 
 
 FLAWED = {

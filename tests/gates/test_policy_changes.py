@@ -242,7 +242,7 @@ def test_what_is_left_out_is_what_holds_then(stated):
     """Nothing changes when a file says outright what holds without being said."""
     from rag_eval.gates.integrity import LEVELS
 
-    said = {
+    output = {
         "gold": "eval/gold.jsonl",
         "trace": "runs/trace.jsonl",
         "k": 5,
@@ -251,8 +251,8 @@ def test_what_is_left_out_is_what_holds_then(stated):
         "refusal": {"token": "not in context", "phrases": [], "builtin": False, **stated.get("refusal", {})},
         "integrity": {**LEVELS, **stated.get("integrity", {})},
     }
-    assert changes(stated, said) == []
-    assert changes(said, stated) == []
+    assert changes(stated, output) == []
+    assert changes(output, stated) == []
 
 
 REFERENCE = {
@@ -296,8 +296,8 @@ def test_thresholds_that_differ_by_a_hair_are_shown_with_it():
 def test_loosest_first():
     base = {"k": 5, "gates": {"precision": {"min": Decimal("0.8")}, "chr": {"min": Decimal("0.5")}}}
     gates = {"precision": {"min": Decimal("0.9")}, "chr": {"min": Decimal("0.4")}}
-    found = changes(base, {"version": 2, "k": 5, "gates": gates})
-    assert [change.kind for change in found] == ["looser", "stricter", "neutral"]
+    result = changes(base, {"version": 2, "k": 5, "gates": gates})
+    assert [change.kind for change in result] == ["looser", "stricter", "neutral"]
 
 
 # --- what a change would let through ---------------------------------------------------------------------------------
@@ -332,11 +332,11 @@ numbers = st.fixed_dictionaries({}, optional={name: st.sampled_from([0.0, 0.4, 0
 @given(gates_files(), gates_files(), numbers, numbers, st.integers(0, 3))
 def test_lets_through_names_exactly_what_stops_the_run_under_the_old_value_alone(base, head, as_base, as_head, missing):
     effects = Effects(judged(base, as_base, missing), judged(base, as_head, missing), judged(head, as_head, missing))
-    stopped = {one.name for one in effects.base if one.blocks}
-    now = {one.name for one in effects.head if one.blocks}
+    stopped = {item.name for item in effects.base if item.blocks}
+    now = {item.name for item in effects.head if item.blocks}
     for change in changes(base, head, effects):
         meaning = change.key == "k"
-        still = {one.name for one in effects.redefined if one.blocks} if meaning else now
+        still = {item.name for item in effects.redefined if item.blocks} if meaning else now
         assert set(change.lets_through) <= stopped - still
         assert change.kind == "looser" or not change.lets_through
         if change.key.startswith("gates.") and change.kind == "looser":
@@ -349,12 +349,12 @@ def test_a_gate_whose_test_weakens_another_is_no_stricter_one():
     gate = Gate("precision", "max_drop", "0.02")
     cases = [questions("precision", [1] * 40), questions("precision", [0] * 5 + [1] * 35)]
     before, after = (
-        [one._replace(scores={**one.scores, "mrr": float(n < 30 or (n + side) % 2)}) for n, one in enumerate(own)]
-        for side, own in enumerate(cases)
+        [item._replace(scores={**item.scores, "mrr": float(n < 30 or (n + side) % 2)}) for n, item in enumerate(case)]
+        for side, case in enumerate(cases)
     )
     more = gate, Gate("mrr", "max_drop", "0.02")
-    base, head = (judge_all(Policy(gates=own, completeness={}), evidence(after, before)) for own in ([gate], more))
-    assert [one.outcome for one in (*base, *head)] == ["failed", "inconclusive", "passed"]
+    base, head = (judge_all(Policy(gates=ours, completeness={}), evidence(after, before)) for ours in ([gate], more))
+    assert [item.outcome for item in (*base, *head)] == ["failed", "inconclusive", "passed"]
     stated = {"gates": {"precision": {"max_drop": Decimal("0.02")}}}
     (change,) = changes(
         stated, {"gates": {**stated["gates"], "mrr": {"max_drop": Decimal("0.02")}}}, Effects(base, base, head)
@@ -370,9 +370,9 @@ def test_a_change_that_lets_something_through_comes_first():
     base = {"gates": {"chr": {"min": Decimal("0.5")}, "precision": {"min": Decimal("0.9")}}}
     head = {"gates": {"chr": {"min": Decimal("0.4")}, "precision": {"min": Decimal("0.1")}}}
     broken = judge(Gate("precision", "min", "0.9"), Value(0.2, 10))
-    held = judge(Gate("precision", "min", "0.1"), Value(0.2, 10))
-    found = changes(base, head, Effects([broken], [broken], [held]))
-    assert [(change.key, change.lets_through) for change in found] == [
+    stored = judge(Gate("precision", "min", "0.1"), Value(0.2, 10))
+    result = changes(base, head, Effects([broken], [broken], [stored]))
+    assert [(change.key, change.lets_through) for change in result] == [
         ("gates.precision.min", ("precision",)),
         ("gates.chr.min", ()),
     ]

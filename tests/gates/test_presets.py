@@ -25,9 +25,9 @@ ALWAYS_THERE = {"trace.citations"}  # a system that never cites is to fail
 
 def policy(preset):
     ledger = ProblemCollector()
-    found = policy_of((TEMPLATES / f"gates-{preset}.yml").read_bytes(), "eval-gates.yml", ledger)
+    result = policy_of((TEMPLATES / f"gates-{preset}.yml").read_bytes(), "eval-gates.yml", ledger)
     assert ledger.problems == []
-    return found
+    return result
 
 
 def test_every_preset_is_promised():

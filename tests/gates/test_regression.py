@@ -30,12 +30,12 @@ def judged(after, before, *gates, contracts=None, **chance):
 def one(name, pairs, gate=None, **chance):
     """The outcome of one gate on pairs (before, after) of a metric's scores."""
     before, after = (questions(name, side) for side in zip(*pairs, strict=True))
-    (found,) = judged(after, before, gate or Gate(name, "max_drop", "0.02"), **chance)
-    return found
+    (result,) = judged(after, before, gate or Gate(name, "max_drop", "0.02"), **chance)
+    return result
 
 
-def turned(worse, better, same):
-    return [(1, 0)] * worse + [(0, 1)] * better + [(1, 1)] * same
+def turned(regressed, better, same):
+    return [(1, 0)] * regressed + [(0, 1)] * better + [(1, 1)] * same
 
 
 # --- the test ---------------------------------------------------------------------------------------------------------
@@ -44,11 +44,11 @@ def turned(worse, better, same):
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 40))
 def test_p_of_a_rate_is_that_of_scipys_binomial_test(worse, better, same):
     if worse + better + same:
-        found = one("precision", turned(worse, better, same)).comparison
+        result = one("precision", turned(worse, better, same)).comparison
         both = worse + better
         expected = stats.binomtest(worse, both, 0.5, alternative="greater").pvalue if both else 1.0
-        assert found.p == pytest.approx(expected, rel=1e-9)
-        assert found.regression == pytest.approx((worse - better) / (both + same), abs=1e-11)
+        assert result.p == pytest.approx(expected, rel=1e-9)
+        assert result.regression == pytest.approx((worse - better) / (both + same), abs=1e-11)
 
 
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -62,11 +62,11 @@ def test_p_of_a_mean_is_that_of_scipys_permutation_test(pairs):
     def difference(x, y, axis=-1):
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
-    found = one("map", pairs).comparison
+    result = one("map", pairs).comparison
     expected = stats.permutation_test(
         (before, after), difference, permutation_type="samples", alternative="greater", n_resamples=np.inf
     ).pvalue
-    assert found.p == pytest.approx(expected, rel=1e-9)
+    assert result.p == pytest.approx(expected, rel=1e-9)
 
 
 maybe = st.none() | st.integers(0, 1)
@@ -82,8 +82,8 @@ def test_a_case_to_which_the_metric_no_longer_applies_counts_by_what_it_moves(pa
 
 def test_to_refuse_what_was_wrong_is_a_gain_in_precision_and_counts():
     """Ten wrong answers become refusals, to which precision does not apply: nothing got worse."""
-    found = one("precision", [(0, None)] * 10 + [(1, 1)] * 10)
-    assert (found.outcome, found.comparison.regression, found.comparison.n) == ("passed", -0.5, 20)
+    result = one("precision", [(0, None)] * 10 + [(1, 1)] * 10)
+    assert (result.outcome, result.comparison.regression, result.comparison.n) == ("passed", -0.5, 20)
     back = one("precision", [(None, 0)] * 10 + [(1, 1)] * 10)
     assert (back.outcome, back.comparison.regression) == ("failed", 0.5)
     assert back.comparison.p < 0.05
@@ -125,26 +125,26 @@ def test_a_drop_fails_where_it_exceeds_the_margin_and_chance_does_not_explain_it
 
 
 def test_a_significant_drop_within_the_margin_passes():
-    found = one("precision", turned(10, 0, 990))
-    assert (found.outcome, found.comparison.p < 0.001) == ("passed", True)
+    result = one("precision", turned(10, 0, 990))
+    assert (result.outcome, result.comparison.p < 0.001) == ("passed", True)
 
 
 @pytest.mark.parametrize(("gate", "chance"), [("none", "regression"), ("", "none")])
 def test_without_a_test_the_margin_alone_decides(gate, chance):
-    found = one("precision", turned(3, 0, 97), DROP._replace(test=gate), test=chance)
-    assert (found.outcome, found.comparison.p, found.comparison.adjusted) == ("failed", None, None)
+    result = one("precision", turned(3, 0, 97), DROP._replace(test=gate), test=chance)
+    assert (result.outcome, result.comparison.p, result.comparison.adjusted) == ("failed", None, None)
     assert one("precision", turned(2, 0, 98), DROP._replace(test=gate), test=chance).outcome == "passed"
 
 
 def test_a_gate_may_ask_for_the_test_that_the_rest_goes_without():
-    found = one("precision", turned(3, 0, 97), DROP._replace(test="regression"), test="none")
-    assert (found.outcome, found.comparison.p) == ("inconclusive", 1 / 8)
+    result = one("precision", turned(3, 0, 97), DROP._replace(test="regression"), test="none")
+    assert (result.outcome, result.comparison.p) == ("inconclusive", 1 / 8)
 
 
 @pytest.mark.parametrize(("alpha", "outcome"), [("0.05", "inconclusive"), ("0.0625", "failed")])
 def test_alpha_is_the_level(alpha, outcome):
-    found = one("precision", turned(4, 0, 96), alpha=alpha)
-    assert (found.outcome, found.comparison.alpha) == (outcome, float(alpha))
+    result = one("precision", turned(4, 0, 96), alpha=alpha)
+    assert (result.outcome, result.comparison.alpha) == (outcome, float(alpha))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_alpha_is_the_level(alpha, outcome):
     ],
 )
 def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, contracts):
-    (found,) = judged(questions("precision", [1]), before, DROP, contracts=contracts)
-    assert (found.outcome, found.blocks, found.why, found.comparison) == ("no_data", True, why, None)
+    (result,) = judged(questions("precision", [1]), before, DROP, contracts=contracts)
+    assert (result.outcome, result.blocks, result.why, result.comparison) == ("no_data", True, why, None)
     (skipped,) = judged(questions("precision", [1]), before, DROP._replace(when_no_data="skip"), contracts=contracts)
     assert not skipped.blocks
 
@@ -183,29 +183,31 @@ rows = st.lists(st.tuples(st.sampled_from("abc"), scores, scores), min_size=1, m
 
 
 def two_runs(rows):
-    sides = ([(part, side) for part, *both in rows for side in [both[place]]] for place in (0, 1))
-    return ([question(f"Q{i}", slices=[f"tags={part}"], **own) for i, (part, own) in enumerate(side)] for side in sides)
+    sides = ([(part, side) for part, *both in rows for side in [both[position]]] for position in (0, 1))
+    return (
+        [question(f"Q{i}", slices=[f"tags={part}"], **ours) for i, (part, ours) in enumerate(side)] for side in sides
+    )
 
 
 def stepped_down(tests):
     """Tarone's and Holm's adjustment of (p, smallest possible p), as plainly as it can be said."""
-    found, left = {}, sorted(tests)
-    while left:
-        p = left[0][0]
-        rivals = sum(smallest <= p for _, smallest in left)
-        found[left.pop(0)] = max([*found.values(), min(1.0, rivals * p)])
-    return found
+    result, remaining = {}, sorted(tests)
+    while remaining:
+        p = remaining[0][0]
+        rivals = sum(smallest <= p for _, smallest in remaining)
+        result[remaining.pop(0)] = max([*result.values(), min(1.0, rivals * p)])
+    return result
 
 
 @examples(25)
 @given(rows)
 def test_all_tests_of_a_run_are_corrected_together(rows):
     before, after = two_runs(rows)
-    found = [(each, each.comparison) for each in judged(after, before, *EVERY) if each.comparison]
-    made = [(gate, each) for gate, each in found if each.p is not None]
-    holms = multipletests([each.p for _, each in made], 0.05, "holm")[1]
-    assert all(each.p <= each.adjusted <= most + 1e-12 for (_, each), most in zip(made, holms, strict=True))
-    assert sum(each.p is None for _, each in found) == 1  # the one that goes without
+    result = [(entry, entry.comparison) for entry in judged(after, before, *EVERY) if entry.comparison]
+    made = [(gate, entry) for gate, entry in result if entry.p is not None]
+    holms = multipletests([entry.p for _, entry in made], 0.05, "holm")[1]
+    assert all(entry.p <= entry.adjusted <= limit + 1e-12 for (_, entry), limit in zip(made, holms, strict=True))
+    assert sum(entry.p is None for _, entry in result) == 1  # the one that goes without
 
     def moves(gate):
         sign = -1 if gate.name == "under_refusal" else 1
@@ -213,19 +215,19 @@ def test_all_tests_of_a_run_are_corrected_together(rows):
         steps = ((n, sign * (a.scores[gate.name] - b.scores[gate.name])) for n, a, b in both)
         return frozenset(step for step in steps if step[1])
 
-    distinct = {moves(gate): each.p for gate, each in made}
+    distinct = {moves(gate): entry.p for gate, entry in made}
     expected = stepped_down([(p, 0.5 ** len(moved)) for moved, p in distinct.items()])
-    for gate, each in made:
-        assert each.adjusted == pytest.approx(expected[each.p, 0.5 ** len(moves(gate))], rel=1e-12)
+    for gate, item in made:
+        assert item.adjusted == pytest.approx(expected[item.p, 0.5 ** len(moves(gate))], rel=1e-12)
 
 
 @examples(30)
 @given(rows)
 def test_without_correction_each_stands_alone(rows):
     before, after = two_runs(rows)
-    for each in judged(after, before, *EVERY, correction="none"):
-        (alone,) = judged(after, before, each.gate, correction="none")
-        assert alone == each
+    for item in judged(after, before, *EVERY, correction="none"):
+        (alone,) = judged(after, before, item.gate, correction="none")
+        assert alone == item
 
 
 @examples(30)
@@ -243,11 +245,11 @@ def test_a_further_gate_never_makes_another_one_fail(rows):
 def test_the_minimum_detectable_effect_is_seen_four_times_in_five(gates):
     names = ["precision", *[f"recall_any@{k}" for k in range(1, gates)]]
     pairs = [(number in (0, 1, 2), number in (3, 4)) if number < 5 else (True, True) for number in range(200)]
-    before, after = columns(names, lambda n, place, side: pairs[(n + 7 * place) % 200][side], 200)
-    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])[0].comparison
+    before, after = columns(names, lambda n, position, side: pairs[(n + 7 * position) % 200][side], 200)
+    result = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])[0].comparison
     at = [
         fail_probability(200, noise_bound(5, 200), drop, Fraction(2, 100), 0.05 / gates)
-        for drop in (found.mde, found.mde - 0.001)
+        for drop in (result.mde, result.mde - 0.001)
     ]
     assert at[0] >= 0.8 > at[1]
 
@@ -257,7 +259,7 @@ def columns(names, score, n):
     return [
         [
             question(f"Q{number}")._replace(
-                scores={name: float(score(number, place, side)) for place, name in enumerate(names)}
+                scores={name: float(score(number, index, side)) for index, name in enumerate(names)}
             )
             for number in range(n)
         ]
@@ -268,16 +270,18 @@ def columns(names, score, n):
 def test_copies_of_a_gate_are_one_test():
     pairs = turned(6, 0, 94)
     before, after = (questions("precision", side) for side in zip(*pairs, strict=True))
-    found = judged(after, before, *[DROP._replace(line=line) for line in range(10)])
-    assert {(one.comparison.p, one.comparison.adjusted, one.outcome) for one in found} == {(1 / 64, 1 / 64, "failed")}
+    result = judged(after, before, *[DROP._replace(line=line) for line in range(10)])
+    assert {(item.comparison.p, item.comparison.adjusted, item.outcome) for item in result} == {
+        (1 / 64, 1 / 64, "failed")
+    }
 
 
 def test_identical_columns_have_identical_figures():
     """A rate, a share and a mean of the same scores of 0 and 1 are one column."""
     names, pairs = ["precision", "recall@5", "map"], turned(6, 2, 92)
     before, after = columns(names, lambda n, _, side: pairs[n][side], 100)
-    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
-    assert len({one.comparison for one in found}) == 1
+    result = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
+    assert len({item.comparison for item in result}) == 1
 
 
 def test_tests_that_cannot_be_significant_do_not_count():
@@ -290,17 +294,17 @@ def test_tests_that_cannot_be_significant_do_not_count():
         return side == 0 if n == 10 * place else side == 1 if n == 10 * place + 1 else True
 
     before, after = columns(names, score, 100)
-    found = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
-    assert (found[0].comparison.p, found[0].comparison.adjusted, found[0].outcome) == (1 / 64, 1 / 64, "failed")
-    assert [one.comparison.p for one in found[1:]] == [3 / 4] * 9
+    result = judged(after, before, *[Gate(name, "max_drop", "0.02") for name in names])
+    assert (result[0].comparison.p, result[0].comparison.adjusted, result[0].outcome) == (1 / 64, 1 / 64, "failed")
+    assert [item.comparison.p for item in result[1:]] == [3 / 4] * 9
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 60))
 def test_an_interval_leaves_out_0_exactly_if_the_exact_test_is_significant_on_that_side(worse, better, same):
     if worse + better + same:
-        found = one("precision", turned(worse, better, same)).comparison
-        assert (found.low > 0) == (found.p <= 0.025)
-        assert found.low <= found.regression <= found.high
+        result = one("precision", turned(worse, better, same)).comparison
+        assert (result.low > 0) == (result.p <= 0.025)
+        assert result.low <= result.regression <= result.high
 
 
 @pytest.mark.parametrize(
@@ -308,26 +312,30 @@ def test_an_interval_leaves_out_0_exactly_if_the_exact_test_is_significant_on_th
     [("passed", 0, 0, 300), ("failed", 0, 0, 30), ("failed", 2, 2, 96), ("passed", 2, 2, 996), ("failed", 60, 2, 938)],
 )
 def test_non_inferiority_passes_only_if_the_drop_is_ruled_out(outcome, worse, better, same):
-    found = one("precision", turned(worse, better, same), DROP._replace(test="non_inferiority"))
-    assert found.outcome == outcome
-    assert (found.comparison.high <= 0.02) == (outcome == "passed")
-    assert (found.comparison.test, found.comparison.p, found.blocks) == ("non_inferiority", None, outcome == "failed")
+    result = one("precision", turned(worse, better, same), DROP._replace(test="non_inferiority"))
+    assert result.outcome == outcome
+    assert (result.comparison.high <= 0.02) == (outcome == "passed")
+    assert (result.comparison.test, result.comparison.p, result.blocks) == (
+        "non_inferiority",
+        None,
+        outcome == "failed",
+    )
     assert one("precision", turned(worse, better, same), test="non_inferiority").outcome == outcome
 
 
 @given(st.integers(0, 10), st.integers(0, 10), st.integers(1, 80))
 def test_where_the_margin_is_out_of_sight_it_is_said_how_many_cases_would_show_it(worse, better, same):
-    found = one("precision", turned(worse, better, same)).comparison
-    if found.mde is None or found.mde > 0.05:  # twice the margin, or 0.05
-        assert found.needed is None or found.needed > worse + better + same
+    result = one("precision", turned(worse, better, same)).comparison
+    if result.mde is None or result.mde > 0.05:  # twice the margin, or 0.05
+        assert result.needed is None or result.needed > worse + better + same
     else:
-        assert found.needed is None
+        assert result.needed is None
 
 
 def test_means_have_a_minimum_detectable_effect_too():
     pairs = [(0.5 + 0.1 * (i % 3), 0.5 + 0.1 * (i % 2)) for i in range(200)]
-    found = one("map", pairs).comparison
-    assert 0.04 < found.mde < 0.08
+    result = one("map", pairs).comparison
+    assert 0.04 < result.mde < 0.08
 
 
 # --- what is not known is not none ------------------------------------------------------------------------------------
@@ -353,8 +361,8 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
     )
     contracts = {"injection_auc": "c", "precision": "c"}
     now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
-    found = next(compared(gates, now, Statistics(alpha="0.01")))
-    assert (found.comparison.regression, found.outcome) == (1.0, "failed")
+    result = next(compared(gates, now, Statistics(alpha="0.01")))
+    assert (result.comparison.regression, result.outcome) == (1.0, "failed")
 
 
 # --- metrics without a gate -------------------------------------------------------------------------------------------
@@ -363,7 +371,10 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
 def unguarded(columns, *gates):
     """What a report says of columns of (before, after)."""
     sides = [
-        [question(f"Q{n}")._replace(scores={name: own[n][side] for name, own in columns.items()}) for n in range(60)]
+        [
+            question(f"Q{n}")._replace(scores={name: column[n][side] for name, column in columns.items()})
+            for n in range(60)
+        ]
         for side in (0, 1)
     ]
     now = Evidence(sides[1], {}, Completeness(60, 60, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
@@ -383,21 +394,21 @@ WATCHED = (
 
 def test_a_latency_that_tripled_is_named_with_the_gate_that_would_have_seen_it():
     slower = {"latency_total_ms": [(100.0 + n, 300.0 + 3 * n) for n in range(60)], "mrr": [(0.5, 0.5)] * 60}
-    (found,) = unguarded(slower)
-    assert (found.code, found.level) == ("ungated-regression", "warning")
-    assert "latency_total_ms" in found.message
-    assert "max_rise: " in found.fix
-    assert ".max" not in found.message  # a maximum estimates nothing
+    (result,) = unguarded(slower)
+    assert (result.code, result.level) == ("ungated-regression", "warning")
+    assert "latency_total_ms" in result.message
+    assert "max_rise: " in result.fix
+    assert ".max" not in result.message  # a maximum estimates nothing
 
 
 def test_cutoffs_of_one_metric_are_named_once_and_gated_metrics_never():
     fallen = [(1.0, 0.0)] * 12 + [(1.0, 1.0)] * 48
     columns = {"precision": fallen, "recall@3": fallen, "recall@5": [*fallen[:11], *[(1.0, 1.0)] * 49]}
-    (found,) = unguarded(columns, Gate("precision", "max_drop", "0.5"))
-    assert "recall@3 from 1 to 0.8" in found.message
-    assert "recall@5" not in found.message
-    assert "precision" not in found.message
-    assert "recall@3: {max_drop: 0.02}" in found.fix
+    (result,) = unguarded(columns, Gate("precision", "max_drop", "0.5"))
+    assert "recall@3 from 1 to 0.8" in result.message
+    assert "recall@5" not in result.message
+    assert "precision" not in result.message
+    assert "recall@3: {max_drop: 0.02}" in result.fix
 
 
 def test_what_chance_may_explain_is_not_named():

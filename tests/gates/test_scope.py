@@ -44,22 +44,22 @@ def test_a_sample_has_the_size_asked_for_and_every_kind(kinds, size):
 def test_a_kind_has_its_share_of_a_sample(kinds, size):
     members = sample(items(kinds), size)
     for kind in KINDS:
-        own = sum(one == kind for one in kinds.values())
-        exact = own * min(size, len(kinds)) / len(kinds)
+        ours = sum(item == kind for item in kinds.values())
+        exact = ours * min(size, len(kinds)) / len(kinds)
         got = sum(kinds[qid] == kind for qid in members)
-        assert abs(got - exact) < 2 or (own and got == 1)
+        assert abs(got - exact) < 2 or (ours and got == 1)
 
 
 @given(gold_sets, sizes, st.randoms(use_true_random=False))
 def test_the_order_of_lines_changes_no_sample(kinds, size, random):
-    listed = items(kinds)
-    shuffled = random.sample(listed, len(listed))
-    assert sorted(sample(listed, size)) == sorted(sample(shuffled, size))
+    entries = items(kinds)
+    shuffled = random.sample(entries, len(entries))
+    assert sorted(sample(entries, size)) == sorted(sample(shuffled, size))
 
 
 @given(gold_sets, st.text(min_size=1, max_size=6), st.sampled_from(sorted(KINDS)), sizes)
 def test_a_question_more_changes_few_members_of_a_sample(kinds, qid, kind, size):
-    before, after = (set(sample(items(each), size)) for each in (kinds, {**kinds, qid: kinds.get(qid, kind)}))
+    before, after = (set(sample(items(item), size)) for item in (kinds, {**kinds, qid: kinds.get(qid, kind)}))
     assert len(before - after) <= 3
 
 
@@ -106,9 +106,9 @@ def test_every_perspective_says_what_it_asks():
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     apart(monkeypatch)
-    own = Project.made(tmp_path / "repo", GATES)
-    monkeypatch.chdir(own.path)
-    return own
+    ours = Project.made(tmp_path / "repo", GATES)
+    monkeypatch.chdir(ours.path)
+    return ours
 
 
 @pytest.fixture
@@ -159,8 +159,8 @@ def test_gates_that_are_not_judged_still_guard(project, score):
     refused = [trace_of(n, answer_json={"claim": "not in context", "citations": []}) for n in range(1, 9)]
     project.put(trace=refused, gates=gates(over_refusal="{max: 0.1}"))
     for words in ([], ["--perspective", "citations"]):
-        (found,) = [one for one in score(*words)["findings"] if one["code"] == "refuses-everything"]
-        assert found["level"] == "warning"
+        (result,) = [item for item in score(*words)["findings"] if item["code"] == "refuses-everything"]
+        assert result["level"] == "warning"
 
 
 def test_the_report_says_it_again_when_it_is_judged_again(project, score, capsys):
@@ -170,9 +170,9 @@ def test_the_report_says_it_again_when_it_is_judged_again(project, score, capsys
     assert json.loads(capsys.readouterr().out) == text
     project.write("other.yml", gates(**{"recall_all@3": "{min: 0.5}", "chr": None}))
     assert main(["gate", "report.json", "--gates", "other.yml", "--format", "table"]) == 0
-    out, said = capsys.readouterr()
+    out, output = capsys.readouterr()
     assert "Only retrieval: 1 gate of other metric groups was not judged." in out
-    assert said == ""
+    assert output == ""
 
 
 def test_a_suite_is_judged_by_its_own_questions(project, score):
@@ -196,8 +196,8 @@ def test_a_question_of_the_suite_without_a_trace_is_missing(project, score):
 def test_what_a_suite_does_in_all_of_its_questions_is_only_warned_of(project, score):
     refused = [trace_of(n, answer_json={"claim": "not in context", "citations": []}) for n in range(1, 9)]
     project.put(trace=refused, gates=gates())
-    (found,) = [one for one in score("--suite", "smoke:6")["findings"] if one["code"] == "refuses-everything"]
-    assert found["level"] == "warning"
+    (result,) = [item for item in score("--suite", "smoke:6")["findings"] if item["code"] == "refuses-everything"]
+    assert result["level"] == "warning"
 
 
 def test_what_must_pass_and_is_not_in_the_suite_is_not_gone(project, score):
@@ -205,8 +205,8 @@ def test_what_must_pass_and_is_not_in_the_suite_is_not_gone(project, score):
     rows = [gold_of(n, tags=["smoke"] if n in (1, 5) else ["critical"]) for n in range(1, 9)]
     project.put(gold=rows)
     project.write("eval/baseline.json", json.dumps(score()))
-    project.put(gold=[one for one in rows if one["qid"] != "Q4"], trace=[trace_of(n) for n in range(1, 9) if n != 4])
-    codes = {one["code"]: one["message"] for one in score("--suite", "smoke")["findings"]}
+    project.put(gold=[row for row in rows if row["qid"] != "Q4"], trace=[trace_of(n) for n in range(1, 9) if n != 4])
+    codes = {item["code"]: item["message"] for item in score("--suite", "smoke")["findings"]}
     assert list(codes) == ["must-pass-gone"]
     assert codes["must-pass-gone"].startswith("Q4 ")
     assert not score("--suite", "smoke")["baseline"]["rescored"]
@@ -225,7 +225,7 @@ def test_a_narrowed_baseline_says_so_and_gives_what_it_has(project, score):
         "precision": "no_data",
         "recall_all@3": "passed",
     }
-    assert [one["code"] for one in report["findings"]] == ["baseline-narrowed"]
+    assert [item["code"] for item in report["findings"]] == ["baseline-narrowed"]
 
 
 def test_gates_of_the_base_that_are_left_out_are_counted_too(project, score):
@@ -243,7 +243,8 @@ def test_changed_gold_outside_the_suite_has_no_case_in_it(project, score):
     changed = [{**row, "gold_citations": ["c9"]} if row["qid"] in ("Q1", "Q2") else row for row in rows[:-1]]
     project.change(gold=changed, trace=[trace_of(n) for n in range(1, 8)])
     labels = {
-        one["qid"]: (one["before"], one["after"]) for one in score("--suite", "smoke", "--base", "main")["gold_changes"]
+        item["qid"]: (item["before"], item["after"])
+        for item in score("--suite", "smoke", "--base", "main")["gold_changes"]
     }
     assert labels["Q2"] == (None, None)
     assert labels["Q1"][0] == "OK" != labels["Q1"][1]
@@ -270,8 +271,8 @@ def test_traces_of_other_questions_are_read_but_not_scored(tmp_path):
 
 
 def test_history_takes_no_question_for_gone_that_a_suite_left_aside(project, score, capsys):
-    for place, words in enumerate([[], ["--suite", "smoke:4"], []]):
-        project.write(f"runs/{place}.json", json.dumps(score(*words)))
+    for index, words in enumerate([[], ["--suite", "smoke:4"], []]):
+        project.write(f"runs/{index}.json", json.dumps(score(*words)))
     (project.path / "runs" / "trace.jsonl").unlink()
     assert main(["history", "runs", "--format", "json"]) == 0
     out = json.loads(capsys.readouterr().out)

@@ -76,8 +76,8 @@ def test_what_is_no_field(name):
 
 @given(st.sets(NAMES))
 def test_a_star_is_every_slice_of_its_field_and_never_nothing(present):
-    own = sorted(name for name in present if name.startswith("category="))
-    assert expanded("category=*", present) == (own or ["category=*"])
+    ours = sorted(name for name in present if name.startswith("category="))
+    assert expanded("category=*", present) == (ours or ["category=*"])
     assert expanded("category=z", present) == ["category=z"]
 
 
@@ -98,16 +98,16 @@ def judged(after, *gates, before=None, least=1, **chance):
     return judge_all(policy, evidence(after, before))
 
 
-def outcomes(found):
-    return {one.slice: one.outcome for one in found}
+def outcomes(result):
+    return {item.slice: item.outcome for item in result}
 
 
 EACH = Gate("precision", "min", "0.5", slice="category=*")
 
 
 def test_a_gate_on_a_star_judges_each_slice_alone():
-    found = judged(cases(a=(3, 4), b=(1, 4)), EACH)
-    assert [(one.label, one.outcome, one.exact, one.n) for one in found] == [
+    result = judged(cases(a=(3, 4), b=(1, 4)), EACH)
+    assert [(item.label, item.outcome, item.exact, item.n) for item in result] == [
         ("precision where category=a", "passed", "3/4", 4),
         ("precision where category=b", "failed", "1/4", 4),
     ]
@@ -127,26 +127,26 @@ def test_a_slice_that_only_the_baseline_has_is_emptied_and_fails():
 @pytest.mark.parametrize("gate", [EACH, EACH._replace(slice="category=c")])
 def test_a_slice_that_nothing_is_in_fails_unless_that_is_to_be_skipped(gate):
     after = [question("Q1", precision=1)]
-    assert [(one.outcome, one.blocks) for one in judged(after, gate)] == [("no_data", True)]
-    assert [one.blocks for one in judged(after, gate._replace(when_no_data="skip"))] == [False]
+    assert [(item.outcome, item.blocks) for item in judged(after, gate)] == [("no_data", True)]
+    assert [item.blocks for item in judged(after, gate._replace(when_no_data="skip"))] == [False]
 
 
 def test_a_metric_that_applies_to_no_case_of_a_slice_has_no_data_for_another_reason():
-    (one,) = judged([question("Q1", slices=["category=a"], mrr=1)], EACH)
-    assert (one.outcome, one.why) == ("no_data", "")
+    (item,) = judged([question("Q1", slices=["category=a"], mrr=1)], EACH)
+    assert (item.outcome, item.why) == ("no_data", "")
 
 
 @pytest.mark.parametrize(("n", "outcome"), [(9, "inconclusive"), (10, "failed")])
 def test_a_slice_of_fewer_cases_than_min_n_is_inconclusive(n, outcome):
-    (one,) = judged(cases(a=(0, n)), EACH, least=10)
-    assert (one.outcome, one.few, one.blocks) == (outcome, n < 10, n >= 10)
+    (item,) = judged(cases(a=(0, n)), EACH, least=10)
+    assert (item.outcome, item.few, item.blocks) == (outcome, n < 10, n >= 10)
 
 
 @pytest.mark.parametrize(("n", "outcome"), [(9, "inconclusive"), (10, "failed")])
 def test_that_holds_for_worsenings_too(n, outcome):
     gate = Gate("precision", "max_drop", "0.02", slice="category=a")
-    (one,) = judged(cases(a=(0, n)), gate, before=cases(a=(n, n)), least=10)
-    assert (one.outcome, one.few, one.comparison.n) == (outcome, n < 10, n)
+    (item,) = judged(cases(a=(0, n)), gate, before=cases(a=(n, n)), least=10)
+    assert (item.outcome, item.few, item.comparison.n) == (outcome, n < 10, n)
 
 
 def test_slices_too_small_to_be_judged_weaken_no_other_test():
@@ -157,26 +157,26 @@ def test_slices_too_small_to_be_judged_weaken_no_other_test():
     whole, *small = judged(after, *gates, before=before, least=10)
     (alone,) = judged(after, gates[0], before=before, least=10)
     assert (whole.outcome, whole.comparison) == ("failed", alone.comparison)
-    assert [(one.few, one.outcome, one.comparison.p) for one in small] == [(True, "inconclusive", None)] * 30
+    assert [(item.few, item.outcome, item.comparison.p) for item in small] == [(True, "inconclusive", None)] * 30
 
 
 def test_what_counts_is_the_size_of_the_slice_and_not_of_the_metric():
     after = [question(f"Q{i}", slices=["tags=x"], precision=0 if i < 2 else None) for i in range(10)]
-    (one,) = judged(after, Gate("precision", "min", "0.5", slice="tags=x"), least=10)
-    assert (one.n, one.outcome) == (2, "failed")
+    (item,) = judged(after, Gate("precision", "min", "0.5", slice="tags=x"), least=10)
+    assert (item.n, item.outcome) == (2, "failed")
 
 
 def test_min_n_is_not_asked_of_the_whole():
-    (one,) = judged(cases(a=(0, 2)), Gate("precision", "min", "0.5"), least=10)
-    assert (one.few, one.outcome) == (False, "failed")
+    (item,) = judged(cases(a=(0, 2)), Gate("precision", "min", "0.5"), least=10)
+    assert (item.few, item.outcome) == (False, "failed")
 
 
 @pytest.mark.parametrize(
     ("means", "broken", "blocks"), [("warn", True, False), ("fail", True, True), ("pass", False, False)]
 )
 def test_what_inconclusive_means_is_said_by_the_policy(means, broken, blocks):
-    (one,) = judged(cases(a=(0, 2)), EACH, least=10, inconclusive=means)
-    assert (one.outcome, one.broken, one.blocks) == ("inconclusive", broken, blocks)
+    (item,) = judged(cases(a=(0, 2)), EACH, least=10, inconclusive=means)
+    assert (item.outcome, item.broken, item.blocks) == ("inconclusive", broken, blocks)
 
 
 def test_gates_on_the_whole_are_left_as_they_are():
@@ -191,8 +191,8 @@ def test_gates_on_the_whole_are_left_as_they_are():
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), min_size=1))
 def test_slices_of_one_value_each_add_up_to_the_whole(rows):
     after = [question(f"Q{i}", slices=[f"category={part}"], precision=right) for i, (part, right) in enumerate(rows)]
-    found = judged(after, Gate("precision", "min", "0"), EACH)
-    whole, *parts = (one.as_value() for one in found)
+    result = judged(after, Gate("precision", "min", "0"), EACH)
+    whole, *parts = (item.as_value() for item in result)
     assert sum(part.number * part.n for part in parts) == whole.number * whole.n
     assert sum(part.n for part in parts) == whole.n
 

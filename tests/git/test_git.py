@@ -41,16 +41,16 @@ def test_the_index_and_a_commit_are_read_apart(repo):
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 def test_a_file_that_is_but_announced_is_not_there_and_an_empty_one_is(tmp_path, repo, form):
     """`git add -N` lists it as an empty file, and the next commit leaves it out."""
-    own = Repo(tmp_path / form)
-    own.path.mkdir()
-    own.git("init", "-q", f"--object-format={form}")
+    ours = Repo(tmp_path / form)
+    ours.path.mkdir()
+    ours.git("init", "-q", f"--object-format={form}")
     for name in ("announced", "empty"):
-        own.write(name, "to come" if name == "announced" else "")
-    own.git("add", "empty")
-    own.git("add", "-N", "announced")
-    git = Git(str(own.path))
+        ours.write(name, "to come" if name == "announced" else "")
+    ours.git("add", "empty")
+    ours.git("add", "-N", "announced")
+    git = Git(str(ours.path))
     assert list(git.files("announced", "empty")) == ["empty"]
-    own.git("add", "announced")
+    ours.git("add", "announced")
     assert list(git.files("announced", "empty")) == ["announced", "empty"]
 
 
@@ -141,12 +141,12 @@ def test_a_sub_folder_knows_the_root_and_its_own_place(repo):
 
 
 def test_a_root_with_a_line_break_in_its_name_is_found_too(tmp_path, repo):
-    own = Repo.create(tmp_path / "two\nlines", None)
-    own.write("a/one.txt", "one\n")
-    own.git("add", ".")
-    for folder, prefix in ((own.path, ""), (own.path / "a", "a/")):
+    ours = Repo.create(tmp_path / "two\nlines", None)
+    ours.write("a/one.txt", "one\n")
+    ours.git("add", ".")
+    for folder, prefix in ((ours.path, ""), (ours.path / "a", "a/")):
         git = Git(str(folder))
-        assert (git.top, git.prefix, git.blob("a/one.txt")) == (str(own.path), prefix, b"one\n")
+        assert (git.top, git.prefix, git.blob("a/one.txt")) == (str(ours.path), prefix, b"one\n")
 
 
 def test_a_linked_work_tree_has_its_own_index_and_head(repo):
@@ -244,9 +244,9 @@ def test_a_partial_clone_is_told_how_to_get_the_rest(tmp_path, repo):
     repo.git("clone", "-q", "--filter=blob:none", "--no-checkout", url, str(tmp_path / "part"))
     part = Repo(tmp_path / "part")
     git = Git(str(part.path))
-    with pytest.raises(GitError, match="partial clone") as told:
+    with pytest.raises(GitError, match="partial clone") as message:
         git.blob("a/one.txt", git.resolve("HEAD"))
-    part.git(*str(told.value).rpartition("git ")[2].split())
+    part.git(*str(message.value).rpartition("git ")[2].split())
     assert git.blob("a/one.txt", git.resolve("HEAD")) == b"one\n"
 
 
@@ -313,6 +313,6 @@ def test_reading_runs_nothing_that_is_configured(repo, trap):
 
 def test_a_replaced_object_is_not_believed(repo):
     git = Git(str(repo.path))
-    one, two = (git.files(f"a/{name}.txt")[f"a/{name}.txt"] for name in ("one", "two"))
-    repo.git("replace", one, two)
-    assert git.contents([one]) == {one: b"one\n"}
+    item, two = (git.files(f"a/{name}.txt")[f"a/{name}.txt"] for name in ("one", "two"))
+    repo.git("replace", item, two)
+    assert git.contents([item]) == {item: b"one\n"}

@@ -18,17 +18,17 @@ def repo(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    found = Repo.create(tmp_path / "repo", None)
-    found.write("a/one.txt", "one\n")
-    found.git("add", ".")
-    return found
+    result = Repo.create(tmp_path / "repo", None)
+    result.write("a/one.txt", "one\n")
+    result.git("add", ".")
+    return result
 
 
 def commit(repo, *before):
     """A commit of the index on top of others."""
     tree = repo.git("write-tree")
     repo.made = getattr(repo, "made", 0) + 1
-    over = [word for one in before for word in ("-p", one)]
+    over = [word for item in before for word in ("-p", item)]
     return repo.git("commit-tree", tree, "-m", f"commit {repo.made}", *over)
 
 
@@ -38,13 +38,13 @@ def test_the_merge_base_is_one_that_git_names_too(repo, seed):
     for _ in range(14):
         made.append(commit(repo, *chance.sample(made[-5:], k=min(len(made), chance.choice([0, 1, 1, 2])))))
     git = Git(str(repo.path))
-    for one, other in (chance.sample(made, 2) for _ in range(12)):
-        code, said = repo.run("git", "merge-base", "--all", one, other)
+    for item, other in (chance.sample(made, 2) for _ in range(12)):
+        code, output = repo.run("git", "merge-base", "--all", item, other)
         if code:
             with pytest.raises(GitError, match="no common ancestor"):
-                merge_base(git, one, other)
+                merge_base(git, item, other)
         else:
-            assert merge_base(git, one, other) in said.split()
+            assert merge_base(git, item, other) in output.split()
 
 
 @pytest.fixture
@@ -56,33 +56,37 @@ def forked(repo):
 
 
 def test_a_graft_changes_no_history(forked):
-    root, left, right = forked.ids
-    forked.write(".git/info/grafts", f"{left} {right}\n")
-    assert forked.git("merge-base", left, right).startswith(right), "git itself believes it"
+    root, remaining, right = forked.ids
+    forked.write(".git/info/grafts", f"{remaining} {right}\n")
+    assert forked.git("merge-base", remaining, right).startswith(right), "git itself believes it"
     git = Git(str(forked.path))
-    assert merge_base(git, left, right) == root
-    assert parents(git, left) == [root]
+    assert merge_base(git, remaining, right) == root
+    assert parents(git, remaining) == [root]
 
 
 def test_other_bytes_in_the_place_of_a_commit_are_refused(forked):
-    _, left, right = forked.ids
-    files = [forked.path / ".git/objects" / one[:2] / one[2:] for one in (left, right)]
+    _, remaining, right = forked.ids
+    files = [forked.path / ".git/objects" / item[:2] / item[2:] for item in (remaining, right)]
     files[0].chmod(0o644)
     files[0].write_bytes(files[1].read_bytes())
     git = Git(str(forked.path))
-    for ask in (lambda: merge_base(git, left, right), lambda: parents(git, left), lambda: snapshot(git, left)):
+    for ask in (
+        lambda: merge_base(git, remaining, right),
+        lambda: parents(git, remaining),
+        lambda: snapshot(git, remaining),
+    ):
         with pytest.raises(GitError):
             ask()
 
 
 def test_a_history_that_the_clone_does_not_hold_is_an_error_with_a_way_out(forked, tmp_path):
-    _, left, right = forked.ids
+    _, remaining, right = forked.ids
     clone = Repo.create(tmp_path / "clone", None)
-    clone.git("fetch", "-q", "--depth=1", f"file://{forked.path}", left)
+    clone.git("fetch", "-q", "--depth=1", f"file://{forked.path}", remaining)
     clone.git("fetch", "-q", "--depth=1", f"file://{forked.path}", right)
     git = Git(str(clone.path))
     with pytest.raises(GitError, match="fetch-depth"):
-        merge_base(git, left, right)
+        merge_base(git, remaining, right)
 
 
 def test_a_commit_is_read_folder_by_folder(repo):

@@ -30,15 +30,15 @@ def repo(tmp_path, monkeypatch):
     return repo
 
 
-def made_files(chance, most=14):
+def made_files(chance, limit=14):
     """Files by path, at most three folders deep; no path is both a file and a folder."""
-    found = {}
-    for _ in range(chance.randint(1, most)):
+    result = {}
+    for _ in range(chance.randint(1, limit)):
         parts = [chance.choice(NAMES) for _ in range(chance.randint(1, 4))]
         path, above = "/".join(parts), {"/".join(parts[:i]) for i in range(1, len(parts))}
-        if not above & found.keys() and not any(other.startswith(f"{path}/") for other in found):
-            found[path] = chance.choice(CONTENTS)
-    return found
+        if not above & result.keys() and not any(other.startswith(f"{path}/") for other in result):
+            result[path] = chance.choice(CONTENTS)
+    return result
 
 
 def commit(repo, files, message="files"):
@@ -93,22 +93,22 @@ def asked(chance, files):
 
 
 def expected(files, paths):
-    found = {}
+    result = {}
     for path in paths:
-        own = [name for name in files if name == path or f"{name.rpartition('/')[0]}/" == path]
-        found.update({name: blob_id(files[name]) for name in own})
-    return found
+        ours = [name for name in files if name == path or f"{name.rpartition('/')[0]}/" == path]
+        result.update({name: blob_id(files[name]) for name in ours})
+    return result
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_tree_gives_the_same_files(repo, seed):
     chance = random.Random(seed)
     files = made_files(chance)
-    held = trees(repo, files, commit(repo, files))
+    stored = trees(repo, files, commit(repo, files))
     for _ in range(4):
         paths = asked(chance, files)
         wanted = expected(files, paths)
-        for name, tree in held.items():
+        for name, tree in stored.items():
             assert tree.files(*paths) == wanted, name
             blobs = tree.contents(wanted.values())
             assert {path: blobs[wanted[path]] for path in wanted} == {path: files[path] for path in wanted}, name
@@ -117,11 +117,11 @@ def test_every_tree_gives_the_same_files(repo, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_snapshot_gives_the_same_entries(repo, seed):
     files = made_files(random.Random(seed))
-    held = trees(repo, files, commit(repo, files))
+    stored = trees(repo, files, commit(repo, files))
     for folder in ("", *(f"{folder}/" for folder in folders_of(files)), "nowhere/"):
-        entries = held["git"].entries(folder)
-        assert held["by id"].entries(folder) == entries
-        assert held["plain"].entries(folder).keys() == entries.keys()
+        entries = stored["git"].entries(folder)
+        assert stored["by id"].entries(folder) == entries
+        assert stored["plain"].entries(folder).keys() == entries.keys()
         for name, object_id in entries.items():
             kind = "tree" if f"{folder}{name}" in folders_of(files) else "blob"
             assert repo.git("cat-file", "-t", object_id) == kind
@@ -136,18 +136,18 @@ def test_trees_differ_where_their_files_do(repo, seed):
     for path in chance.sample(sorted(before), chance.randint(0, len(before))):
         after[path] = chance.choice(CONTENTS)
     after.update({f"new/{name}": b"new" for name in chance.sample(["x", "y", "z"], chance.randint(0, 3))})
-    skip = [*chance.sample(sorted(after), min(2, len(after))), *(f"{one}/" for one in folders_of(after)[:1])]
+    skip = [*chance.sample(sorted(after), min(2, len(after))), *(f"{folder}/" for folder in folders_of(after)[:1])]
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     meant = {
         path for path in changed if path not in skip and not path.startswith(tuple(x for x in skip if x[-1] == "/"))
     }
     git, ids = Git(str(repo.path)), (commit(repo, before), commit(repo, after))
-    for one, other in (map(git.at, ids), (commit_objects.snapshot(git, each) for each in ids)):
-        found = differing(one, other, skip, most=99)
-        assert [path for path in found if not any(f"{each}/".startswith(f"{path}/") for each in meant)] == []
-        assert [each for each in meant if not any(f"{each}/".startswith(f"{path}/") for path in found)] == []
-        assert differing(one, other, skip, most=2) == found[:2]
-        assert differing(one, one, [], most=99) == []
+    for item, other in (map(git.at, ids), (commit_objects.snapshot(git, entry) for entry in ids)):
+        result = differing(item, other, skip, most=99)
+        assert [path for path in result if not any(f"{entry}/".startswith(f"{path}/") for entry in meant)] == []
+        assert [entry for entry in meant if not any(f"{entry}/".startswith(f"{path}/") for path in result)] == []
+        assert differing(item, other, skip, most=2) == result[:2]
+        assert differing(item, item, [], most=99) == []
 
 
 def test_before_the_first_commit_there_is_nothing(repo):
@@ -263,11 +263,11 @@ def put(repo, object_id, kind, data):
 
 def everything(tree, folder=""):
     """All that a tree holds, by path."""
-    found = {}
+    result = {}
     for name in tree.entries(folder):
         below = tree.entries(f"{folder}{name}/")
-        found |= everything(tree, f"{folder}{name}/") if below else {f"{folder}{name}": read(tree, f"{folder}{name}")}
-    return found
+        result |= everything(tree, f"{folder}{name}/") if below else {f"{folder}{name}": read(tree, f"{folder}{name}")}
+    return result
 
 
 @pytest.mark.parametrize("kind", ["commit", "tree", "blob"])
@@ -275,7 +275,7 @@ def test_an_object_that_was_rewritten_is_refused(repo, kind):
     at = commit(repo, {"eval/gold.jsonl": b"hard\n", "eval-gates.yml": b"min: 0.8\n"})
     easy = commit(repo, {"eval/gold.jsonl": b"easy\n", "eval-gates.yml": b"min: 0.1\n"})
     path = {"commit": "", "tree": "^{tree}", "blob": ":eval-gates.yml"}[kind]
-    old, new = (repo.git("rev-parse", f"{one}{path}") for one in (at, easy))
+    old, new = (repo.git("rev-parse", f"{item}{path}") for item in (at, easy))
     git = Git(str(repo.path))
     put(repo, old, kind.encode(), git.raw(kind, new))
     with pytest.raises(GitError, match=r"does not match its id|does not have commit"):  # git itself checks commits
@@ -287,7 +287,7 @@ def test_nothing_but_the_id_says_which_commit_it_is(repo):
     files = {"eval/gold.jsonl": b"hard\n", "eval-gates.yml": b"min: 0.8\n"}
     first, at = commit(repo, {"other": b"x"}), commit(repo, files)
     easy = commit(repo, {"eval/gold.jsonl": b"easy\n", "eval-gates.yml": b"min: 0.1\n"})
-    strict, loose_one = (repo.git("rev-parse", f"{one}:eval-gates.yml") for one in (at, easy))
+    strict, loose_one = (repo.git("rev-parse", f"{item}:eval-gates.yml") for item in (at, easy))
     repo.git("replace", strict, loose_one)
     repo.git("replace", at, easy)
     for ref in ("refs/heads/main", f"refs/heads/{at}", f"refs/tags/{at}"):

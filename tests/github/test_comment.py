@@ -44,9 +44,9 @@ printable = st.text(min_size=1, max_size=100).filter(str.isprintable)
 @example("--> head=0 run=9 -->", "a b-->", 1, "-->")
 def test_a_marker_is_read_as_it_was_written(comment_id, head, run, workflow):
     line = marker(comment_id, head, run, workflow)
-    said = parse_marker(f"{line}\r\nrest")
-    assert said is not None
-    assert (said.id, said.run) == (comment_id, run)
+    output = parse_marker(f"{line}\r\nrest")
+    assert output is not None
+    assert (output.id, output.run) == (comment_id, run)
     assert line.count("-->") == line.count("<") == line.count(">") == 1
     assert line.isascii()
     assert "\n" not in line
@@ -123,7 +123,7 @@ def test_an_app_of_its_own_keeps_one_comment_too():
         fake.add_pull(2, "1" * 40, "2" * 40)
         github = GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None))
         first, second, third = (send(github, text, run) for run, text in enumerate(("red", "red", "green"), 1))
-    assert [one.action for one in (first, second, third)] == ["created", "updated", "updated"]
+    assert [item.action for item in (first, second, third)] == ["created", "updated", "updated"]
     assert (bodies(fake), first.needs_attention) == ([body("green", 3)], False)
 
 
@@ -225,8 +225,8 @@ def test_a_run_that_is_repeated_or_the_next_one_turns_the_comment_green(fake, gi
 )
 def test_an_attempt_is_named_by_numbers_alone(run_id, number, known):
     assert attempt(run_id, number) == known
-    said = parse_marker(of(known, "text", failed=True))
-    assert (said.by, said.failed) == (known, True)
+    output = parse_marker(of(known, "text", failed=True))
+    assert (output.by, output.failed) == (known, True)
 
 
 def test_on_change_leaves_the_same_text_alone(fake, github):

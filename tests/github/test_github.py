@@ -312,17 +312,17 @@ def test_the_token_is_in_one_header_and_nowhere_else(fake, clock, caplog):
     caplog.set_level(logging.DEBUG)
     github = GitHub(fake.url, f" {TOKEN}\n", "octo/hello", clock.network())
     fake.faults = [Fault("PATCH", 404), Fault("POST", 422), Fault("GET", 401)]
-    said = [repr(github), str(github), caplog.text]
+    output = [repr(github), str(github), caplog.text]
     for ask in (lambda: github.update_comment(1, "x"), lambda: github.create_comment(2, "x", nothing)):
         with pytest.raises(GitHubError) as refused:
             ask()
-        said += [str(refused.value), repr(refused.value)]
+        output += [str(refused.value), repr(refused.value)]
     with pytest.raises(GitHubError) as refused:
         list(github.comments(2))
-    said += [str(refused.value), caplog.text, *(seen.target for seen in fake.seen)]
+    output += [str(refused.value), caplog.text, *(seen.target for seen in fake.seen)]
     assert {seen.headers["authorization"] for seen in fake.seen} == {f"Bearer {TOKEN}"}
     assert "PATCH" in caplog.text, "urllib3's own log was not looked at"
-    assert TOKEN not in "\n".join(said)
+    assert TOKEN not in "\n".join(output)
 
 
 def test_without_a_token_none_is_sent(fake, clock):

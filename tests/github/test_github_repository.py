@@ -81,13 +81,13 @@ def test_a_tree_is_listed_by_its_hash_and_by_a_commits(repo, github):
     head = commit(repo, {"a b": "1", "eval/é": "2"})
     root = github.tree(head)
     assert github.tree(repo.git("rev-parse", "HEAD^{tree}")) == root
-    assert [(one.path, one.mode, one.type) for one in root] == [
+    assert [(item.path, item.mode, item.type) for item in root] == [
         ("a b", "100644", "blob"),
         ("eval", "040000", "tree"),
         ("link", "120000", "blob"),
     ]
     below = github.tree(root[1].sha)
-    assert [one.path for one in below] == ["gold.jsonl", "é"]
+    assert [item.path for item in below] == ["gold.jsonl", "é"]
     assert below[0] == TreeEntry("gold.jsonl", "100644", "blob", repo.git("rev-parse", f"HEAD:{GOLD}"))
 
 
@@ -179,7 +179,7 @@ def test_who_opened_a_pull_request(fake, github):
 def test_reviews_of_all_pages_are_listed(fake, github, many, links):
     fake.links = links
     made = [fake.add_review(2, f"user{n}", "a" * 40, "COMMENTED") for n in range(many)]
-    assert [one.id for one in github.reviews(2)] == [row["id"] for row in made]
+    assert [review.id for review in github.reviews(2)] == [row["id"] for row in made]
 
 
 def test_a_review_of_a_deleted_account_or_of_no_commit(fake, github):
@@ -211,17 +211,17 @@ def test_a_deletion_and_an_evil_merge_touch_the_path_too(fake, repo, github):
     evil = commit(repo, {GOLD: "neither"}, **BOB)
     repo.git("rm", "-q", GOLD)
     gone = commit(repo, {}, **BOB)
-    found = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
-    assert {one.sha for one in found} >= {evil, gone}
-    assert {one.name for one in found} == {"Ann", "Bob"}
+    result = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+    assert {item.sha for item in result} >= {evil, gone}
+    assert {item.name for item in result} == {"Ann", "Bob"}
 
 
 def test_co_authors_are_authors(fake, repo, github):
     base = repo.git("rev-parse", "HEAD")
     message = "x\n\nCo-authored-by: Bob B. <bob@example.org>\r\nCO-AUTHORED-BY:nobody\n\nnot co-authored-by: Eve <e@x>"
     sha = commit(repo, {GOLD: "two"}, message, **ANN)
-    found = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
-    assert found == [
+    result = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+    assert result == [
         Authorship(sha, "ann", "Ann", "ann@example.org"),
         Authorship(sha, None, "Bob B.", "bob@example.org", co_author=True),
         Authorship(sha, None, "nobody", "", co_author=True),
@@ -236,8 +236,8 @@ def test_what_github_says_is_what_sign_off_asks_for(fake, repo, github):
     for login, state, sha in (("cy", "APPROVED", base), ("dee", "APPROVED", head), ("dee", "COMMENTED", head)):
         fake.add_review(2, login, sha, state)
     named = github.commits_touching((GOLD,), head, 2)
-    assert {one.login for one in authors(github.opened_by(2), named, {})} == {"octocat", "ann", "cy", None}
-    assert {one.login for one in authors("dee", named, {"bob@example.org": "bob"})} == {"dee", "ann", "cy", "bob"}
+    assert {author.login for author in authors(github.opened_by(2), named, {})} == {"octocat", "ann", "cy", None}
+    assert {author.login for author in authors("dee", named, {"bob@example.org": "bob"})} == {"dee", "ann", "cy", "bob"}
     assert approvals(github.reviews(2), head) == ["dee"]
 
 
@@ -246,8 +246,8 @@ def test_commits_of_all_pages_are_looked_at(fake, repo, github, size):
     fake.page_size = size
     base = repo.git("rev-parse", "HEAD")
     import_commits(repo, 120)
-    found = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
-    assert len({one.sha for one in found}) == 120
+    result = github.commits_touching((GOLD,), pull(fake, repo, base), 2)
+    assert len({item.sha for item in result}) == 120
 
 
 def test_as_many_commits_as_github_lists_are_too_many(fake, repo, github):

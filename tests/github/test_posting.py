@@ -277,9 +277,9 @@ def test_a_branch_cannot_change_what_is_asked(fake, branch):
 def test_whole_numbers_may_be_written_with_a_point(place):
     rows = json.loads(json.dumps(BAD), parse_int=float)
     place.write({**rows, "format": 1})
-    said = read(str(place.report))
+    output = read(str(place.report))
     place.write(BAD)
-    assert said == read(str(place.report))
+    assert output == read(str(place.report))
 
 
 def test_the_command_posts_and_prints_the_address(fake, place, monkeypatch, capsys, tmp_path):

@@ -78,14 +78,14 @@ def test_several_persons_and_several_keys_of_one():
     ],
 )
 def test_what_is_refused(line, says):
-    found = problems(f"# comment\n\n{line}\n".replace("line 1", "line 3"))
-    assert says.replace("line 1", "line 3") in found[0].message, found
-    assert (found[0].file, found[0].line) == ("signers", 3 + line.count("\n"))
-    assert found[0].hint
+    result = problems(f"# comment\n\n{line}\n".replace("line 1", "line 3"))
+    assert says.replace("line 1", "line 3") in result[0].message, result
+    assert (result[0].file, result[0].line) == ("signers", 3 + line.count("\n"))
+    assert result[0].hint
 
 
 def test_all_problems_come_at_once_and_an_empty_file_names_nobody():
-    assert [one.line for one in problems(f"*@x {SPACE} {KEY}\nbob@x {SPACE} {OTHER}\nx\n")] == [1, 3]
+    assert [problem.line for problem in problems(f"*@x {SPACE} {KEY}\nbob@x {SPACE} {OTHER}\nx\n")] == [1, 3]
     assert "lists no signers" in problems("# none\n")[0].message
     assert "UTF-8" in problems(b"\xff")[0].message
 

@@ -36,15 +36,15 @@ def score(capsys):
 
 
 def codes(report):
-    return sorted({one["code"] for one in report["findings"]} - {"traces-tracked", "gold-not-governed"})
+    return sorted({item["code"] for item in report["findings"]} - {"traces-tracked", "gold-not-governed"})
 
 
 def changed(report):
-    return {one["qid"]: (one["verb"], one["before"], one["after"]) for one in report["gold_changes"]}
+    return {item["qid"]: (item["verb"], item["before"], item["after"]) for item in report["gold_changes"]}
 
 
 def policy(report):
-    return {one["key"]: one["kind"] for one in report["policy_changes"]}
+    return {item["key"]: item["kind"] for item in report["policy_changes"]}
 
 
 def widened():
@@ -196,7 +196,7 @@ def test_a_move_signs_no_other_question_unless_it_says_so(governed, score, capsy
     assert "asks another question than before" in capsys.readouterr().err
     signed(governed, "--mutates")
     report = score()
-    assert (score.code, [one["mutation"] for one in report["gold_changes"]]) == (0, [True])
+    assert (score.code, [item["mutation"] for item in report["gold_changes"]]) == (0, [True])
 
 
 def stacked(project):
@@ -327,7 +327,7 @@ def test_two_systems_that_move_at_once_are_each_held_to_their_own_gates(project,
     system(project, "services/search", GOLDS, wrong(1, 2), precision="{min: 0}")
     project.done("moved")
     report = score(*of("services/search"))
-    assert (score.code, [one["threshold"] for one in report["gates"] if one["origin"] == "base"]) == (1, ["0.9"])
+    assert (score.code, [item["threshold"] for item in report["gates"] if item["origin"] == "base"]) == (1, ["0.9"])
 
 
 def test_gold_that_is_eased_in_place_while_a_copy_is_scored_frees_no_gate(project, score):
@@ -337,7 +337,7 @@ def test_gold_that_is_eased_in_place_while_a_copy_is_scored_frees_no_gate(projec
     project.done()
     report = score()
     assert score.code == 1
-    assert [one["name"] for one in report["gates"] if one["outcome"] == "failed"] == ["precision"]
+    assert [item["name"] for item in report["gates"] if item["outcome"] == "failed"] == ["precision"]
 
 
 def pointer(rows):
@@ -363,16 +363,18 @@ def test_a_substring_that_other_answers_hold_too_is_named(project, score):
     many = [
         gold_of(n, answerable=True, gold_claim_substr=[f"{n} days"], gold_citations=[f"c{n}"]) for n in range(1, 14)
     ]
-    said = [
+    output = [
         trace_of(n, answer_json={"claim": f"It is {n} days exactly.", "citations": [f"c{n}"]}) for n in range(1, 14)
     ]
-    project.put(gold=many, trace=said)
+    project.put(gold=many, trace=output)
     project.done("many")
     project.change(gold=[{**many[0], "gold_claim_substr": [" days"]}, *many[1:]])
-    (found,) = (
-        one for one in score()["findings"] if one["code"] == "changed-item-weak" and "substr-common" in one["message"]
+    (result,) = (
+        item
+        for item in score()["findings"]
+        if item["code"] == "changed-item-weak" and "substr-common" in item["message"]
     )
-    assert found["message"].startswith("Q1: the substring 'days' occurs in")
+    assert result["message"].startswith("Q1: the substring 'days' occurs in")
 
 
 def test_lint_says_nothing_new_of_an_item_that_was_as_weak_before(project, score):
@@ -428,7 +430,7 @@ def test_a_folder_that_moves_is_held_to_its_gates_and_not_to_those_for_all(proje
     system(project, "apps/finder", GOLDS, wrong(1, 2), precision="{min: 0}")
     project.done("moved")
     report = score(*of("apps/finder"))
-    assert (score.code, [one["threshold"] for one in report["gates"] if one["origin"] == "base"]) == (1, ["0.9"])
+    assert (score.code, [item["threshold"] for item in report["gates"] if item["origin"] == "base"]) == (1, ["0.9"])
 
 
 def test_a_must_pass_case_is_judged_on_the_traces_that_were_scored(project, score):
@@ -452,7 +454,7 @@ def test_traces_behind_a_link_to_a_file_in_git_are_named(project, score):
     (project.path / "out/trace.jsonl").symlink_to("../kept/trace.jsonl")
     assert score("--trace", "out/trace.jsonl") is None  # it leads out of its folder
     (project.path / "runs/linked.jsonl").symlink_to("trace.jsonl")
-    assert "traces-tracked" in {one["code"] for one in score("--trace", "runs/linked.jsonl")["findings"]}
+    assert "traces-tracked" in {item["code"] for item in score("--trace", "runs/linked.jsonl")["findings"]}
 
 
 def test_the_usual_gold_is_what_gates_mean_that_name_none(project, score):

@@ -54,16 +54,16 @@ def review(monkeypatch, *answers):
 
 def test_drafts_are_what_failed_was_refused_or_is_not_grounded_and_not_in_the_gold(files, capsys):
     assert draft() == 0
-    found = rows(files / "eval/drafts.jsonl")
-    assert {row["question"]: row["draft"] for row in found} == {
+    content = rows(files / "eval/drafts.jsonl")
+    assert {row["question"]: row["draft"] for row in content} == {
         "How long is the notice period?": "refused",
         "When is lunch?": "ungrounded",
         "Who pays?": "failed",
     }
-    assert all(row[name] is None for row in found for name in ("answerable", "gold_claim_substr", "gold_citations"))
+    assert all(row[name] is None for row in content for name in ("answerable", "gold_claim_substr", "gold_citations"))
     assert "2 already in gold or drafts" in capsys.readouterr().out
     assert draft() == 0  # and no second time
-    assert rows(files / "eval/drafts.jsonl") == found
+    assert rows(files / "eval/drafts.jsonl") == content
 
 
 def test_a_sample_takes_the_strata_by_turns_and_its_seed_decides(files):
@@ -71,10 +71,10 @@ def test_a_sample_takes_the_strata_by_turns_and_its_seed_decides(files):
     drawn = set()
     for seed in range(3):
         draft("--sample", "3", "--by", "run", "--seed", str(seed), "--drafts", f"{seed}.jsonl")
-        found = [row["question"] for row in rows(files / f"{seed}.jsonl")]
-        assert len(found) == 3
-        assert "0?" in found  # the only one of its run
-        drawn.add(tuple(found))
+        result = [row["question"] for row in rows(files / f"{seed}.jsonl")]
+        assert len(result) == 3
+        assert "0?" in result  # the only one of its run
+        drawn.add(tuple(result))
     assert len(drawn) > 1
 
 
@@ -88,14 +88,14 @@ def test_a_person_makes_items_of_drafts(files, monkeypatch, capsys):
     draft()
     order = [row["draft"] for row in rows(files / "eval/drafts.jsonl")]
     answers = {"refused": ["a", "y", "thirty days", "1 m#9"], "ungrounded": ["e", "At what time is lunch?", "", "n"]}
-    said = [one for kind in order for one in answers.get(kind, ["r", "no question of ours"])]
-    assert review(monkeypatch, *said) == 0
+    output = [item for kind in order for item in answers.get(kind, ["r", "no question of ours"])]
+    assert review(monkeypatch, *output) == 0
     gold = {row["question"]: row for row in rows(files / "eval/gold.jsonl")}
     assert gold["How long is the notice period?"]["gold_citations"] == ["m#1", "m#9"]
     assert gold["How long is the notice period?"]["gold_claim_substr"] == ["thirty days"]
     assert gold["At what time is lunch?"]["answerable"] is False
-    (left,) = rows(files / "eval/drafts.jsonl")
-    assert left["rejected"] == {"by": "ann@example.org", "why": "no question of ours"}
+    (remaining,) = rows(files / "eval/drafts.jsonl")
+    assert remaining["rejected"] == {"by": "ann@example.org", "why": "no question of ours"}
     assert "2 accepted, 0 still open." in capsys.readouterr().out
 
 

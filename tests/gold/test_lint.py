@@ -31,13 +31,13 @@ def entries_of(rows):
 
 def sample_of(rows, gates=(), traces=None, **policy):
     entries = entries_of(rows)
-    told = Policy(gates=tuple(gates), **policy)
+    message = Policy(gates=tuple(gates), **policy)
     seen = None
     if traces is not None:
         golds = {gold.qid: gold for gold, _ in entries}
         answers = [Trace.from_row(trace_row(**trace), trace.get("qid", "Q1"), 1) for trace in traces]
-        seen = watch(golds, answers, Settings(told.token, told.phrases))
-    return Sample(entries, told, seen)
+        seen = watch(golds, answers, Settings(message.token, message.phrases))
+    return Sample(entries, message, seen)
 
 
 def item(**fields):
@@ -153,7 +153,7 @@ def test_labels_that_most_items_lack_are_one_finding_of_the_set():
     assert (finding.line, finding.qid) == (0, "")
     assert finding.message.startswith("no substring in 9 of 9 answerable items")
     rows[:7] = [{**row, "gold_claim_substr": ["30 days"]} for row in rows[:7]]
-    assert [one.qid for one in found("no-substr", *rows)] == ["Q7", "Q8"]
+    assert [item.qid for item in found("no-substr", *rows)] == ["Q7", "Q8"]
 
 
 # --- citations -------------------------------------------------------------------------------------------------------
@@ -228,12 +228,12 @@ def test_common_substrings_are_those_that_counting_finds(data):
     expected = set()
     for row in rows:
         for text in dict.fromkeys(row["gold_claim_substr"]):
-            other = [claims[one["qid"]] for one in rows if text not in one["gold_claim_substr"]]
+            other = [claims[item["qid"]] for item in rows if text not in item["gold_claim_substr"]]
             if len(other) >= 10 and 2 * sum(text in claim for claim in other) >= len(other):
                 expected.add((row["qid"], text))
     traces = [answer(claim, qid=qid) for qid, claim in claims.items()]
     common = found("substr-common", *rows, traces=traces)
-    assert {(one.qid, one.message.split("'")[1]) for one in common} == expected
+    assert {(item.qid, item.message.split("'")[1]) for item in common} == expected
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_the_same_question_with_the_same_labels_is_a_duplicate_and_with_others_a
     first = item(qid="Q1", question="How long is it kept?")
     same, other = item(qid="Q2", question="how long  is it kept"), {**first, "qid": "Q3", **REFUSED}
     other |= {"gold_claim_substr": [], "gold_citations": []}
-    assert [one.qid for one in found("question-duplicate", first, same)] == ["Q2"]
+    assert [item.qid for item in found("question-duplicate", first, same)] == ["Q2"]
     assert found("question-contradiction", first, same) == []
     (finding,) = found("question-contradiction", first, other)
     assert finding.message == "it asks the same question as 'Q1' but differs in answerable"
@@ -306,7 +306,7 @@ def test_near_duplicates_are_found_at_the_later_qid(pair):
 
 @pytest.mark.parametrize("pair", FAR)
 def test_questions_with_a_telling_word_each_of_their_own_are_not(pair):
-    assert found("question-near-duplicate", *(item(qid=f"Q{n}", question=one) for n, one in enumerate(pair))) == []
+    assert found("question-near-duplicate", *(item(qid=f"Q{n}", question=entry) for n, entry in enumerate(pair))) == []
 
 
 # --- the set and its gates -------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def mixed(answerable, unanswerable, **fields):
     ],
 )
 def test_a_class_below_a_tenth_is_named(counts, said):
-    messages = [one.message for one in found("balance", *mixed(*counts))]
+    messages = [item.message for item in found("balance", *mixed(*counts))]
     assert messages == ([f"less than a tenth of the items are {said}"] if said else [])
 
 
@@ -359,7 +359,7 @@ def test_a_category_or_tag_of_one_class_is_named_when_it_is_large():
 )
 def test_a_gate_that_lets_none_fail_says_how_many_items_would_do(gate, n, needed):
     findings = found("gate-coarse", *mixed(n, n), gates=[gate])
-    assert [re.findall(r"With (\d+) such items one may fail", one.hint) for one in findings] == (
+    assert [re.findall(r"With (\d+) such items one may fail", finding.hint) for finding in findings] == (
         [[str(needed)]] if needed else []
     )
 
@@ -382,10 +382,10 @@ def test_a_gate_on_a_slice_is_about_the_items_of_the_slice():
     rows = mixed(12, 8)
     rows[0]["category"] = "rare"
     gates = [Gate("precision", "min", "0.8", slice=f"category={part}") for part in ("rare", "none", "*")]
-    coarse = [one.message for one in found("gate-coarse", *rows, gates=gates)]
+    coarse = [item.message for item in found("gate-coarse", *rows, gates=gates)]
     assert len(coarse) == 2
-    assert {one[:63] for one in coarse} == {"the gate precision where category=rare ≥ 0.8 applies to 1 item:"}
-    assert [one.message for one in found("gate-without-items", *rows, gates=gates)] == [
+    assert {item[:63] for item in coarse} == {"the gate precision where category=rare ≥ 0.8 applies to 1 item:"}
+    assert [item.message for item in found("gate-without-items", *rows, gates=gates)] == [
         "the gate precision where category=none ≥ 0.8 has no items to judge: it applies to answers"
     ]
 
@@ -397,10 +397,10 @@ def test_gates_without_items_are_named_unless_they_may_be_skipped():
         Gate("attribution_hit", "min", "0"),
     ]
     codes = found("gate-without-items", *mixed(3, 0), gates=gates)
-    assert sorted(one.message.split()[2] for one in codes) == ["attribution_hit", "containment", "under_refusal"]
+    assert sorted(code.message.split()[2] for code in codes) == ["attribution_hit", "containment", "under_refusal"]
     support = {"supports": [{"rel_path": "a.md", "heading_path": ""}], "expected_answer": "30 days"}
     assert found("gate-without-items", *mixed(3, 1, **support), gates=gates) == []
-    assert found("gate-without-items", *mixed(3, 0), gates=[one._replace(when_no_data="skip") for one in gates]) == []
+    assert found("gate-without-items", *mixed(3, 0), gates=[gate._replace(when_no_data="skip") for gate in gates]) == []
 
 
 def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
@@ -422,8 +422,10 @@ def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
         "min_citations": 1,
         "latency_budget_ms": {"total": 1000},
     }
-    wanted = [one for one in measures((1, 5)) if one.name != "leakage_internal"]  # without patterns it has nothing
-    gates = [Gate(one.name, "min" if one.metric.better == "higher" else "max", "0.5") for one in wanted]
+    wanted = [
+        measure for measure in measures((1, 5)) if measure.name != "leakage_internal"
+    ]  # without patterns it has nothing
+    gates = [Gate(item.name, "min" if item.metric.better == "higher" else "max", "0.5") for item in wanted]
     rows = [{**row, "conversation": "leave", "turn": turn} for turn, row in enumerate(mixed(3, 3, **support), 1)]
     assert found("gate-without-items", *rows, gates=gates) == []
 
@@ -445,7 +447,7 @@ def test_a_gate_on_retrieval_that_an_ideal_run_does_not_pass_is_out_of_reach(gat
     findings = found(
         "gate-out-of-reach", *(item(qid=f"Q{n}", question=f"Part {n}?", **fields) for n in range(4)), gates=[gate]
     )
-    assert [one.message.rsplit(" ", 1)[1] for one in findings] == ([ideal] if ideal else [])
+    assert [finding.message.rsplit(" ", 1)[1] for finding in findings] == ([ideal] if ideal else [])
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------
@@ -470,8 +472,8 @@ def test_the_order_of_lines_does_not_change_what_is_found(made, chance):
     rows, traces = made
     shuffled = random.Random(chance.random()).sample(rows, len(rows))
     sets = [
-        {(one.code, one.qid, one.message, one.hint) for one in lint(sample_of(some, REFERENCE_GATES, told))}
-        for some, told in ((rows, traces), (shuffled, traces[::-1] if traces else None))
+        {(item.code, item.qid, item.message, item.hint) for item in lint(sample_of(some, REFERENCE_GATES, message))}
+        for some, message in ((rows, traces), (shuffled, traces[::-1] if traces else None))
     ]
     assert sets[0] == sets[1]
 
@@ -482,9 +484,9 @@ def test_findings_point_at_their_items_and_are_sorted(made):
     rows, traces = made
     findings = lint(sample_of(rows, REFERENCE_GATES, traces))
     assert findings == sorted(findings)
-    assert {one.code for one in findings} <= CHECKS.keys()
-    assert all(rows[one.line - 1]["qid"] == one.qid for one in findings if one.line)
-    assert all(one.hint.endswith(".") and not one.message.endswith(".") for one in findings)
+    assert {finding.code for finding in findings} <= CHECKS.keys()
+    assert all(rows[finding.line - 1]["qid"] == finding.qid for finding in findings if finding.line)
+    assert all(finding.hint.endswith(".") and not finding.message.endswith(".") for finding in findings)
 
 
 def packaged(trace):
@@ -520,7 +522,10 @@ def test_ten_thousand_items_and_their_traces_are_looked_at():
     )
     traces = [answer(f"It costs {row['gold_claim_substr'][0]}.", qid=row["qid"]) for row in rows]
     findings = lint(sample_of(rows, traces=traces))
-    assert [(one.code, one.qid) for one in findings] == [("balance", ""), ("question-near-duplicate", "Q99999")]
+    assert [(finding.code, finding.qid) for finding in findings] == [
+        ("balance", ""),
+        ("question-near-duplicate", "Q99999"),
+    ]
     assert "'Q05000'" in findings[1].message
 
 

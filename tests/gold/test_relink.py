@@ -67,11 +67,11 @@ def test_the_new_chunk_that_has_the_claim_is_proposed_and_written(files, capsys)
 
 def test_only_the_lines_that_change_are_written_anew(files):
     lines = (files / "gold.jsonl").read_bytes().split(b"\n")
-    kept = b'{"gold_citations":  [ "other" ], "qid":"X","question":"?","answerable":true,"gold_claim_substr":[]}'
-    (files / "gold.jsonl").write_bytes(b"\r\n".join([*lines[:-1], kept]))
+    remaining = b'{"gold_citations":  [ "other" ], "qid":"X","question":"?","answerable":true,"gold_claim_substr":[]}'
+    (files / "gold.jsonl").write_bytes(b"\r\n".join([*lines[:-1], remaining]))
     assert relink("--write") == 1  # nobody knows "other"
     after = (files / "gold.jsonl").read_bytes().split(b"\r\n")
-    assert after[-1] == kept
+    assert after[-1] == remaining
     assert b"m0-0" in after[0]
 
 
@@ -116,7 +116,7 @@ def found(files, gates, trace="new.jsonl"):
     head = "version: 1\nbaseline: {report: base.json, trace: old.jsonl}\n"
     (files / "g.yml").write_text(head + gates)
     report = rag_eval.score("gold.jsonl", trace, "g.yml")
-    return [(one.level, one.fix) for one in report.findings if one.code == "ids-changed"]
+    return [(finding.level, finding.fix) for finding in report.findings if finding.code == "ids-changed"]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_after_the_relink_the_baseline_is_what_has_other_ids(files):
     found(files, gates)
     relink("--write")
     report = rag_eval.score("gold.jsonl", "new.jsonl", "g.yml")
-    (one,) = [one for one in report.findings if one.code == "ids-changed"]
-    assert "already has the new ids" in one.fix
+    (item,) = [finding for finding in report.findings if finding.code == "ids-changed"]
+    assert "already has the new ids" in item.fix
     assert not report.passed
 
 

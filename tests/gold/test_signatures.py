@@ -93,14 +93,14 @@ def test_a_signature_for_something_else_does_not(keys, tmp_path_factory):
     message = tmp_path_factory.mktemp("other") / "message"
     message.write_text(RECORD.text)
     key = str(keys.file("bob"))
-    for namespace, holds in (("git", False), ("file", False), (NAMESPACE, True)):
+    for namespace, condition in (("git", False), ("file", False), (NAMESPACE, True)):
         command = ["ssh-keygen", "-Y", "sign", "-n", namespace, "-f", key]
         made = subprocess.run(command, input=message.read_bytes(), capture_output=True, check=True).stdout.decode()
         record = RECORD._replace(sig=made)
-        assert (verify(record, keys.allowed("bob"), NOW) is None) == holds
+        assert (verify(record, keys.allowed("bob"), NOW) is None) == condition
         # Not even where the list would let the key sign for that.
         both = keys.line("bob", options=f'namespaces="git,{NAMESPACE}"').encode()
-        assert (verify(record, both, NOW) is None) == holds
+        assert (verify(record, both, NOW) is None) == condition
 
 
 @pytest.mark.parametrize("sig", [None, "", "x", "-----BEGIN SSH SIGNATURE-----\n", "\0", "\ud800", "-" * 10_000])
@@ -113,8 +113,8 @@ def test_a_key_that_has_expired_signs_nothing_however_old_the_record_says_it_is(
     until = keys.line("bob", options=f'namespaces="{NAMESPACE}",valid-before="20260601"').encode()
     assert "expired" in verify(record, until, NOW)
     assert verify(record, until, datetime(2026, 5, 31, tzinfo=UTC).timestamp()) is None
-    later = keys.line("bob", options=f'namespaces="{NAMESPACE}",valid-after="20270101"').encode()
-    assert verify(record, later, NOW)
+    newer = keys.line("bob", options=f'namespaces="{NAMESPACE}",valid-after="20270101"').encode()
+    assert verify(record, newer, NOW)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])

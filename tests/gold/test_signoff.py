@@ -38,7 +38,7 @@ def record(*edits, **fields):
 
 
 def files(*records):
-    return {f"{FOLDER}/{one.name}": one for one in records}
+    return {f"{FOLDER}/{record.name}": record for record in records}
 
 
 def found(base, head, policy=POLICY, **more):
@@ -161,11 +161,11 @@ def test_a_mutation_is_named_and_has_to_be_meant(now):
 
 def test_a_mutation_is_meant_on_the_way_and_not_beside_it():
     head = {"A1": item("new", "How wide?"), "A2": item("two")}
-    way = files(record(("A1", "one", "half")), record(("A1", "half", "new")))
+    variant = files(record(("A1", "one", "half")), record(("A1", "half", "new")))
     for ends in (("one", "elsewhere"), ("elsewhere", "new"), ("new", "elsewhere"), ("elsewhere", "one")):
-        beside = files(record(("A1", *ends), mutates=True))
-        assert found(BASE, Side(head, {**way, **beside})) == ["mutation"]
-    assert found(BASE, Side(head, {**way, **files(record(("A1", "half", "new"), mutates=True))})) == []
+        neighbour = files(record(("A1", *ends), mutates=True))
+        assert found(BASE, Side(head, {**variant, **neighbour})) == ["mutation"]
+    assert found(BASE, Side(head, {**variant, **files(record(("A1", "half", "new"), mutates=True))})) == []
 
 
 def test_removing_and_adding_again_does_not_hide_a_mutation():
@@ -203,8 +203,8 @@ def test_without_a_base_an_item_that_was_put_back_untold_is_unsigned(steps, stan
         "unsigned-item",
         True,
     )
-    (due,) = unsigned(head, POLICY)
-    fixed = head._replace(records={**head.records, **files(record()._replace(changes=(due,)))})
+    (expected,) = unsigned(head, POLICY)
+    fixed = head._replace(records={**head.records, **files(record()._replace(changes=(expected,)))})
     assert check(None, fixed, POLICY) == []
 
 
@@ -233,11 +233,11 @@ jumps = st.lists(st.tuples(versions, versions).filter(lambda ends: ends[0] != en
 
 @given(jumps, st.sampled_from("abcd"))
 def test_whatever_the_records_are_the_change_that_is_missing_mends_it(ends, text):
-    head = Side({"A1": item(text)}, files(*(record(("A1", *one)) for one in ends)))
-    due = unsigned(head, POLICY)
-    assert len(check(None, head, POLICY)) == len(due)
-    if due:
-        more = files(record()._replace(changes=tuple(due), reason="put back"))
+    head = Side({"A1": item(text)}, files(*(record(("A1", *end)) for end in ends)))
+    expected = unsigned(head, POLICY)
+    assert len(check(None, head, POLICY)) == len(expected)
+    if expected:
+        more = files(record()._replace(changes=tuple(expected), reason="put back"))
         assert unsigned(head._replace(records={**head.records, **more}), POLICY) == []
 
 
@@ -256,7 +256,7 @@ def test_hostile_names_stay_one_word_of_the_command():
 
 def test_the_signed_text_is_fixed():
     edit = record(("B", "one", None), ('A "1"\n', None, "two"), reason="manual v3: “p. 12”\n")
-    one, two = (hashlib.sha256(text).hexdigest() for text in (b"one", b"two"))
+    item, two = (hashlib.sha256(text).hexdigest() for text in (b"one", b"two"))
     assert edit.text == (
         "rag-eval gold sign-off v1\n"
         "dataset: 7b0c4e\n"
@@ -265,7 +265,7 @@ def test_the_signed_text_is_fixed():
         "date: 2026-11-21T10:00:00Z\n"
         'reason: "manual v3: \\u201cp. 12\\u201d\\n"\n'
         f'change: "A \\"1\\"\\n" - -> sha256:{two}\n'
-        f'change: "B" sha256:{one} -> -\n'
+        f'change: "B" sha256:{item} -> -\n'
     )
     assert edit._replace(mutates=True).text == edit.text.replace("change:", "mutates: true\nchange:", 1)
     assert edit.name == f"2026-11-21-{hashlib.sha256(edit.text.encode()).hexdigest()[:8]}.json"
@@ -285,9 +285,9 @@ def read(blob):
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_an_item_is_its_exact_line_whatever_ends_it(end, mark):
     texts = [json.dumps(row) for row in ROWS]
-    found, problems = read(mark + end.join(texts).encode())
+    result, problems = read(mark + end.join(texts).encode())
     assert problems == []
-    assert {qid: one.hash for qid, one in found.items()} == {
+    assert {qid: item.hash for qid, item in result.items()} == {
         row["qid"]: "sha256:" + hashlib.sha256(text.encode()).hexdigest() for row, text in zip(ROWS, texts, strict=True)
     }
 
@@ -334,21 +334,23 @@ def test_an_array_that_cannot_be_taken_apart_stays_in_one_piece(blob):
     ],
 )
 def test_what_cannot_be_signed_is_a_problem_of_its_line(row, says):
-    found, (problem,) = items([(1, b"x", ROWS[0]), (2, b"y", row)], "gold")
-    assert list(found) == ["A0"]
+    result, (problem,) = items([(1, b"x", ROWS[0]), (2, b"y", row)], "gold")
+    assert list(result) == ["A0"]
     assert (problem.file, problem.line) == ("gold", 2)
     assert says in problem.message
 
 
 def test_the_array_form_has_its_own_name_for_the_question():
-    found, problems = read(b'[{"qid": "A1", "q": "what?", "answerable": true}]')
-    assert (found["A1"].question, problems) == ("what?", [])
+    result, problems = read(b'[{"qid": "A1", "q": "what?", "answerable": true}]')
+    assert (result["A1"].question, problems) == ("what?", [])
 
 
 # --- the form of records ---------------------------------------------------------------------------------------------
 
 hashes = st.integers(0, 2**256 - 1).map(lambda number: f"sha256:{number:064x}") | st.none()
-edits = st.builds(Change, st.text(min_size=1, max_size=200), hashes, hashes).filter(lambda one: one.before != one.after)
+edits = st.builds(Change, st.text(min_size=1, max_size=200), hashes, hashes).filter(
+    lambda item: item.before != item.after
+)
 records = st.builds(
     Record,
     st.sampled_from(["7b0c4e", "default", "A.b_c-0"]),
@@ -356,8 +358,8 @@ records = st.builds(
     st.sampled_from(["bob@example.org", "b+1@x", "bö.b@exämple.org"]),
     st.datetimes(min_value=datetime(1000, 1, 1)).map(lambda time: time.strftime("%Y-%m-%dT%H:%M:%SZ")),  # noqa: DTZ001
     st.text(min_size=1, max_size=50).filter(str.strip),
-    st.lists(edits, min_size=1, max_size=4, unique_by=lambda one: one.qid).map(
-        lambda found: tuple(sorted(found, key=lambda one: one.qid))
+    st.lists(edits, min_size=1, max_size=4, unique_by=lambda item: item.qid).map(
+        lambda result: tuple(sorted(result, key=lambda item: item.qid))
     ),
     st.booleans(),
     st.none() | st.text(),
@@ -399,11 +401,11 @@ def spoiled():
 @examples(120)
 @given(records, spoiled())
 def test_reader_and_schema_agree(one, change):
-    place, junk = change
+    position, junk = change
     value = json.loads(one.file)
-    (value["changes"][0] if place.startswith("/") else value)[place.removeprefix("/")] = junk
+    (value["changes"][0] if position.startswith("/") else value)[position.removeprefix("/")] = junk
     valid = jsonschema.Draft202012Validator(SCHEMA).is_valid(value)
-    ends = [(row.get("from"), row.get("to")) for row in value["changes"]] if place.startswith("/") else []
+    ends = [(row.get("from"), row.get("to")) for row in value["changes"]] if position.startswith("/") else []
     assume(all(before != after or before is None for before, after in ends))
     assert valid == isinstance(Record.read(value), Record)
 
@@ -487,9 +489,9 @@ def history(start, moves, mark=""):
 
 def signed(states, mutates=True, mark=""):
     """A record for each step between states."""
-    found = [changes(before, after) for before, after in pairwise(states)]
+    result = [changes(before, after) for before, after in pairwise(states)]
     plain = record()._replace(mutates=mutates)
-    return [plain._replace(reason=f"{mark}{n}", changes=tuple(one)) for n, one in enumerate(found) if one]
+    return [plain._replace(reason=f"{mark}{n}", changes=tuple(item)) for n, item in enumerate(result) if item]
 
 
 @given(starts, steps)
@@ -500,13 +502,13 @@ def test_any_sequence_of_edits_each_signed_passes(start, moves):
 
 @given(starts, steps)
 def test_each_step_passes_on_top_of_the_one_before(start, moves):
-    states, kept = history(start, moves), {}
+    states, remaining = history(start, moves), {}
     for before, after in pairwise(states):
-        new = {**kept, **files(*signed([before, after]))}
-        assert check(Side(before, kept), Side(after, new), POLICY) == []
-        kept = new
+        new = {**remaining, **files(*signed([before, after]))}
+        assert check(Side(before, remaining), Side(after, new), POLICY) == []
+        remaining = new
     signed_live = {qid for qid in states[-1] if qid not in states[0] or states[-1][qid] != states[0][qid]}
-    unsigned_live = {finding.message.split("'")[3] for finding in check(None, Side(states[-1], kept), POLICY)}
+    unsigned_live = {finding.message.split("'")[3] for finding in check(None, Side(states[-1], remaining), POLICY)}
     assert unsigned_live == states[-1].keys() - signed_live
 
 
@@ -526,9 +528,9 @@ def test_no_record_that_is_needed_can_be_dropped(start, moves, data):
     every = signed(states)
     assume(every)
     dropped = data.draw(st.sampled_from(every))
-    left = files(*(one for one in every if one != dropped))
+    remaining = files(*(item for item in every if item != dropped))
     net = {change.qid for change in changes(states[0], states[-1])}
-    refused = {change.qid for change, _ in breaches(Side(states[0]), Side(states[-1], left), POLICY)}
+    refused = {change.qid for change, _ in breaches(Side(states[0]), Side(states[-1], remaining), POLICY)}
     assert refused == net & {change.qid for change in dropped.changes}
 
 
@@ -538,7 +540,7 @@ def test_branches_that_edit_different_items_merge(start, left, right):
     right = [{qid: kind for qid, kind in move.items() if qid in QIDS[2:]} for move in right]
     ours, theirs = history(start, left, "l"), history(start, right, "r")
     merged = {qid: (ours if qid in QIDS[:2] else theirs)[-1].get(qid) for qid in QIDS}
-    merged = {qid: one for qid, one in merged.items() if one}
+    merged = {qid: item for qid, item in merged.items() if item}
     mine, yours = files(*signed(ours, mark="l")), files(*signed(theirs, mark="r"))
     head = Side(merged, {**mine, **yours})
     assert check(Side(ours[0]), head, POLICY) == []
@@ -549,7 +551,7 @@ def test_branches_that_edit_different_items_merge(start, left, right):
 @given(starts, steps)
 def test_what_is_on_the_base_signs_nothing_anew(start, moves):
     states = history(start, moves)
-    kept = files(*signed(states))
-    refused = breaches(Side(states[0], kept), Side(states[-1], kept), POLICY)
+    remaining = files(*signed(states))
+    refused = breaches(Side(states[0], remaining), Side(states[-1], remaining), POLICY)
     assert [change for change, _ in refused] == changes(states[0], states[-1])
     assert {code for _, code in refused} <= {"replayed-record"}

@@ -41,13 +41,13 @@ def repo(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    found = Branch.create(tmp_path / "repo", None)
-    found.write("eval-gates.yml", GATES)
-    found.write(".gitignore", "/runs/\n/rag-eval-report/\n")
-    found.git("add", ".")
-    found.put(ONE, TWO)
-    found.on("topic", "main")
-    return found
+    result = Branch.create(tmp_path / "repo", None)
+    result.write("eval-gates.yml", GATES)
+    result.write(".gitignore", "/runs/\n/rag-eval-report/\n")
+    result.git("add", ".")
+    result.put(ONE, TWO)
+    result.on("topic", "main")
+    return result
 
 
 def history(*expected, ci=None):
@@ -312,9 +312,9 @@ def gold_in_large_file_storage(repo):
 
 def by_the_hook(repo):
     """What the command finds on the branch; the hook, a push and CI by hand all come to this."""
-    code, said = repo.gold("check", "--base", "main")
-    assert code == 2 or (code == 1) == bool(codes(said)), said
-    return ["exit 2"] if code == 2 else sorted(codes(said))
+    code, output = repo.gold("check", "--base", "main")
+    assert code == 2 or (code == 1) == bool(codes(output)), output
+    return ["exit 2"] if code == 2 else sorted(codes(output))
 
 
 def by_the_action(repo, folder, api=True):
@@ -340,9 +340,9 @@ def by_the_action(repo, folder, api=True):
         "GITHUB_REPOSITORY": "octo/hello",
         "GITHUB_OUTPUT": str(output),
     }
-    with fake.serving(), chdir(repo.path), redirect_stdout(io.StringIO()) as said:
+    with fake.serving(), chdir(repo.path), redirect_stdout(io.StringIO()) as text:
         code = action({**environ, "GITHUB_API_URL": fake.url}, quick)
-    assert code in (1, 2), said.getvalue()  # the answers are of no worth: only what is found of the gold counts
+    assert code in (1, 2), text.getvalue()  # the answers are of no worth: only what is found of the gold counts
     return ["exit 2"] if code == 2 else sorted(_signoff_codes(repo))
 
 
@@ -354,7 +354,7 @@ def _signoff_codes(repo):
     """The errors that are of the sign-off."""
     report = json.loads((repo.path / "rag-eval-report/report.json").read_bytes())
     others = {"refuses-everything", "answers-everything"}
-    return [one["code"] for one in report["findings"] if one["level"] == "error" and one["code"] not in others]
+    return [item["code"] for item in report["findings"] if item["level"] == "error" and item["code"] not in others]
 
 
 @pytest.mark.parametrize("name", HISTORIES)

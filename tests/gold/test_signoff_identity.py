@@ -31,7 +31,7 @@ def record(signer="bob", edits=(("A1", "one", "two"),), **fields):
 
 
 def files(*records):
-    return {f"records/{one.name}": one for one in records}
+    return {f"records/{record.name}": record for record in records}
 
 
 BASE = Side({"A1": item("one")})
@@ -43,7 +43,7 @@ def policy(**rules):
 
 
 def found(records, rules, proof=NO_PROOF, base=BASE, items=EDITED):
-    return [one.code for one in check(base, Side(items, files(*records)), rules, ADVICE, proof=proof)]
+    return [item.code for item in check(base, Side(items, files(*records)), rules, ADVICE, proof=proof)]
 
 
 def wrote(*logins):
@@ -101,7 +101,7 @@ def judged(record, allowed, rules=SIGNATURE):
 
 
 def codes(*asked, **more):
-    return [one.code for one in judged(*asked, **more)]
+    return [item.code for item in judged(*asked, **more)]
 
 
 @needs_ssh_keygen
@@ -176,7 +176,7 @@ REVIEW = policy(require="review", signers=SIGNERS)
     ],
 )
 def test_the_last_word_on_the_head_counts(reviews, who):
-    assert approvals([Review(n, *one) for n, one in enumerate(reviews)], HEAD) == who
+    assert approvals([Review(n, *review) for n, review in enumerate(reviews)], HEAD) == who
 
 
 states = st.sampled_from(["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"])
@@ -188,13 +188,13 @@ tables = st.lists(
 @given(tables)
 def test_approvals_are_those_that_nothing_of_the_same_account_takes_back(reviews):
     def stands(n, review):
-        later = [one for one in reviews[n + 1 :] if one.user.lower() == review.user.lower()]
-        return not any(one.state in ("CHANGES_REQUESTED", "DISMISSED") for one in later)
+        newer = [item for item in reviews[n + 1 :] if item.user.lower() == review.user.lower()]
+        return not any(item.state in ("CHANGES_REQUESTED", "DISMISSED") for item in newer)
 
     expected = {
-        one.user.lower()
-        for n, one in enumerate(reviews)
-        if one.user and one.state == "APPROVED" and one.commit == HEAD and stands(n, one)
+        review.user.lower()
+        for n, review in enumerate(reviews)
+        if review.user and review.state == "APPROVED" and review.commit == HEAD and stands(n, review)
     }
     answer = [login.lower() for login in approvals(reviews, HEAD)]
     assert (set(answer), len(answer)) == (expected, len(expected))
@@ -203,7 +203,7 @@ def test_approvals_are_those_that_nothing_of_the_same_account_takes_back(reviews
 @given(tables, st.data())
 def test_the_reviews_of_one_account_say_nothing_of_another(reviews, data):
     mixed = data.draw(st.permutations(reviews))
-    alone = [one for one in mixed if one.user == "ann"]
+    alone = [item for item in mixed if item.user == "ann"]
     assert ("ann" in approvals(mixed, HEAD)) == (approvals(alone, HEAD) == ["ann"])
 
 
@@ -247,9 +247,9 @@ def test_somebody_else_than_the_authors_signs():
 
 
 def test_the_other_s_records_alone_lead_all_the_way():
-    way = [record("ann", [("A1", "one", "half")]), record("bob", [("A1", "half", "two")])]
-    assert found(way, FOUR, wrote("ann")) == ["four-eyes"]
-    assert found([*way, record("cy", [("A1", "one", "half")])], FOUR, wrote("ann")) == []
+    variant = [record("ann", [("A1", "one", "half")]), record("bob", [("A1", "half", "two")])]
+    assert found(variant, FOUR, wrote("ann")) == ["four-eyes"]
+    assert found([*variant, record("cy", [("A1", "one", "half")])], FOUR, wrote("ann")) == []
 
 
 def test_a_mutation_that_only_the_author_means_is_not_signed_by_four_eyes():
@@ -298,7 +298,7 @@ def test_what_a_hook_cannot_know_is_not_checked_and_named():
     ],
 )
 def test_whose_account_it_was(named, who):
-    assert [one.login for one in authors("ann", [named], SIGNERS)] == ["ann", *who]
+    assert [author.login for author in authors("ann", [named], SIGNERS)] == ["ann", *who]
 
 
 def test_who_opened_the_pull_request_is_an_author_also_without_an_account():
@@ -319,9 +319,9 @@ def test_four_eyes_is_a_signer_of_every_item_who_is_no_author(signed, wrote_it):
     base, head = Side({qid: item(f"{qid} one") for qid in QIDS}), {qid: item(f"{qid} two") for qid in QIDS}
     made = [record(name, [(qid, f"{qid} one", f"{qid} two") for qid in sorted(qids)]) for name, qids in signed.items()]
     answer = found(made, FOUR, wrote(*wrote_it), base, head)
-    listed = {name: qids for name, qids in signed.items() if name != "eve"}
-    covered = set().union(*listed.values()) if listed else set()
-    apart = [qids for name, qids in listed.items() if name not in wrote_it]
+    entries = {name: qids for name, qids in signed.items() if name != "eve"}
+    covered = set().union(*entries.values()) if entries else set()
+    apart = [qids for name, qids in entries.items() if name not in wrote_it]
     seen_twice = set().union(*apart) if apart else set()
     assert answer.count("unknown-signer") == ("eve" in signed)
     assert answer.count("unsigned-change") == len(set(QIDS) - covered)

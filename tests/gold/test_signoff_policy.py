@@ -70,10 +70,10 @@ def test_what_is_refused_is_said_with_its_line_and_what_to_do(section, line, say
 
 
 def test_what_is_proven_is_said_for_every_level():
-    said = {level: proves(Policy(require=level)) for level in LEVELS}
-    assert len(set(said.values())) == len(LEVELS)
-    assert "nobody's identity" in said["record"]
-    assert all(proves(Policy(require=level, four_eyes=True)).startswith(said[level] + " ") for level in LEVELS)
+    output = {level: proves(Policy(require=level)) for level in LEVELS}
+    assert len(set(output.values())) == len(LEVELS)
+    assert "nobody's identity" in output["record"]
+    assert all(proves(Policy(require=level, four_eyes=True)).startswith(output[level] + " ") for level in LEVELS)
 
 
 def test_a_new_place_is_held_to_the_rules_of_the_base():

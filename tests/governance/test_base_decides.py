@@ -37,9 +37,9 @@ def begun(tmp_path_factory):
 @pytest.fixture
 def project(begun, tmp_path, monkeypatch):
     apart(monkeypatch)
-    own = begun.copied(tmp_path / "repo")
-    monkeypatch.chdir(own.path)
-    return own
+    ours = begun.copied(tmp_path / "repo")
+    monkeypatch.chdir(ours.path)
+    return ours
 
 
 @pytest.fixture
@@ -70,23 +70,23 @@ def findings(report):
 
 
 def codes(report, level=None):
-    return [one["code"] for one in findings(report) if level in (None, one["level"])]
+    return [finding["code"] for finding in findings(report) if level in (None, finding["level"])]
 
 
 def policy(report):
-    return {one["key"]: (one["kind"], one["lets_through"]) for one in report["policy_changes"]}
+    return {item["key"]: (item["kind"], item["lets_through"]) for item in report["policy_changes"]}
 
 
 def broken(report):
     """Name and origin of the gates that do not hold."""
-    return [(one["name"], one["origin"]) for one in report["gates"] if one["outcome"] != "passed"]
+    return [(item["name"], item["origin"]) for item in report["gates"] if item["outcome"] != "passed"]
 
 
 def test_nothing_changed_is_nothing_said(project, score):
     project.change()
     report = score()
     assert (score.code, codes(report), policy(report), report["gold_changes"]) == (0, [], {}, [])
-    assert {one["origin"] for one in report["gates"]} == {"both"}
+    assert {item["origin"] for item in report["gates"]} == {"both"}
     assert report["base"] == {
         "kind": "base",
         "ref": "main",
@@ -162,8 +162,8 @@ def test_what_the_base_means_by_k_is_what_its_gates_are_judged_by(project, score
 
 def test_another_refusal_token_changes_no_verdict_of_the_base(project, score):
     """The change declares a wrong answer to be a refusal; the base does not know that one."""
-    said = {"claim": "as you like", "citations": []}
-    hallucinated = [trace_of(n, answer_json=said) if n > 4 else trace_of(n) for n in range(1, 9)]
+    output = {"claim": "as you like", "citations": []}
+    hallucinated = [trace_of(n, answer_json=output) if n > 4 else trace_of(n) for n in range(1, 9)]
     project.put(gates=gates(under_refusal="{max: 0.1}"))
     project.done("gate refusals")
     project.change(gates=gates('refusal: {token: "as you like"}\n', under_refusal="{max: 0.1}"), trace=hallucinated)
@@ -185,7 +185,7 @@ def test_what_run_json_says_has_the_same_value_under_the_bases_meaning(project, 
     project.change(gates=gates(index_empty_docs="{max: 0.05}").replace("k: 3", "k: 2"))
     report = score()
     assert (score.code, broken(report), policy(report)) == (0, [], {"k": ("looser", [])})
-    assert {(one["value"], one["origin"]) for one in report["gates"] if one["name"] == "index_empty_docs"} == {
+    assert {(item["value"], item["origin"]) for item in report["gates"] if item["name"] == "index_empty_docs"} == {
         (0.01, "both")
     }
 
@@ -212,9 +212,9 @@ def test_traces_that_only_the_base_names_are_held_to_the_gold_that_they_are_scor
     project.change(gates=gates("trace: kept/trace.jsonl\n"))
     project.write("kept/trace.jsonl", json_lines(TRACES))
     project.write("runs/run.json", json.dumps({"gold_sha256": "0" * 64}))
-    (found,) = score()["findings"]
-    assert (found["code"], found["level"], found["file"]) == ("other-gold", "warning", "runs/run.json")
-    assert found["message"].endswith("as set by the gates file of the base branch")
+    (result,) = score()["findings"]
+    assert (result["code"], result["level"], result["file"]) == ("other-gold", "warning", "runs/run.json")
+    assert result["message"].endswith("as set by the gates file of the base branch")
     data = (project.path / GOLD).read_bytes()
     project.write("runs/run.json", json.dumps({"gold_sha256": hashlib.sha256(data).hexdigest()}))
     assert codes(score()) == []
@@ -222,17 +222,17 @@ def test_traces_that_only_the_base_names_are_held_to_the_gold_that_they_are_scor
 
 def test_a_case_that_must_pass_is_held_to_what_the_base_takes_for_right(project, score):
     """The baseline has a refusal there; the change declares what it says now to be one too."""
-    said = {"claim": "Hard to say: it is a year.", "citations": []}
+    output = {"claim": "Hard to say: it is a year.", "citations": []}
     must = "must_pass: [Q8]\nbaseline: {report: eval/baseline.json}\n"
     project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
     project.put(gates=gates(must))
     project.done("must pass")
-    hallucinated = [*TRACES[:7], trace_of(8, answer_json=said)]
+    hallucinated = [*TRACES[:7], trace_of(8, answer_json=output)]
     project.change(gates=gates(f'{must}refusal: {{phrases: ["hard to say"]}}\n'), trace=hallucinated)
     report = score()
     assert (score.code, codes(report, "error")) == (1, ["must-pass-broken"])
-    (found,) = (one for one in report["findings"] if one["level"] == "error")
-    assert found["message"] == (
+    (result,) = (item for item in report["findings"] if item["level"] == "error")
+    assert result["message"] == (
         "Q8 must pass (Q8) and passed in the baseline, but now fails: HALLUCINATION; "
         "as set by the gates file of the base branch"
     )
@@ -244,8 +244,8 @@ def test_the_same_habit_is_said_once(project, score):
     refusing = [trace_of(n, answer_json={"claim": "not in context", "citations": []}) for n in range(1, 9)]
     project.change(gates=gates("trace: kept/trace.jsonl\n"), trace=refusing)
     project.write("kept/trace.jsonl", json_lines(refusing[1:]))
-    (found,) = (one for one in score()["findings"] if one["code"] == "refuses-everything")
-    assert found["message"].startswith("all 3 answerable questions")
+    (result,) = (item for item in score()["findings"] if item["code"] == "refuses-everything")
+    assert result["message"].startswith("all 3 answerable questions")
 
 
 def test_a_gates_file_of_another_name_does_not_escape(project, score):
@@ -382,7 +382,7 @@ def test_the_first_gates_are_named_bootstrap(project, score):
     project.change(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
     report = score()
     assert (score.code, report["base"]["kind"], policy(report)) == (0, "bootstrap", {})
-    assert {one["origin"] for one in report["gates"]} == {"head"}
+    assert {item["origin"] for item in report["gates"]} == {"head"}
 
 
 def test_a_base_whose_gates_cannot_be_read_is_no_pass(project, score):
@@ -421,8 +421,8 @@ def test_what_only_one_side_guards_against_is_found_once(project, score):
 
 def test_the_integrity_of_the_base_holds(project, score):
     """The change declares a habit harmless and brings a gate that guards nothing."""
-    said = {"claim": "not in context", "citations": []}
-    refusing = [trace_of(n, answer_json=said) for n in range(1, 9)]
+    output = {"claim": "not in context", "citations": []}
+    refusing = [trace_of(n, answer_json=output) for n in range(1, 9)]
     project.put(gates=gates(precision="{min: 0.8, when_no_data: skip}"))
     project.done("skip")
     lines = "integrity: {refuses-everything: 'off'}\n"
@@ -452,7 +452,7 @@ def test_gold_that_is_fitted_to_the_answers_is_shown_with_flips_and_turned_gates
     assert codes(report) == ["gold-fits-output", "gold-not-governed", "gold-turns-gates"]
     (change,) = report["gold_changes"]
     assert (change["qid"], change["verb"], change["before"], change["after"]) == ("Q1", "changed", "NOT_CITED", "OK")
-    turn = next(one for one in report["gate_turns"] if one["name"] == "precision")
+    turn = next(item for item in report["gate_turns"] if item["name"] == "precision")
     assert (turn["before"], turn["after"], turn["value_before"], turn["value_after"]) == ("failed", "passed", 0.75, 1.0)
 
 
@@ -472,7 +472,7 @@ def test_the_command_that_is_advised_runs_nothing_that_a_branch_is_named(project
     project.done("ask for a sign-off")
     project.git("branch", "x;touch${IFS}y")
     project.change(gold=fitted())
-    (fix,) = {one["fix"] for one in score(base="x;touch${IFS}y")["findings"] if one["code"] == "unsigned-change"}
+    (fix,) = {item["fix"] for item in score(base="x;touch${IFS}y")["findings"] if item["code"] == "unsigned-change"}
     assert fix == "rag-eval gold signoff --base 'x;touch${IFS}y' --reason '…'"
 
 
@@ -503,7 +503,7 @@ def test_signed_gold_passes_and_stays_visible(project, score, capsys):
     project.done("signed")
     report = score()
     assert (score.code, codes(report, "error")) == (0, [])
-    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+    assert [item["qid"] for item in report["gold_changes"]] == ["Q1"]
 
 
 def test_questions_that_fail_and_are_dropped_are_named(project, score):
@@ -527,7 +527,7 @@ def test_of_questions_that_are_dropped_and_not_answered_any_more_it_is_said_that
 
 def test_a_question_that_asks_something_else_is_a_mutation(project, score):
     project.change(gold=[gold_of(1, question="Who?"), *GOLDS[1:]])
-    assert [one["mutation"] for one in score()["gold_changes"]] == [True]
+    assert [item["mutation"] for item in score()["gold_changes"]] == [True]
 
 
 def test_gold_that_moves_is_no_way_out(project, score):
@@ -559,9 +559,9 @@ def test_gold_that_git_does_not_hold_is_said(project, score, tmp_path, stated, l
     project.put(gates=gates(stated))
     project.done("policy")
     project.change()
-    place = tmp_path / "gold.jsonl" if where == "outside" else project.path / "untracked.jsonl"
-    place.write_text(json_lines(GOLDS), encoding="utf-8")
-    report = score("--gold", str(place))
+    position = tmp_path / "gold.jsonl" if where == "outside" else project.path / "untracked.jsonl"
+    position.write_text(json_lines(GOLDS), encoding="utf-8")
+    report = score("--gold", str(position))
     assert "gold-not-in-git" in codes(report, level)
     assert score.code == (level == "error")
 
@@ -626,7 +626,7 @@ def test_keys_that_main_has_changed_since_are_not_this_branchs(project, score):
     signers("ann", "dora")
     project.done("Dora for Bob")
     project.git("checkout", "-q", "pr")
-    changed = {(one["kind"], (one["old"] or one["new"])[1:4]) for one in score()["policy_changes"]}
+    changed = {(item["kind"], (item["old"] or item["new"])[1:4]) for item in score()["policy_changes"]}
     assert changed == {("looser", "cle"), ("stricter", "ann")}
 
 
@@ -647,11 +647,11 @@ def packed(project, stated=""):
 def test_packed_gold_is_compared_and_said_not_to_be_governed(project, score):
     packed(project)
     report = score()
-    (found,) = findings(report)
-    assert (score.code, found["code"], found["level"]) == (0, "gold-not-in-items", "warning")
-    assert [(one["qid"], one["verb"]) for one in report["gold_changes"]] == [("Q1", "changed")]
-    assert "is compressed, but sign-off needs plain lines" in found["message"]
-    assert found["fix"] == "Keep the gold set uncompressed in git."
+    (result,) = findings(report)
+    assert (score.code, result["code"], result["level"]) == (0, "gold-not-in-items", "warning")
+    assert [(item["qid"], item["verb"]) for item in report["gold_changes"]] == [("Q1", "changed")]
+    assert "is compressed, but sign-off needs plain lines" in result["message"]
+    assert result["fix"] == "Keep the gold set uncompressed in git."
 
 
 @pytest.mark.parametrize("words", [("score",), ("gold", "check"), ("gold", "diff")])
@@ -671,7 +671,7 @@ def test_a_project_below_the_root_is_found_from_its_folder(tmp_path, monkeypatch
     monkeypatch.chdir(project.path / "apps" / "bot")
     report = score()
     assert (score.code, broken(report)) == (1, [("precision", "base")])
-    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+    assert [item["qid"] for item in report["gold_changes"]] == ["Q1"]
     from_root = main(["score", "--base", "main", "--quiet", "--gates", "eval-gates.yml"])
     assert from_root == 1
 
@@ -692,7 +692,7 @@ def test_what_is_not_committed_yet_counts(project, score):
     project.put(gates=gates(precision="{min: 0.1}"), gold=fitted())
     report = score()
     assert policy(report) == {"gates.precision.min": ("looser", ["precision"])}
-    assert [one["qid"] for one in report["gold_changes"]] == ["Q1"]
+    assert [item["qid"] for item in report["gold_changes"]] == ["Q1"]
 
 
 def test_outside_of_a_repository_there_is_no_base(tmp_path, monkeypatch, score):

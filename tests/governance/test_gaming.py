@@ -77,8 +77,8 @@ def played(tmp_path, base, keys):
 
 
 def test_every_attack_is_stopped_but_for_the_few_that_are_named():
-    assert {one.name for one in SCENARIOS if one.expect["exit"] == 0} == NAMED
-    assert {one.expect["exit"] for one in SCENARIOS} == {0, 1, 2}
+    assert {scenario.name for scenario in SCENARIOS if scenario.expect["exit"] == 0} == NAMED
+    assert {scenario.expect["exit"] for scenario in SCENARIOS} == {0, 1, 2}
 
 
 @EVERY
@@ -98,14 +98,16 @@ def test_an_attack_ends_in_its_own_finding(scenario, played):
 
 @EVERY
 def test_the_same_without_the_attack_passes(scenario, played, controls):
-    alike = json.dumps([scenario.base, scenario.pull_request, scenario.control])
-    ending = controls[alike] = controls.get(alike) or played(scenario, scenario.control)
+    equal = json.dumps([scenario.base, scenario.pull_request, scenario.control])
+    ending = controls[equal] = controls.get(equal) or played(scenario, scenario.control)
     assert (ending.code, ending.stops) == (0, set()), ending.said
     assert not ending.shows(scenario.finding), ending.said
 
 
 @pytest.mark.parametrize(
-    "scenario", [one for one in SCENARIOS if one.name in NAMED and ":" not in one.finding], ids=lambda one: one.name
+    "scenario",
+    [item for item in SCENARIOS if item.name in NAMED and ":" not in item.finding],
+    ids=lambda item: item.name,
 )
 def test_what_is_only_named_fails_where_warnings_do(scenario, played):
     ending = played(scenario, scenario.attack, **{"fail-on": "warning"})
@@ -113,7 +115,7 @@ def test_what_is_only_named_fails_where_warnings_do(scenario, played):
 
 
 @pytest.mark.parametrize(
-    "scenario", [one for one in SCENARIOS if one.unguarded is not None], ids=lambda scenario: scenario.name
+    "scenario", [item for item in SCENARIOS if item.unguarded is not None], ids=lambda scenario: scenario.name
 )
 def test_the_attack_would_pass_where_nobody_held_it_against_the_base(scenario, played):
     ending = played(scenario, scenario.attack, **scenario.unguarded)

@@ -30,26 +30,26 @@ def agent():
 
 def chat():
     """Two turns of a conversation, in the wrong order, and a question of its own."""
-    for number, (session, asked, said) in reversed(list(enumerate(CHAT))):
-        yield f"t{number}", session, [span(1, 0, "agent", number * 1000, number * 1000 + 9, asked=asked, said=said)]
+    for number, (session, asked, output) in reversed(list(enumerate(CHAT))):
+        yield f"t{number}", session, [span(1, 0, "agent", number * 1000, number * 1000 + 9, asked=asked, said=output)]
 
 
 def otlp(trace, session, steps):
-    for one in steps:
-        kind = {"agent": "AGENT", "llm": "LLM"}.get(one["kind"], one["kind"].upper())
-        found = {"retriever": "retrieval.documents", "reranker": "reranker.output_documents"}.get(one["kind"])
+    for step in steps:
+        kind = {"agent": "AGENT", "llm": "LLM"}.get(step["kind"], step["kind"].upper())
+        result = {"retriever": "retrieval.documents", "reranker": "reranker.output_documents"}.get(step["kind"])
         values = {
             "openinference.span.kind": kind,
             **({"session.id": session} if session else {}),
-            **({"input.value": one["asked"]} if "asked" in one else {}),
-            **({"output.value": one["said"]} if "said" in one else {}),
-            **{f"{found}.{place}.document.id": name for place, name in enumerate(one.get("found", ()))},
+            **({"input.value": step["asked"]} if "asked" in step else {}),
+            **({"output.value": step["said"]} if "said" in step else {}),
+            **{f"{result}.{index}.document.id": name for index, name in enumerate(step.get("found", ()))},
         }
         attributes = [{"key": name, "value": {"stringValue": value}} for name, value in values.items()]
-        ids = {"traceId": trace.encode().hex().ljust(32, "0"), "spanId": f"{one['id']:016x}"}
-        parent = {"parentSpanId": f"{one['parent']:016x}"} if one["parent"] else {}
-        times = {f"{name}TimeUnixNano": str(BASE + one[name] * 10**6) for name in ("start", "end")}
-        body = {**ids, **parent, "name": one["kind"], **times, "attributes": attributes}
+        ids = {"traceId": trace.encode().hex().ljust(32, "0"), "spanId": f"{step['id']:016x}"}
+        parent = {"parentSpanId": f"{step['parent']:016x}"} if step["parent"] else {}
+        times = {f"{name}TimeUnixNano": str(BASE + step[name] * 10**6) for name in ("start", "end")}
+        body = {**ids, **parent, "name": step["kind"], **times, "attributes": attributes}
         yield {"resourceSpans": [{"scopeSpans": [{"spans": [body]}]}]}
 
 
@@ -60,38 +60,40 @@ def stamp(milliseconds):
 def phoenix(trace, session, steps):
     for line in otlp(trace, session, steps):
         [body] = line["resourceSpans"][0]["scopeSpans"][0]["spans"]
-        one = next(one for one in steps if f"{one['id']:016x}" == body["spanId"])
+        step = next(item for item in steps if f"{item['id']:016x}" == body["spanId"])
         yield {
             "context": {"trace_id": body["traceId"], "span_id": body["spanId"]},
             "parent_id": body.get("parentSpanId"), "name": body["name"], "span_kind": "UNKNOWN",
-            "start_time": stamp(one["start"]), "end_time": stamp(one["end"]), "status_code": "OK",
+            "start_time": stamp(step["start"]), "end_time": stamp(step["end"]), "status_code": "OK",
             "attributes": {pair["key"]: pair["value"]["stringValue"] for pair in body["attributes"]},
         }  # fmt: skip
 
 
 def langfuse(trace, session, steps):
-    for one in steps:
-        documents = [{"id": name, "text": name} for name in one.get("found", ())]
-        kind = {"llm": "GENERATION", "reranker": "SPAN"}.get(one["kind"], one["kind"].upper())
-        attributes = {"openinference.span.kind": "RERANKER"} if one["kind"] == "reranker" else {}
+    for step in steps:
+        documents = [{"id": name, "text": name} for name in step.get("found", ())]
+        kind = {"llm": "GENERATION", "reranker": "SPAN"}.get(step["kind"], step["kind"].upper())
+        attributes = {"openinference.span.kind": "RERANKER"} if step["kind"] == "reranker" else {}
         yield {
-            "id": f"{trace}-{one['id']}", "traceId": trace, "type": kind, "name": one["kind"],
-            "parentObservationId": f"{trace}-{one['parent']}" if one["parent"] else None, "sessionId": session or None,
-            "startTime": stamp(one["start"]), "endTime": stamp(one["end"]), "metadata": {"attributes": attributes},
-            "input": one.get("asked"), "output": json.dumps(documents) if documents else one.get("said"),
+            "id": f"{trace}-{step['id']}", "traceId": trace, "type": kind, "name": step["kind"],
+            "parentObservationId": f"{trace}-{step['parent']}" if step["parent"] else None,
+            "sessionId": session or None,
+            "startTime": stamp(step["start"]), "endTime": stamp(step["end"]), "metadata": {"attributes": attributes},
+            "input": step.get("asked"), "output": json.dumps(documents) if documents else step.get("said"),
         }  # fmt: skip
 
 
 def langsmith(trace, session, steps):
-    for one in steps:
-        documents = [{"page_content": name, "metadata": {"id": name}} for name in one.get("found", ())]
-        kind = {"agent": "chain", "reranker": "tool"}.get(one["kind"], one["kind"])
+    for step in steps:
+        documents = [{"page_content": name, "metadata": {"id": name}} for name in step.get("found", ())]
+        kind = {"agent": "chain", "reranker": "tool"}.get(step["kind"], step["kind"])
         yield {
-            "id": f"{trace}-{one['id']}", "trace_id": trace, "run_type": kind, "name": one["kind"], "status": "success",
-            "parent_run_id": f"{trace}-{one['parent']}" if one["parent"] else None,
-            "start_time": stamp(one["start"]), "end_time": stamp(one["end"]),
-            "extra": {"metadata": {"session_id": session} if session else {}}, "inputs": {"query": one.get("asked")},
-            "outputs": {"documents": documents} if documents else {"answer": one.get("said")},
+            "id": f"{trace}-{step['id']}", "trace_id": trace, "run_type": kind, "name": step["kind"],
+            "status": "success",
+            "parent_run_id": f"{trace}-{step['parent']}" if step["parent"] else None,
+            "start_time": stamp(step["start"]), "end_time": stamp(step["end"]),
+            "extra": {"metadata": {"session_id": session} if session else {}}, "inputs": {"query": step.get("asked")},
+            "outputs": {"documents": documents} if documents else {"answer": step.get("said")},
         }  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def test_a_search_that_finds_nothing_is_a_retrieval_too(imported):
     lines = list(langsmith("a", "", steps))
     lines[1]["outputs"] = {"documents": []}
     [row], _ = imported(langsmith, lines)
-    assert [one["ids"] for one in row["retrievals"]] == [[], ["h4", "h1", "h5"]]
+    assert [item["ids"] for item in row["retrievals"]] == [[], ["h4", "h1", "h5"]]
 
 
 def test_what_an_agent_searched_for_is_scored(command, imported, tmp_path):

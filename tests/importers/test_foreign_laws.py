@@ -101,11 +101,11 @@ def test_damaged_files_are_problems_or_fewer_rows(command, tmp_path, monkeypatch
         to.mkdir()
 
         def damage(data):
-            place = chance.randrange(len(data) + 1)
+            position = chance.randrange(len(data) + 1)
             if chance.random() < 0.5:
-                return data[:place]
+                return data[:position]
             words = [b"null", b"[]", b"{}", b"1", b'"x"', b"NaN", b"[[", b"\xff"]
-            return data[:place] + chance.choice(words) + data[place + chance.randrange(12) :]
+            return data[:position] + chance.choice(words) + data[position + chance.randrange(12) :]
 
         args = copied(folder, to, damage)
         monkeypatch.chdir(to)
@@ -144,20 +144,20 @@ def test_values_of_another_type_are_problems(command, tmp_path, monkeypatch, val
 
 def variants(value, other):
     """The value with one inner value replaced, for up to 25 places."""
-    places = []
+    positions = []
 
     def walk(node, path):
         if isinstance(node, dict):
             for name, inner in node.items():
-                places.append((*path, name))
+                positions.append((*path, name))
                 walk(inner, (*path, name))
         elif isinstance(node, list):
             for number, inner in enumerate(node[:2]):
-                places.append((*path, number))
+                positions.append((*path, number))
                 walk(inner, (*path, number))
 
     walk(value, ())
-    for path in places[:: max(1, len(places) // 25)]:
+    for path in positions[:: max(1, len(positions) // 25)]:
         copy = json.loads(json.dumps(value))
         node = copy
         for part in path[:-1]:

@@ -139,8 +139,8 @@ def test_a_document_may_be_cited_by_its_own_id(tmp_path, form):
 @EVERY
 def test_gold_is_not_called_empty(tmp_path, form):
     reader = Reader(ProblemCollector(), root=None)
-    found = {one.code for one in lint(Sample(read_entries(reader, str(FORMS[form](tmp_path))), Policy()))}
-    assert found.isdisjoint({"no-citation", "gate-without-items", "gate-out-of-reach"})
+    codes = {item.code for item in lint(Sample(read_entries(reader, str(FORMS[form](tmp_path))), Policy()))}
+    assert codes.isdisjoint({"no-citation", "gate-without-items", "gate-out-of-reach"})
 
 
 LABELS = {
@@ -257,10 +257,12 @@ def test_a_grade_below_0_is_as_if_not_judged(tmp_path, level):
     """As in trec_eval: in the pool, and not judged."""
     chunks = [{"id": name, "doc_id": name} for name in ("u", "x", "a")]
     trace = trace_row(retrieved_ids=["u", "x", "a"], chunks=chunks, answer="30 days")
-    found = []
+    result = []
     for grades in ({"a": 2, "x": 0, "u": -2}, {"a": 2, "x": 0}):
         gold = write_rows(tmp_path / "gold.jsonl", [gold_row(**TEXTS, gold_citations=[], **{level: grades})])
         report = rag_eval.score(gold, write_rows(tmp_path / "trace.jsonl", [trace]))
-        found.append({name: one.value for name, one in report.metrics.items() if one.perspective == "retrieval"})
-    assert found[0] == found[1]
-    assert found[0]["map"] == pytest.approx(1 / 3)
+        result.append(
+            {name: metric.value for name, metric in report.metrics.items() if metric.perspective == "retrieval"}
+        )
+    assert result[0] == result[1]
+    assert result[0]["map"] == pytest.approx(1 / 3)

@@ -256,9 +256,9 @@ def sum_of(folder):
 
 def test_the_digest_of_a_folder_is_that_of_the_sums_of_its_files(folder):
     def digest():
-        found = hashlib.sha256()
-        read_gold(reader(), str(folder), found)
-        return found.hexdigest()
+        result = hashlib.sha256()
+        read_gold(reader(), str(folder), result)
+        return result.hexdigest()
 
     first = digest()
     assert first == sum_of(folder)
@@ -271,9 +271,11 @@ def test_the_digest_of_a_folder_is_that_of_the_sums_of_its_files(folder):
 def test_a_run_that_answered_another_folder_is_stale(folder, tmp_path):
     trace = shutil.copy(HERE / "labels-trace.jsonl", tmp_path / "trace.jsonl")
     (tmp_path / "run.json").write_text(json.dumps({"gold_sha256": sum_of(folder)}))
-    assert [one.code for one in api.score(folder, trace).findings if one.code == "other-gold"] == []
+    assert [finding.code for finding in api.score(folder, trace).findings if finding.code == "other-gold"] == []
     (folder / "context_labels.jsonl").unlink()
-    assert [one.code for one in api.score(folder, trace).findings if one.code == "other-gold"] == ["other-gold"]
+    assert [finding.code for finding in api.score(folder, trace).findings if finding.code == "other-gold"] == [
+        "other-gold"
+    ]
 
 
 names = st.sampled_from(["a", "b", "c", "d"])
@@ -317,10 +319,10 @@ def test_any_split_of_rows_into_files_joins_to_the_rows(tmp_path_factory, cases,
     folder = tmp_path_factory.mktemp("split")
     write_rows(folder / CASES, [{"case_id": name, **case} for name, (case, _) in cases.items()])
     for file in LABEL:
-        found = [{"case_id": name, **own[file]} for name, (_, own) in cases.items() if file in own]
-        random.shuffle(found)
-        if found:
-            write_rows(folder / file, found)
+        result = [{"case_id": name, **local[file]} for name, (_, local) in cases.items() if file in local]
+        random.shuffle(result)
+        if result:
+            write_rows(folder / file, result)
     quiet = reader()
     made = {row["qid"]: row for _, row in foreign_gold(quiet, str(folder), "labels")}
     assert quiet.ledger.problems == []
@@ -329,8 +331,8 @@ def test_any_split_of_rows_into_files_joins_to_the_rows(tmp_path_factory, cases,
     once.write_text("".join(f"{written(row)}\n" for row in made.values()), encoding="utf-8")
     direct, again = (read_gold(reader(), str(path)) for path in (folder, once))
     assert [replace(item, line=0) for item in direct.values()] == [replace(item, line=0) for item in again.values()]
-    for name, (case, own) in cases.items():
-        assert made[name] == joined({"case_id": name, **case}, own, Account())
+    for name, (case, ours) in cases.items():
+        assert made[name] == joined({"case_id": name, **case}, ours, Account())
         assert list(GOLD.faults(made[name])) == []
         assert written(made[name]).count("\n") == 0
         assert json.loads(written(made[name])) == made[name]
@@ -373,8 +375,8 @@ def test_sign_off_says_of_a_folder_what_it_needs(project, command, words):
 def test_a_change_is_scored_against_a_base_and_its_gold_is_said_to_be_unseen(project, command):
     project.write("eval/labels/context_labels.jsonl", "")
     report = json.loads(command("score", "--base", "main", "--format", "json", "--quiet")[1])
-    (found,) = [one for one in report["findings"] if one["code"] == "gold-not-in-items"]
-    assert (found["level"], NO_ITEMS in found["message"], MEND in found["fix"]) == ("warning", True, True)
+    (result,) = [item for item in report["findings"] if item["code"] == "gold-not-in-items"]
+    assert (result["level"], NO_ITEMS in result["message"], MEND in result["fix"]) == ("warning", True, True)
     assert report["verdict"] == "passed"
 
 

@@ -74,9 +74,9 @@ def test_a_question_is_answerable_unless_it_says_otherwise(fields, answerable):
 
 
 def test_the_name_of_a_question_does_not_hang_on_its_place(tmp_path):
-    one = golds(golden(tmp_path, question(), question(question="Why?")))[0]
-    assert set(one) == set(golds(golden(tmp_path, question(question="Why?"), question()))[0])
-    assert {item.question for item in one.values()} == {"How?", "Why?"}
+    entry = golds(golden(tmp_path, question(), question(question="Why?")))[0]
+    assert set(entry) == set(golds(golden(tmp_path, question(question="Why?"), question()))[0])
+    assert {item.question for item in entry.values()} == {"How?", "Why?"}
 
 
 def test_a_document_alone_is_a_slice_and_no_label():
@@ -129,9 +129,9 @@ def test_every_question_of_the_form_comes_to_a_gold_row(asked):
     assert list(Contract("gold").faults(row)) == []
     assert row["answerable"] or not row["gold_citations"]
     scored = [p for p in asked.get("gold_passages", []) if isinstance(p, dict) and "chunk_id" in p]
-    for one in scored if "relevance_grades" in row else ():
-        assert row["relevance_grades"][one["chunk_id"]] in {
-            round(100 * p.get("relevance_score", 1)) for p in scored if p["chunk_id"] == one["chunk_id"]
+    for item in scored if "relevance_grades" in row else ():
+        assert row["relevance_grades"][item["chunk_id"]] in {
+            round(100 * p.get("relevance_score", 1)) for p in scored if p["chunk_id"] == item["chunk_id"]
         }
 
 
@@ -151,8 +151,8 @@ def test_what_stands_beside_another_word_for_it_is_told():
         {"document": "D", "by": "lab"},
         ["left out: metadata.document (document is also given and differs)"],
     )
-    alike = {"answer": "X", "expected_answer": "X", "document": "D", "metadata": {"document": "D"}}
-    assert told(**alike)[1] == told(answer="", expected_answer="Y")[1] == []
+    equal = {"answer": "X", "expected_answer": "X", "document": "D", "metadata": {"document": "D"}}
+    assert told(**equal)[1] == told(answer="", expected_answer="Y")[1] == []
 
 
 @given(st.permutations([{}, {"relevance_score": 0.5}, {"relevance_score": 0.2}, {"relevance_score": 0.5}]))
@@ -170,14 +170,14 @@ def test_of_several_grades_of_a_chunk_the_highest_counts_and_the_others_are_told
 def test_no_answer_document_or_grade_is_lost_untold(asked):
     account = Account()
     row = converted(asked, account)
-    kept, told = repr(row), repr(account.left_out)
+    remaining, message = repr(row), repr(account.left_out)
     for field in ("answer", "expected_answer"):
-        assert (asked.get(field) or "") in ("", row.get("expected_answer")) or field in told
+        assert (asked.get(field) or "") in ("", row.get("expected_answer")) or field in message
     scored = [p for p in asked.get("gold_passages", []) if isinstance(p, dict) and "chunk_id" in p]
     grades = {
         chunk: {round(100 * p.get("relevance_score", 1)) for p in scored if p["chunk_id"] == chunk} for chunk in "cb"
     }
-    assert any(len(found) > 1 for found in grades.values()) == ("another relevance_score" in told), kept
+    assert any(len(grade) > 1 for grade in grades.values()) == ("another relevance_score" in message), remaining
 
 
 @pytest.mark.parametrize(
@@ -239,9 +239,9 @@ def metrics_of(*entries):
 @pytest.fixture
 def baseline(command, tmp_path):
     out = tmp_path / "baseline.json"
-    code, _, said = command("import", "rag-server-run", RUN, "--out", out)
+    code, _, output = command("import", "rag-server-run", RUN, "--out", out)
     assert code == 0
-    return from_json(json.loads(out.read_text("utf-8"))), said
+    return from_json(json.loads(out.read_text("utf-8"))), output
 
 
 def test_a_saved_run_is_a_report_of_values_without_questions(baseline, command, tmp_path):
@@ -259,14 +259,14 @@ def test_a_saved_run_is_a_report_of_values_without_questions(baseline, command, 
 
 
 def test_only_metrics_of_the_same_definition_are_under_a_contract(baseline):
-    report, said = baseline
+    report, output = baseline
     assert set(report.contracts) == {"recall@1", "recall@5", "mrr", "ndcg@10"}
-    own = api.score(HERE / "golden_qa.json", HERE / "golden-trace.jsonl").contracts
-    assert all(own[name] == contract for name, contract in report.contracts.items())
-    assert "read as precision@5, which is not compared: it divides by" in said
-    assert "left out: faithfulness (an LLM judged it" in said
-    assert "left out: weighted_score" in said
-    assert "left out: section_accuracy (it has no value in that run)" in said
+    ours = api.score(HERE / "golden_qa.json", HERE / "golden-trace.jsonl").contracts
+    assert all(ours[name] == contract for name, contract in report.contracts.items())
+    assert "read as precision@5, which is not compared: it divides by" in output
+    assert "left out: faithfulness (an LLM judged it" in output
+    assert "left out: weighted_score" in output
+    assert "left out: section_accuracy (it has no value in that run)" in output
 
 
 @pytest.mark.parametrize(
@@ -321,15 +321,15 @@ def test_a_saved_run_is_a_baseline_as_it_is(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(RUN, "run-5f0e9c21.json")
     command("import", "rag-server-run", RUN, "--out", "baseline.json")
-    found = []
+    result = []
     for name in ("run-5f0e9c21.json", "baseline.json"):
         (tmp_path / "eval-gates.yml").write_text(GATES.format(name), encoding="utf-8")
         inputs = ["--gold", HERE / "golden_qa.json", "--trace", HERE / "golden-trace.jsonl"]
         report = json.loads(command("score", *inputs, "--format", "json", "--quiet")[1])
-        found.append(report)
-    assert found[0]["gates"] == found[1]["gates"]
-    assert [one["code"] for one in found[0]["findings"]] == ["baseline-values-alone"]
-    assert ": 4 of its " in found[0]["findings"][0]["message"]
+        result.append(report)
+    assert result[0]["gates"] == result[1]["gates"]
+    assert [item["code"] for item in result[0]["findings"]] == ["baseline-values-alone"]
+    assert ": 4 of its " in result[0]["findings"][0]["message"]
 
 
 @pytest.mark.parametrize(

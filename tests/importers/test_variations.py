@@ -29,12 +29,12 @@ def values(data):
     try:
         return [json.loads(data)]
     except ValueError:
-        decoder, text, place, found = json.JSONDecoder(), data.decode(), 0, []
-        while place < len(text):
-            value, place = decoder.raw_decode(text, place)
-            found.append(value)
-            place += len(text[place:]) - len(text[place:].lstrip())
-        return found
+        decoder, text, position, result = json.JSONDecoder(), data.decode(), 0, []
+        while position < len(text):
+            value, position = decoder.raw_decode(text, position)
+            result.append(value)
+            position += len(text[position:]) - len(text[position:].lstrip())
+        return result
 
 
 def pretty(data):
@@ -46,13 +46,13 @@ def one_line(data):
 
 
 def as_array(data):
-    found = values(data)
-    return json.dumps(found[0] if len(found) == 1 and isinstance(found[0], list) else found).encode()
+    result = values(data)
+    return json.dumps(result[0] if len(result) == 1 and isinstance(result[0], list) else result).encode()
 
 
 def as_lines(data):
-    found = values(data)
-    rows = found[0] if len(found) == 1 and isinstance(found[0], list) else found
+    result = values(data)
+    rows = result[0] if len(result) == 1 and isinstance(result[0], list) else result
     return "".join(json.dumps(row) + "\r\n" for row in rows).encode()
 
 
@@ -112,10 +112,12 @@ def test_a_file_that_is_cut_off_is_a_problem_with_its_line(command, monkeypatch,
     for folder in JSON:
 
         def cut(data):
-            place = int(len(data) * share)
-            while place < len(data) and data[place - 1 : place] in b"\n}":  # whole lines, or a value that is complete
-                place += 1
-            return data[:place]
+            position = int(len(data) * share)
+            while (
+                position < len(data) and data[position - 1 : position] in b"\n}"
+            ):  # whole lines, or a value that is complete
+                position += 1
+            return data[:position]
 
         args = changed(folder, tmp_path / folder.name, cut)
         monkeypatch.chdir(tmp_path / folder.name)
@@ -133,16 +135,16 @@ def test_the_file_of_another_tool_names_the_command_for_it(command, monkeypatch,
     formats = sorted({words(folder)[0] for folder in REAL})
     for folder in REAL:
         monkeypatch.chdir(folder)
-        own, *files = words(folder)
+        ours, *files = words(folder)
         files = [word for word in files if (folder / word).exists()]
         for other in formats:
-            related = {own.split("-")[0], other.split("-")[0]}
+            related = {ours.split("-")[0], other.split("-")[0]}
             if len(related) == 1:
                 continue
             code, out, err = command("import", other, *files)
             if code == 0:
                 failed += [] if related == {"otlp", "phoenix"} else [(folder.name, other, "was read")]
-            elif f"rag-eval import {own.split('-')[0]}" not in err or out:
+            elif f"rag-eval import {ours.split('-')[0]}" not in err or out:
                 failed.append((folder.name, other, err[:300]))
     assert "\n".join(map(str, failed)) == ""
 

@@ -59,31 +59,31 @@ def figures(calibrate, labels, *options):
 
 def test_kappa_is_the_quadratic_weighted_one_of_the_oracle(calibrate, scores):
     people, judge = scores
-    found = figures(calibrate, csv_of(people))
-    assert found["n"] == N
-    assert found["kappa"]["value"] == pytest.approx(cohen_kappa_score(people, judge, weights="quadratic"))
-    assert found["kappa"]["low"] < found["kappa"]["value"] < found["kappa"]["high"]
+    result = figures(calibrate, csv_of(people))
+    assert result["n"] == N
+    assert result["kappa"]["value"] == pytest.approx(cohen_kappa_score(people, judge, weights="quadratic"))
+    assert result["kappa"]["low"] < result["kappa"]["value"] < result["kappa"]["high"]
     good = [score >= 4 for score in people]
-    assert found["auroc"]["value"] == pytest.approx(roc_auc_score(good, judge))
-    assert found["base_rate"]["value"] == pytest.approx(sum(good) / N)
-    assert found["judge_rate"] == pytest.approx(sum(score >= 4 for score in judge) / N)
-    assert found["bias"]["value"] == pytest.approx(np.mean(judge) - np.mean(people))
+    assert result["auroc"]["value"] == pytest.approx(roc_auc_score(good, judge))
+    assert result["base_rate"]["value"] == pytest.approx(sum(good) / N)
+    assert result["judge_rate"] == pytest.approx(sum(score >= 4 for score in judge) / N)
+    assert result["bias"]["value"] == pytest.approx(np.mean(judge) - np.mean(people))
     table = np.zeros((6, 6), int)
     np.add.at(table, (judge, people), 1)
-    assert found["confusion"] == table.tolist()
+    assert result["confusion"] == table.tolist()
 
 
 def test_binary_labels_are_recognised_and_cut(calibrate, scores):
     people, judge = scores
     good = [int(score >= 3) for score in people]
-    for labels in (good, ["yes" if one else "No" for one in good]):
-        found = figures(calibrate, csv_of(labels), "--cut", "3")
-        assert found["binary"]
+    for labels in (good, ["yes" if item else "No" for item in good]):
+        result = figures(calibrate, csv_of(labels), "--cut", "3")
+        assert result["binary"]
         cut = [int(score >= 3) for score in judge]
-        assert found["kappa"]["value"] == pytest.approx(cohen_kappa_score(good, cut))
-        assert found["auroc"]["value"] == pytest.approx(roc_auc_score(good, judge))
+        assert result["kappa"]["value"] == pytest.approx(cohen_kappa_score(good, cut))
+        assert result["auroc"]["value"] == pytest.approx(roc_auc_score(good, judge))
         hits = sum(a and b for a, b in zip(good, cut, strict=True))
-        assert found["at_cut"] == [[hits, sum(good) - hits], [sum(cut) - hits, N - sum(good) - sum(cut) + hits]]
+        assert result["at_cut"] == [[hits, sum(good) - hits], [sum(cut) - hits, N - sum(good) - sum(cut) + hits]]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
@@ -104,13 +104,13 @@ def test_several_people_count_by_their_mean_and_are_compared_with_each_other(cal
     people, judge = scores
     other = [min(5, score + number % 2) for number, score in enumerate(people)]
     rows = [f"Q{n},{who},{values[n]}" for n in range(N) for who, values in (("ann", people), ("bob", other))]
-    found = figures(calibrate, "\n".join(["qid,rater,groundedness", *rows]))
+    result = figures(calibrate, "\n".join(["qid,rater,groundedness", *rows]))
     mean = np.array([people, other]).mean(0)
     x, y = np.array(judge), mean
     expected = 2 * np.cov(x, y, bias=True)[0, 1] / (x.var() + y.var() + (x.mean() - y.mean()) ** 2)
-    assert (found["n"], found["votes"]) == (N, 2 * N)
-    assert found["kappa"]["value"] == pytest.approx(expected)
-    assert found["people"]["value"] == pytest.approx(
+    assert (result["n"], result["votes"]) == (N, 2 * N)
+    assert result["kappa"]["value"] == pytest.approx(expected)
+    assert result["people"]["value"] == pytest.approx(
         cohen_kappa_score([*people, *other], [*other, *people], weights="quadratic")
     )
 
@@ -118,12 +118,12 @@ def test_several_people_count_by_their_mean_and_are_compared_with_each_other(cal
 def test_a_judge_that_likes_length_is_found(calibrate, scores, tmp_path):
     _, judge = scores
     people = [max(0, score - number % 7 // 2) for number, score in enumerate(judge)]
-    found = figures(calibrate, csv_of(people))
+    result = figures(calibrate, csv_of(people))
     lengths = [len(row["input"]["answer"]) for row in calibrate.rows]
     excess = [a - b for a, b in zip(judge, people, strict=True)]
-    assert found["length"]["correlation"]["value"] == pytest.approx(pearsonr(np.log1p(lengths), excess)[0])
-    assert found["length"]["difference"]["low"] > 0
-    assert found["length"]["groups"][0][1] + found["length"]["groups"][1][1] == N
+    assert result["length"]["correlation"]["value"] == pytest.approx(pearsonr(np.log1p(lengths), excess)[0])
+    assert result["length"]["difference"]["low"] > 0
+    assert result["length"]["groups"][0][1] + result["length"]["groups"][1][1] == N
 
 
 def test_a_judge_that_overlooks_what_stands_further_down_is_found(command, tmp_path, monkeypatch):
@@ -136,26 +136,26 @@ def test_a_judge_that_overlooks_what_stands_further_down_is_found(command, tmp_p
     write_rows(tmp_path / "eval/verdicts.jsonl", rows)
     (tmp_path / "humans.csv").write_text(csv_of([5, 5, 5, 4] * (N // 4)), "utf-8")
     _, out, _ = command("judge", "calibrate", "--labels", "humans.csv", "--format", "json")
-    found = json.loads(out)["scores"]["groundedness"]["position"]
-    assert [group[:2] for group in found["groups"]] == [
+    content = json.loads(out)["scores"]["groundedness"]["position"]
+    assert [group[:2] for group in content["groups"]] == [
         ["cited chunk is first", N // 2],
         ["cited chunk is later", N // 2],
     ]
-    assert found["difference"]["high"] < 0
+    assert content["difference"]["high"] < 0
 
 
 def test_weights_of_a_stratified_sample_count(calibrate, scores):
     people, judge = scores
     weights = [1 + number % 3 for number in range(N)]
     rows = [f"Q{n},{people[n]},{weights[n]}" for n in range(N)]
-    found = figures(calibrate, "\n".join(["qid,groundedness,weight", *rows]))
-    assert found["kappa"]["value"] == pytest.approx(
+    result = figures(calibrate, "\n".join(["qid,groundedness,weight", *rows]))
+    assert result["kappa"]["value"] == pytest.approx(
         cohen_kappa_score(people, judge, weights="quadratic", sample_weight=weights)
     )
-    assert found["auroc"]["value"] == pytest.approx(
+    assert result["auroc"]["value"] == pytest.approx(
         roc_auc_score([score >= 4 for score in people], judge, sample_weight=weights)
     )
-    assert found["base_rate"]["value"] == pytest.approx(np.average([score >= 4 for score in people], weights=weights))
+    assert result["base_rate"]["value"] == pytest.approx(np.average([score >= 4 for score in people], weights=weights))
 
 
 def test_answers_that_depend_on_one_another_say_less(calibrate, scores):
@@ -174,7 +174,7 @@ def test_what_is_written_lets_the_gate_fail_and_keeps_the_rest_of_the_file(calib
     text = "version: 1  # ours\nverdicts: eval/verdicts.jsonl\ngates:\n  judge_groundedness: {min: 4.9}\n"
     gates.write_text(f"{NAMED}\n# the gates\n{text}", "utf-8")
     code, out, _ = command("score", "--format", "json")
-    assert (code, [one["code"] for one in json.loads(out)["findings"]]) == (0, ["uncalibrated-judge"])
+    assert (code, [load["code"] for load in json.loads(out)["findings"]]) == (0, ["uncalibrated-judge"])
     code, out, err = calibrate(csv_of(scores[0]), "--write")
     assert code == 0, err
     assert "its gates may fail a run" in err
@@ -190,7 +190,7 @@ def test_what_is_written_lets_the_gate_fail_and_keeps_the_rest_of_the_file(calib
     write_rows(tmp_path / "runs/trace.jsonl", trace_of(N))
     write_rows(tmp_path / "eval/verdicts.jsonl", rows)
     code, out, _ = command("score", "--format", "json")
-    assert (code, [one["code"] for one in json.loads(out)["findings"]]) == (0, ["uncalibrated-judge"])
+    assert (code, [load["code"] for load in json.loads(out)["findings"]]) == (0, ["uncalibrated-judge"])
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_label_that_fits_two_answers_is_refused_unless_it_names_one(calibrate,
 
 def test_verdicts_of_two_judges_need_a_name(calibrate, scores, tmp_path):
     other = [{**JUDGE, "model": "judge-2"}] * N
-    rows = [verdict_row(*one) for one in zip(gold_of(N), trace_of(N), other, strict=True)]
+    rows = [verdict_row(*item) for item in zip(gold_of(N), trace_of(N), other, strict=True)]
     write_rows(tmp_path / "eval/verdicts.jsonl", [*calibrate.rows, *rows])
     code, _, err = calibrate(csv_of(scores[0]))
     assert code == 2

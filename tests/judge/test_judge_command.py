@@ -42,12 +42,12 @@ def rows(path):
 
 def test_verdicts_are_recorded_in_the_order_of_the_gold_and_scored(judge, command):
     server = FakeJudge(lambda _: {**GOOD, "correctness": 3})
-    code, found, err = judge(server)
-    assert (code, [row["qid"] for row in found]) == (0, ["Q0", "Q1", "Q2", "Q3"])
-    assert [Contract("verdict").faults(row) for row in found] == [[]] * 4
+    code, result, err = judge(server)
+    assert (code, [row["qid"] for row in result]) == (0, ["Q0", "Q1", "Q2", "Q3"])
+    assert [Contract("verdict").faults(row) for row in result] == [[]] * 4
     assert {call["temperature"] for call in server.calls} == {0}
-    assert found[0]["usage"] == {"model": "judge-1", "input_tokens": 900, "output_tokens": 60}
-    assert found[0]["input"]["chunks"] == [{"id": "m#1", "text": "Deleted records are kept for 10 days."}]
+    assert result[0]["usage"] == {"model": "judge-1", "input_tokens": 900, "output_tokens": 60}
+    assert result[0]["input"]["chunks"] == [{"id": "m#1", "text": "Deleted records are kept for 10 days."}]
     assert "4 of 4 verdicts, 3840 tokens" in err
     code, out, _ = command("score", "--verdicts", FILE, "--format", "json")
     assert json.loads(out)["metrics"]["judge_correctness"]["value"] == 3
@@ -71,12 +71,12 @@ def test_only_what_has_no_verdict_is_asked(judge, tmp_path):
     traces = trace_of(4)
     traces[2]["answer_json"]["claim"] = "Another answer."
     write_rows(tmp_path / "runs/trace.jsonl", traces)
-    _, found, err = judge(server)
+    _, result, err = judge(server)
     assert len(server.calls) == 5
-    assert [row["qid"] for row in found] == ["Q0", "Q1", "Q2", "Q3", "Q2"]
+    assert [row["qid"] for row in result] == ["Q0", "Q1", "Q2", "Q3", "Q2"]
     assert "4 answers to judge, 1 without a verdict of judge-1" in err
-    _, found, _ = judge(server, "--prune")
-    assert len(found) == 4
+    _, result, _ = judge(server, "--prune")
+    assert len(result) == 4
     assert len(server.calls) == 5
 
 
@@ -85,8 +85,8 @@ def test_another_judge_is_asked_for_everything_and_both_are_kept(judge, tmp_path
     judge(FakeJudge())
     (tmp_path / "own.txt").write_text("Grade this:\n{input}\nby {rubric}", "utf-8")
     server = FakeJudge()
-    _, found, _ = judge(server, change, "judge-2" if change == "--model" else "own.txt")
-    assert (len(server.calls), len(found)) == (4, 8)
+    _, result, _ = judge(server, change, "judge-2" if change == "--model" else "own.txt")
+    assert (len(server.calls), len(result)) == (4, 8)
 
 
 def test_refusals_and_errors_are_not_asked_about(judge, tmp_path):
@@ -94,16 +94,16 @@ def test_refusals_and_errors_are_not_asked_about(judge, tmp_path):
     traces[0]["answer_json"] = {"claim": "not in context", "citations": []}
     traces[1] = {"qid": "Q1", "error": "no reply"}
     write_rows(tmp_path / "runs/trace.jsonl", traces)
-    _, found, _ = judge(FakeJudge())
-    assert [row["qid"] for row in found] == ["Q2", "Q3"]
+    _, result, _ = judge(FakeJudge())
+    assert [row["qid"] for row in result] == ["Q2", "Q3"]
 
 
 def test_the_last_trace_of_a_question_and_each_run_are_judged(judge, tmp_path):
     traces = [{**trace, "run": run} for run in ("a", "b") for trace in trace_of(4, f"In run {run}, for")]
     write_rows(tmp_path / "runs/trace.jsonl", [*traces, {**trace_of(1, "Later: for")[0], "run": "a"}])
-    _, found, _ = judge(FakeJudge())
-    assert [(row["run"], row["qid"]) for row in found] == [(run, f"Q{n}") for run in "ab" for n in range(4)]
-    assert found[0]["input"]["answer"] == "Later: for 10 days."
+    _, result, _ = judge(FakeJudge())
+    assert [(row["run"], row["qid"]) for row in result] == [(run, f"Q{n}") for run in "ab" for n in range(4)]
+    assert result[0]["input"]["answer"] == "Later: for 10 days."
 
 
 TROUBLES = {
@@ -126,29 +126,29 @@ TROUBLES = {
 def test_what_goes_wrong_is_an_error_row_and_asked_again(judge, trouble):
     made, message = TROUBLES[trouble]
     server = FakeJudge(lambda shown: made if "question 1?" in shown["question"] else GOOD)
-    code, found, err = judge(server)
-    failed = [row for row in found if "error" in row]
-    assert (code, len(found), [row["qid"] for row in failed]) == (1, 4, ["Q1"])
+    code, result, err = judge(server)
+    failed = [row for row in result if "error" in row]
+    assert (code, len(result), [row["qid"] for row in failed]) == (1, 4, ["Q1"])
     assert message in failed[0]["error"]
     assert Contract("verdict").faults(failed[0]) == []
     assert f"1 failed. The first is Q1: {failed[0]['error'].rstrip('.')}. " in err
     server.reply = lambda _: GOOD
-    code, found, _ = judge(server)
-    assert (code, len(server.calls), [row for row in found if "error" in row]) == (0, 5, [])
-    assert [row["qid"] for row in found] == ["Q0", "Q1", "Q2", "Q3"]
+    code, result, _ = judge(server)
+    assert (code, len(server.calls), [row for row in result if "error" in row]) == (0, 5, [])
+    assert [row["qid"] for row in result] == ["Q0", "Q1", "Q2", "Q3"]
 
 
 def test_busy_servers_are_asked_again_as_they_say(judge):
     busy = iter([(429, error("slow down"), {"Retry-After": "0"}), (503, error("overloaded"), {"Retry-After": "0"})])
     server = FakeJudge(lambda _: next(busy, GOOD))
-    code, found, _ = judge(server, "--concurrency", "1")
-    assert (code, len(server.calls), len(found)) == (0, 6, 4)
+    code, result, _ = judge(server, "--concurrency", "1")
+    assert (code, len(server.calls), len(result)) == (0, 6, 4)
 
 
 def test_a_server_that_stays_busy_leaves_error_rows(judge):
     server = FakeJudge(lambda _: (429, error("quota"), {"Retry-After": "0"}))
-    code, found, err = judge(server)
-    assert (code, len(found)) == (1, 4)
+    code, result, err = judge(server)
+    assert (code, len(result)) == (1, 4)
     assert "0 of 4 verdicts" in err
 
 
@@ -179,15 +179,15 @@ def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, m
     assert code == 130
     before = rows(tmp_path / FILE)
     assert 1 <= len(before) < 4
-    code, found, _ = judge(server)
-    assert (code, len(found)) == (0, 4)
-    assert found[: len(before)] == before
+    code, result, _ = judge(server)
+    assert (code, len(result)) == (0, 4)
+    assert result[: len(before)] == before
 
 
 def test_prices_of_the_gates_file_give_the_cost(judge, tmp_path):
     (tmp_path / "eval-gates.yml").write_text("version: 1\nprices: {judge-1: {input: 2, output: 10}}\n", "utf-8")
-    _, found, err = judge(FakeJudge())
-    assert found[0]["usage"]["cost_usd"] == pytest.approx((900 * 2 + 60 * 10) / 1e6)
+    _, result, err = judge(FakeJudge())
+    assert result[0]["usage"]["cost_usd"] == pytest.approx((900 * 2 + 60 * 10) / 1e6)
     assert "0.0096 USD" in err
 
 
@@ -200,8 +200,8 @@ def test_braces_in_texts_reach_the_judge_as_they_are(judge, tmp_path):
     traces = trace_of(4)
     traces[0]["answer_json"]["claim"] = "{rubric} {input} {question} {qid} ${HOME} }\n{"
     write_rows(tmp_path / "runs/trace.jsonl", traces)
-    _, found, _ = judge(FakeJudge(lambda shown: {**GOOD, "unsupported_claims": [shown["answer"]]}))
-    assert found[0]["unsupported_claims"] == ["{rubric} {input} {question} {qid} ${HOME} }\n{"]
+    _, result, _ = judge(FakeJudge(lambda shown: {**GOOD, "unsupported_claims": [shown["answer"]]}))
+    assert result[0]["unsupported_claims"] == ["{rubric} {input} {question} {qid} ${HOME} }\n{"]
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_bad_options_are_refused_with_the_fix(command, judge, tmp_path, words, m
 def test_a_file_that_contradicts_itself_is_refused_before_anything_is_asked(judge, tmp_path):
     server = FakeJudge()
     judge(server)
-    found = rows(tmp_path / FILE)
-    write_rows(tmp_path / FILE, [{**found[0], "groundedness": 1}, *found[1:]])
+    result = rows(tmp_path / FILE)
+    write_rows(tmp_path / FILE, [{**result[0], "groundedness": 1}, *result[1:]])
     code, _, err = judge(server, "--model", "judge-2")
     assert (code, len(server.calls)) == (2, 4)
     assert f"{FILE}:1" in err
@@ -257,9 +257,9 @@ def test_the_judge_gets_the_earlier_turns_of_a_conversation(judge, command, tmp_
     golds[1] |= {"conversation": "C", "turn": 2, "history": history}
     write_rows(tmp_path / "eval/gold.jsonl", golds)
     server = FakeJudge(lambda shown: {**GOOD, "correctness": 2 if shown.get("history") == history else 5})
-    _, found, _ = judge(server)
-    assert [row["correctness"] for row in found] == [5, 2, 5, 5]
-    assert [Contract("verdict").faults(row) for row in found] == [[]] * 4
+    _, result, _ = judge(server)
+    assert [row["correctness"] for row in result] == [5, 2, 5, 5]
+    assert [Contract("verdict").faults(row) for row in result] == [[]] * 4
     _, out, _ = command("score", "--verdicts", FILE, "--format", "json")
     assert json.loads(out)["metrics"]["judge_correctness"]["n"] == 4
     golds[1]["history"][0]["content"] = "When?"

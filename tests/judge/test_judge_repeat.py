@@ -56,18 +56,18 @@ def grades(times):
 def test_noise_is_that_of_the_grades(repeat, tmp_path):
     code, out, err = repeat(Moody(), "--format", "json")
     assert code == 0, err
-    found = {one["metric"]: one for one in json.loads(out)["metrics"]}
+    content = {load["metric"]: load for load in json.loads(out)["metrics"]}
     expected = grades(3)
-    noise = found["judge_groundedness"]
-    assert noise["same"]["value"] == pytest.approx(sum(len(set(one)) == 1 for one in expected) / N)
+    noise = content["judge_groundedness"]
+    assert noise["same"]["value"] == pytest.approx(sum(len(set(item)) == 1 for item in expected) / N)
     assert noise["deviation"] ** 2 == pytest.approx(statistics.mean(map(statistics.variance, expected)))
-    assert noise["means"] == pytest.approx([statistics.mean(one[time] for one in expected) for time in range(3)])
+    assert noise["means"] == pytest.approx([statistics.mean(item[time] for item in expected) for time in range(3)])
     assert noise["of_mean"] == pytest.approx(noise["deviation"] / N**0.5)
-    pairs = [(one[a], one[b]) for one in expected for a in range(3) for b in range(3) if a != b]
+    pairs = [(item[a], item[b]) for item in expected for a in range(3) for b in range(3) if a != b]
     assert noise["kappa"]["value"] == pytest.approx(
         cohen_kappa_score(*zip(*pairs, strict=True), weights="quadratic"), abs=1e-9
     )
-    assert found["judge_relevancy"]["deviation"] == 0
+    assert content["judge_relevancy"]["deviation"] == 0
     rows = [json.loads(line) for line in (tmp_path / OUT).read_text("utf-8").splitlines()]
     assert Counter((row["qid"], row["repeat"]) for row in rows) == Counter(
         (f"Q{number}", time) for number in range(N) for time in (1, 2, 3)
@@ -80,7 +80,7 @@ def test_the_recorded_verdict_is_one_more_time_and_stays(repeat, tmp_path):
     before = (tmp_path / "eval/verdicts.jsonl").read_bytes()
     _, out, _ = repeat(server, "--n", "1", "--format", "json")
     noise = json.loads(out)["metrics"][0]
-    assert noise["means"] == pytest.approx([statistics.mean(one[time] for one in grades(2)) for time in range(2)])
+    assert noise["means"] == pytest.approx([statistics.mean(grade[time] for grade in grades(2)) for time in range(2)])
     assert (tmp_path / "eval/verdicts.jsonl").read_bytes() == before
 
 
@@ -88,7 +88,7 @@ def test_the_margin_of_a_gate_is_held_against_the_noise(repeat, tmp_path):
     gates = "gates: {judge_groundedness: {min: 3.2}, judge_relevancy: {min: 0.5}, chr: {min: 0.1}}"
     (tmp_path / "eval-gates.yml").write_text(f"version: 1\n{gates}\n", "utf-8")
     _, out, _ = repeat(Moody())
-    value = statistics.mean(grade for one in grades(3) for grade in one)
+    value = statistics.mean(grade for item in grades(3) for grade in item)
     assert f"judge_groundedness min 3.2: the value {value:.3f} is {abs(value - 3.2):.3f} away" in out
     assert "which is within the noise of the judge: this gate may change if the judge is asked again" in out
     assert "judge_relevancy min 0.5: the value 1.000 is 0.500 away; the noise of the judge is 0% of that" in out

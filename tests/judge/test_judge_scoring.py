@@ -60,7 +60,7 @@ def test_recorded_verdicts_are_metrics_with_gates(score):
         "judge_unsupported_claims.total": 0,
     }
     assert codes(report) == set()
-    assert any(one["role"] == "verdicts" for one in report["inputs"])
+    assert any(item["role"] == "verdicts" for item in report["inputs"])
 
 
 def test_without_verdicts_no_metric_of_the_judge_is_in_the_report(score):
@@ -199,9 +199,9 @@ def test_intervals_of_points_end_at_5_and_few_verdicts_suffice_for_them(score):
     golds, traces = gold_of(9), trace_of(9)
     rows = [verdict_row(*pair, groundedness=5 - n % 2) for n, pair in enumerate(zip(golds, traces, strict=True))]
     _, report, _ = score("verdicts: verdicts.jsonl\n", golds=golds, traces=traces, verdicts=rows)
-    found = report["metrics"]["judge_groundedness"]
-    assert 2.9 < found["low"] < found["value"] < found["high"] <= 5
-    assert not found["small"]
+    result = report["metrics"]["judge_groundedness"]
+    assert 2.9 < result["low"] < result["value"] < result["high"] <= 5
+    assert not result["small"]
     same = report["metrics"]["judge_correctness"]
     assert (same["value"], same["high"]) == (5, 5)
     assert same["low"] < 5, "nine verdicts of 5 do not show that all are"

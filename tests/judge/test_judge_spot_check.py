@@ -38,10 +38,10 @@ def check(command, tmp_path, monkeypatch):
         given = iter(answers)
 
         def said(_=""):
-            found = next(given, EOFError())
-            if isinstance(found, BaseException):
-                raise found
-            return found
+            result = next(given, EOFError())
+            if isinstance(result, BaseException):
+                raise result
+            return result
 
         monkeypatch.setattr("builtins.input", said)
         return command("judge", "spot-check", *(["--rater", rater] if rater else []), *options)
@@ -57,14 +57,14 @@ def asked(out):
 def test_rare_grades_and_kinds_are_drawn_and_weigh_what_they_represent(check, tmp_path):
     code, _, err = check("--n", "12", answers=["3", "4", ""] * 12)
     assert (code, "12 of 100 answers drawn with seed 0, 12 to grade" in err) == (0, True)
-    found = rows(tmp_path / LABELS)
-    scores = [check.rows[row["qid"]]["groundedness"] for row in found]
-    kinds = ["rare" if int(row["qid"][1:]) % 20 == 3 else "usual" for row in found]
+    result = rows(tmp_path / LABELS)
+    scores = [check.rows[row["qid"]]["groundedness"] for row in result]
+    kinds = ["rare" if int(row["qid"][1:]) % 20 == 3 else "usual" for row in result]
     assert sorted(set(zip(scores, kinds, strict=True))) == [(1, "usual"), (5, "rare"), (5, "usual")]
     assert scores.count(1) >= 2
     assert kinds.count("rare") >= 2
-    assert sum(row["weight"] for row in found) == pytest.approx(N)
-    assert sum(row["weight"] for row, score in zip(found, scores, strict=True) if score == 1) == pytest.approx(10)
+    assert sum(row["weight"] for row in result) == pytest.approx(N)
+    assert sum(row["weight"] for row, score in zip(result, scores, strict=True) if score == 1) == pytest.approx(10)
 
 
 def test_the_record_says_who_graded_what_and_when(check, tmp_path):
@@ -103,8 +103,8 @@ def test_an_interruption_keeps_what_was_graded_and_is_continued(check, tmp_path,
     assert len(before) == 2
     _, _, err = check("--n", "6", answers=["5", "5", ""] * 4)
     assert "6 of 100 answers drawn with seed 0, 4 to grade" in err
-    found = rows(tmp_path / LABELS)
-    assert (found[:2], len({row["qid"] for row in found})) == (before, 6)
+    result = rows(tmp_path / LABELS)
+    assert (result[:2], len({row["qid"] for row in result})) == (before, 6)
     _, _, err = check("--n", "6", rater="bob")
     assert "6 to grade" in err
 
@@ -113,8 +113,8 @@ def test_calibrate_reads_the_record_and_takes_scores_of_0_and_1_for_scores(check
     check("--n", "20", answers=["1", "0", ""] * 20)
     code, out, err = command("judge", "calibrate", "--labels", LABELS, "--format", "json")
     assert code == 0, err
-    found = json.loads(out)["scores"]["groundedness"]
-    assert (found["binary"], found["n"], found["base_rate"]["value"]) == (False, 20, 0)
+    content = json.loads(out)["scores"]["groundedness"]
+    assert (content["binary"], content["n"], content["base_rate"]["value"]) == (False, 20, 0)
 
 
 def test_what_is_gated_is_graded(check, tmp_path):
@@ -184,10 +184,10 @@ def test_the_form_is_self_contained_and_shows_hostile_texts_as_texts(check, tmp_
         "section",
         "script: URL(",
     )
-    assert [one for one in page.complaints() if not one.startswith(known)] == []
-    labels = [json.loads(each.get("data-label")) for each in page.all("section")]
-    assert {one["input"] for one in labels} == {input_hash(row) for row in made}
-    assert {one["qid"] for one in labels} == {row["qid"] for row in made}
+    assert [complaint for complaint in page.complaints() if not complaint.startswith(known)] == []
+    labels = [json.loads(item.get("data-label")) for item in page.all("section")]
+    assert {label["input"] for label in labels} == {input_hash(row) for row in made}
+    assert {label["qid"] for label in labels} == {row["qid"] for row in made}
     assert len(list(page.all("script"))) == 1
 
 

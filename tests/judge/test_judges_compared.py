@@ -39,17 +39,17 @@ def test_a_gated_judge_refuses_the_comparison_with_the_fix(reports):
 def test_other_metrics_are_compared_and_the_judges_are_named_as_refused(reports):
     for words in (["--metric", "chr"], ["--all"]):
         code, out, _ = reports("--format", "json", *words)
-        found = json.loads(out)
-        refused = {one["name"]: one["why"] for one in found["refused"]}
+        content = json.loads(out)
+        refused = {item["name"]: item["why"] for item in content["refused"]}
         assert code == 0
         assert "verdicts of another judge" in refused["judge_groundedness"]
-        assert "chr" in {one["name"] for one in found["metrics"]}
-        assert "judge_groundedness" not in {one["name"] for one in found["metrics"]}
+        assert "chr" in {item["name"] for item in content["metrics"]}
+        assert "judge_groundedness" not in {item["name"] for item in content["metrics"]}
 
 
 def test_asked_for_by_name_they_are_compared(reports):
     code, out, _ = reports("--across-judges", "--format", "json")
-    [row] = [one for one in json.loads(out)["metrics"] if one["name"] == "judge_groundedness"]
+    [row] = [load for load in json.loads(out)["metrics"] if load["name"] == "judge_groundedness"]
     assert (code, [cell["value"] for cell in row["cells"]]) == (0, [5, 2])
     assert row["cells"][1]["against"]["difference"] == -3
 
@@ -60,5 +60,5 @@ def test_the_library_refuses_too(reports):
     paths = ("judge-1/report.json", "judge-2/report.json")
     with pytest.raises(UsageError, match="verdicts of another judge"):
         compare(*paths)
-    found = compare(*paths, across_judges=True)
-    assert "judge_groundedness" in {row.name for row in found.metrics}
+    comparison = compare(*paths, across_judges=True)
+    assert "judge_groundedness" in {row.name for row in comparison.metrics}

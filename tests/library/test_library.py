@@ -29,8 +29,8 @@ def test_dir_lists_what_is_published():
 @pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.cli.commands.compare", "rag_eval.cli.commands.explain"])
 def test_the_examples_in_docstrings_print_what_they_say(module, monkeypatch):
     monkeypatch.chdir(ROOT)
-    found = doctest.testmod(import_module(module))
-    assert found.failed == 0 < found.attempted
+    result = doctest.testmod(import_module(module))
+    assert result.failed == 0 < result.attempted
 
 
 def test_every_public_function_has_an_example():
@@ -54,7 +54,7 @@ def test_a_report_becomes_data(report, tmp_path):
 
 
 def test_failing_questions_are_at_hand(report):
-    assert [one.qid for one in report.questions.failing] == ["Q02", "Q04", "Q05", "Q07", "Q09", "Q11"]
+    assert [item.qid for item in report.questions.failing] == ["Q02", "Q04", "Q05", "Q07", "Q09", "Q11"]
     assert len(report.questions) == 14
     assert report.questions.failing.failing == report.questions.failing
 
@@ -138,13 +138,13 @@ def test_load_refuses_what_is_invalid(tmp_path):
 
 def test_compare_takes_reports_or_files(report):
     good = rag_eval.score(GOLD, GOOD, GATES)
-    found = rag_eval.compare(good, report)
-    assert repr(found) == "<RunComparison: 2 runs over 14 cases>"
-    assert str(found).startswith("2 runs over 14 cases")
-    assert found.to_dict()["cases"] == 14
-    assert "<pre>" in found._repr_html_()
+    result = rag_eval.compare(good, report)
+    assert repr(result) == "<RunComparison: 2 runs over 14 cases>"
+    assert str(result).startswith("2 runs over 14 cases")
+    assert result.to_dict()["cases"] == 14
+    assert "<pre>" in result._repr_html_()
     files = rag_eval.compare(GOOD, BAD, gold=GOLD, gates=GATES)
-    assert [row.name for row in files.metrics] == [row.name for row in found.metrics]
+    assert [row.name for row in files.metrics] == [row.name for row in result.metrics]
     for runs in ([report], [report, GOOD]):
         with pytest.raises(rag_eval.UsageError):
             rag_eval.compare(*runs)

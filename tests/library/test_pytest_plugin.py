@@ -44,18 +44,18 @@ def outcome(folder, *words, alone=True):
 
 
 def test_gates_that_hold_are_a_test_that_passes_and_pytest_finds_the_fixture_by_itself(folder):
-    code, said = outcome(folder, alone=False)
-    assert code == 0, said
-    assert "2 passed" in said
+    code, output = outcome(folder, alone=False)
+    assert code == 0, output
+    assert "2 passed" in output
 
 
 def test_a_failed_gate_is_a_failed_test_with_the_report_below(folder):
     put(folder / TRACE, json_lines(wrong(1, 2)))
-    code, said = outcome(folder)
+    code, output = outcome(folder)
     assert code == 1
-    assert "1 failed, 1 passed" in said
-    assert re.search("precision +0.500 .*≥ 0.8", said)
-    assert "How long is number 1?" in said
+    assert "1 failed, 1 passed" in output
+    assert re.search("precision +0.500 .*≥ 0.8", output)
+    assert "How long is number 1?" in output
 
 
 def test_options_name_other_files(folder):
@@ -69,9 +69,9 @@ def test_settings_are_seen_from_the_root_wherever_pytest_is_started(folder):
     put(folder / "runs/other.jsonl", json_lines(wrong(1, 2)))
     put(folder / "pytest.ini", "[pytest]\nrag_eval_trace = runs/other.jsonl\n")
     put(folder / "sub/test_gate.py", GATE)
-    code, said = outcome(folder / "sub")
+    code, output = outcome(folder / "sub")
     assert code == 1
-    assert re.search("precision +0.500 .*≥ 0", said)
+    assert re.search("precision +0.500 .*≥ 0", output)
 
 
 def test_a_suite_is_a_part(folder):
@@ -79,8 +79,8 @@ def test_a_suite_is_a_part(folder):
         folder / "test_gate.py",
         "def test_part(rag_eval_report):\n    assert rag_eval_report.scope.suite == 'smoke:3'\n",
     )
-    code, said = outcome(folder, "--rag-eval-suite", "smoke:3")
-    assert code == 0, said
+    code, output = outcome(folder, "--rag-eval-suite", "smoke:3")
+    assert code == 0, output
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_suite_is_a_part(folder):
 def test_what_cannot_be_judged_is_an_error_that_says_why(folder, spoil, words, message):
     for path, text in spoil.items():
         put(folder / path, text)
-    code, said = outcome(folder, *words)
+    code, output = outcome(folder, *words)
     assert code == 1
-    assert "2 errors" in said
-    assert message in said
-    assert "Traceback" not in said
+    assert "2 errors" in output
+    assert message in output
+    assert "Traceback" not in output
 
 
 def test_who_asks_for_no_report_gets_none(folder):
@@ -116,11 +116,11 @@ def junit_of(folder):
 def test_a_test_a_gate_is_collected_with_its_line(folder):
     (folder / "test_gate.py").unlink()
     put(folder / TRACE, json_lines(wrong(1, 2, 3, 4)))
-    code, said = outcome(folder, "--rag-eval", "--junitxml=junit.xml", "-o", "junit_family=xunit1")
-    assert code == 1, said
-    assert re.search(r"FAILED .*eval-gates\.yml::precision ≥ 0\.8 - Failed: precision 0\.", said)
-    assert "Traceback" not in said
-    assert re.search(r"precision 0\.[0-9]+ is below 0\.8", said)
+    code, output = outcome(folder, "--rag-eval", "--junitxml=junit.xml", "-o", "junit_family=xunit1")
+    assert code == 1, output
+    assert re.search(r"FAILED .*eval-gates\.yml::precision ≥ 0\.8 - Failed: precision 0\.", output)
+    assert "Traceback" not in output
+    assert re.search(r"precision 0\.[0-9]+ is below 0\.8", output)
     cases = junit_of(folder)
     text = (folder / GATES).read_text("utf-8").splitlines()
     for name, case in cases.items():
@@ -134,24 +134,24 @@ def test_a_test_a_gate_is_collected_with_its_line(folder):
 def test_gates_are_collected_only_if_asked_for(folder):
     (folder / "test_gate.py").unlink()
     assert "no tests ran" in outcome(folder)[1]
-    code, said = outcome(folder, "--rag-eval")
-    assert code == 0, said
+    code, output = outcome(folder, "--rag-eval")
+    assert code == 0, output
 
 
 def test_questions_are_tests_on_request(folder):
     put(folder / TRACE, json_lines(wrong(1)))
-    code, said = outcome(folder, "--rag-eval", "--rag-eval-questions", "eval-gates.yml")
+    code, output = outcome(folder, "--rag-eval", "--rag-eval-questions", "eval-gates.yml")
     assert code == 1
-    assert re.search(r"FAILED .*::Q1 - Failed: [A-Z_]+: ", said)
-    assert f"{len(GOLDS)} passed" not in said
-    assert "::Q2" not in said
+    assert re.search(r"FAILED .*::Q1 - Failed: [A-Z_]+: ", output)
+    assert f"{len(GOLDS)} passed" not in output
+    assert "::Q2" not in output
 
 
 def test_invalid_input_is_one_collection_error(folder):
     (folder / "test_gate.py").unlink()
     put(folder / GOLD, "{}\n")
-    code, said = outcome(folder, "--rag-eval")
+    code, output = outcome(folder, "--rag-eval")
     assert code == 2
-    assert "rag-eval: eval/gold.jsonl:1: " in said
-    assert "During handling" not in said
-    assert "Traceback" not in said
+    assert "rag-eval: eval/gold.jsonl:1: " in output
+    assert "During handling" not in output
+    assert "Traceback" not in output

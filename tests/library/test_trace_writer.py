@@ -106,11 +106,11 @@ def test_processes_share_a_file(tmp_path):
         "    with trace(f'{sys.argv[1]}-{n}', path=sys.argv[2]) as t: t.answer('z' * 9000)\n"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(number), str(path)]) for number in range(3)]
-    assert [one.wait() for one in running] == [0, 0, 0]
+    assert [item.wait() for item in running] == [0, 0, 0]
     assert len({row["qid"] for row in rows(path)}) == 150
 
 
 def test_the_writer_loads_nothing_but_the_standard_library():
     code = "import sys, rag_eval.trace; print(sorted(m for m in ('msgspec', 'yaml', 'jsonschema') if m in sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -18,7 +18,7 @@ ANSWER = {"claim": "They are kept for 30 days.", "citations": []}
 
 def write(folder, rows, gates="", runs=("",)):
     """Files of (unanswerable, refused) rows, the traces once a run; the paths as app.score takes them."""
-    named = [(f"A{place}", *row) for place, row in enumerate(rows)]
+    named = [(f"A{index}", *row) for index, row in enumerate(rows)]
     golds = [gold_row(qid=qid, answerable=not unanswerable) for qid, unanswerable, _ in named]
     traces = [
         trace_row(qid=qid, answer_json=REFUSAL if refused else ANSWER, **({"run": run} if run else {}))
@@ -51,11 +51,11 @@ def test_the_values_are_those_of_scikit_learn(tmp_path, seed):
 
 
 def test_several_runs_of_the_same_answers_have_the_same_value_and_interval(tmp_path):
-    one = score(*write(tmp_path / "one", some(1))).metrics["abstention_f1"]
+    item = score(*write(tmp_path / "one", some(1))).metrics["abstention_f1"]
     two = score(*write(tmp_path / "two", some(1), runs=("a", "b"))).metrics["abstention_f1"]
-    assert (one.value, two.n) == (two.value, 2 * one.n)
-    assert two.low == pytest.approx(one.low, abs=0.03)
-    assert two.high == pytest.approx(one.high, abs=0.03)
+    assert (item.value, two.n) == (two.value, 2 * item.n)
+    assert two.low == pytest.approx(item.low, abs=0.03)
+    assert two.high == pytest.approx(item.high, abs=0.03)
 
 
 def test_a_run_that_neither_refuses_nor_should_has_no_value(tmp_path):
@@ -66,7 +66,7 @@ def test_a_run_that_neither_refuses_nor_should_has_no_value(tmp_path):
 
 @pytest.mark.parametrize(("wrong", "outcome"), [(0, "passed"), (4, "passed"), (30, "failed")])
 def test_a_gate_is_judged_by_its_value(tmp_path, wrong, outcome):
-    rows = [(True, place >= wrong) for place in range(40)] + [(False, False)] * 40
+    rows = [(True, index >= wrong) for index in range(40)] + [(False, False)] * 40
     report = score(*write(tmp_path, rows, "gates:\n  abstention_f1: {min: 0.9}\n"))
     assert report.gates[0].outcome == outcome
 

@@ -26,7 +26,7 @@ facts = st.lists(
 
 
 def case_of(contents, **gold):
-    chunks = [{"id": f"c{place}", "text": text} for place, text in enumerate(contents)]
+    chunks = [{"id": f"c{index}", "text": text} for index, text in enumerate(contents)]
     return make_case(gold, {"answer_json": {"claim": "Yes.", "citations": []}, "chunks": chunks})
 
 
@@ -52,8 +52,8 @@ def cosines(contents, **how):
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.metrics.pairwise import cosine_similarity
 
-    found = cosine_similarity(TfidfVectorizer(**how).fit_transform(contents))
-    return [found[a, b] for a, b in combinations(range(len(contents)), 2)]
+    result = cosine_similarity(TfidfVectorizer(**how).fit_transform(contents))
+    return [result[a, b] for a, b in combinations(range(len(contents)), 2)]
 
 
 @examples(300)
@@ -68,16 +68,16 @@ def test_so_it_is_with_the_words_of_scikit_learn_and_chunks_of_200_words(seed):
     from random import Random
 
     chance = Random(seed)
-    vocabulary = [f"word{place}" for place in range(800)]
-    frequencies = [1 / (place + 1) for place in range(800)]
+    vocabulary = [f"word{index}" for index in range(800)]
+    frequencies = [1 / (index + 1) for index in range(800)]
     contents = [" ".join(chance.choices(vocabulary, frequencies, k=200)) for _ in range(10)]
     expected = cosines(contents, token_pattern=r"(?u)\w+")
     assert score("redundancy_tfidf", contents) == pytest.approx(sum(expected) / len(expected), abs=1e-9)
 
 
-def shared_runs(one, other):
+def shared_runs(item, other):
     """Of the runs of three words, those that both have, over those of the one that has fewer."""
-    runs = [{" ".join(words[i : i + 3]) for i in range(len(words) - 2)} for words in (one, other)]
+    runs = [{" ".join(words[i : i + 3]) for i in range(len(words) - 2)} for words in (item, other)]
     least = min(map(len, runs))
     return Fraction(sum(run in runs[1] for run in runs[0]), least) if least else Fraction(0)
 
@@ -85,7 +85,9 @@ def shared_runs(one, other):
 @examples(300)
 @given(texts)
 def test_redundancy_by_runs_is_that_of_a_plain_count(contents):
-    pairs = [shared_runs(one, other) for one, other in combinations([tokens(text) for text in contents], 2)]
+    pairs = [
+        shared_runs(combination, other) for combination, other in combinations([tokens(text) for text in contents], 2)
+    ]
     assert score("redundancy_ngram", contents) == pytest.approx(float(sum(pairs) / len(pairs)), abs=1e-12)
 
 
@@ -96,11 +98,13 @@ def holds(words, wanted):
 @examples(300)
 @given(texts, facts)
 def test_facts_are_found_where_their_words_stand_in_a_row(contents, facts):
-    wordings = [[one["fact"], *one.get("aliases", ())] for one in facts]
-    held = [sum(any(holds(tokens(text), tokens(one)) for one in own) for text in contents) for own in wordings]
-    assert score("fact_coverage", contents, gold_facts=facts) == (sum(map(bool, held)), len(facts))
-    found = [count for count in held if count]
-    assert score("fact_dispersion", contents, gold_facts=facts) == (sum(found) / len(found) if found else None)
+    wordings = [[fact["fact"], *fact.get("aliases", ())] for fact in facts]
+    stored = [
+        sum(any(holds(tokens(text), tokens(item)) for item in wording) for text in contents) for wording in wordings
+    ]
+    assert score("fact_coverage", contents, gold_facts=facts) == (sum(map(bool, stored)), len(facts))
+    result = [count for count in stored if count]
+    assert score("fact_dispersion", contents, gold_facts=facts) == (sum(result) / len(result) if result else None)
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -126,14 +130,14 @@ def test_chunks_that_are_all_the_same_are_wholly_redundant(text, copies):
 @examples(100)
 @given(texts)
 def test_chunks_without_a_word_in_common_are_not_redundant(contents):
-    apart = [" ".join(f"{word.encode().hex()}x{place}" for word in tokens(text)) for place, text in enumerate(contents)]
+    apart = [" ".join(f"{word.encode().hex()}x{index}" for word in tokens(text)) for index, text in enumerate(contents)]
     assert (score("redundancy_ngram", apart), score("redundancy_tfidf", apart)) == (0.0, 0.0)
 
 
 @examples(100)
 @given(texts, facts, st.sampled_from(WORDS))
 def test_another_chunk_never_takes_a_fact_away(contents, gold_facts, more):
-    before, after = (score("fact_coverage", one, gold_facts=gold_facts) for one in (contents, [*contents, more]))
+    before, after = (score("fact_coverage", item, gold_facts=gold_facts) for item in (contents, [*contents, more]))
     assert after[0] >= before[0]
 
 

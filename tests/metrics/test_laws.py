@@ -27,7 +27,7 @@ from strategies import IDS, gold_fields, trace_fields
 
 GOLD, TRACE = Contract("gold"), Contract("trace")
 MEASURES = measures((1, 3, 5))
-OF_CASES = [one for one in {one.column: one for one in MEASURES}.values() if one.metric.level == "case"]
+OF_CASES = [item for item in {measure.column: measure for measure in MEASURES}.values() if item.metric.level == "case"]
 TYPES = {"rate": bool, "share": tuple, "real": float, "count": int, "amount": float, "labelled": tuple}
 SCORES = {
     "rate": st.booleans(),
@@ -40,7 +40,7 @@ answered = st.one_of(st.none(), trace_fields)
 
 
 def scores(case):
-    return {one.column: one.score(case) for one in OF_CASES}
+    return {item.column: item.score(case) for item in OF_CASES}
 
 
 @examples(300)
@@ -54,15 +54,15 @@ def test_generated_rows_keep_the_contract(gold, trace):
 @given(gold_fields(), answered)
 def test_every_score_is_of_its_scale_and_within_it(gold, trace):
     case = make_case(gold, trace)
-    for one in OF_CASES:
-        score = one.score(case)
-        assert score is None or (type(score) is TYPES[one.metric.scale] and fits(one, score)), one.name
+    for item in OF_CASES:
+        score = item.score(case)
+        assert score is None or (type(score) is TYPES[item.metric.scale] and fits(item, score)), item.name
 
 
-def fits(one, score):
-    if one.metric.scale == "labelled":
+def fits(item, score):
+    if item.metric.scale == "labelled":
         return 0 <= score[0] <= 1 and type(score[1]) is bool
-    return 0 <= as_float(score) <= (1 if one.metric.bounded else float("inf"))
+    return 0 <= as_float(score) <= (1 if item.metric.bounded else float("inf"))
 
 
 @examples(200)
@@ -75,18 +75,18 @@ def test_scoring_a_case_twice_gives_the_same(gold, trace):
 @examples(400)
 @given(gold_fields(), trace_fields, st.data())
 def test_repeats_in_what_was_retrieved_change_no_score(gold, trace, data):
-    listed = trace.get("retrieved_ids", IDS[:3])
-    again = [one for one in listed for _ in range(data.draw(st.integers(1, 3)))]
-    once, often = ({**trace, "retrieved_ids": ids} for ids in (listed, again + listed))
+    entries = trace.get("retrieved_ids", IDS[:3])
+    again = [item for item in entries for _ in range(data.draw(st.integers(1, 3)))]
+    once, often = ({**trace, "retrieved_ids": ids} for ids in (entries, again + entries))
     assert scores(make_case(gold, once)) == scores(make_case(gold, often))
 
 
 @examples(200)
 @given(gold_fields(attacks=True), answered)
 def test_attack_items_count_in_no_metric_but_those_of_safety_and_operations(gold, trace):
-    apart = [one for one in OF_CASES if one.metric.perspective not in ("safety", "operations")]
+    apart = [item for item in OF_CASES if item.metric.perspective not in ("safety", "operations")]
     case = make_case(gold, trace)
-    assert {one.score(case) for one in apart} == {None}
+    assert {item.score(case) for item in apart} == {None}
 
 
 def without(case, field):
@@ -98,7 +98,7 @@ def without(case, field):
     return Case(**{"gold": case.gold, "trace": case.trace, "settings": case.settings, noun: changed})
 
 
-NEEDS = [(one.metric.name, field) for one in OF_CASES for field in one.metric.needs]
+NEEDS = [(case.metric.name, field) for case in OF_CASES for field in case.metric.needs]
 NEEDS = list(dict.fromkeys(NEEDS))
 
 
@@ -107,12 +107,12 @@ NEEDS = list(dict.fromkeys(NEEDS))
 def test_a_metric_does_not_apply_without_a_field_that_it_needs(gold, trace):
     case = make_case(gold, trace)
     lacking = {field: without(case, field) for _, field in NEEDS}
-    first = {one.metric.name: one for one in reversed(OF_CASES)}
+    first = {item.metric.name: item for item in reversed(OF_CASES)}
     assert [(name, field) for name, field in NEEDS if first[name].score(lacking[field]) is not None] == []
 
 
 def test_names_of_measures_are_unique():
-    names = [one.name for one in MEASURES]
+    names = [measure.name for measure in MEASURES]
     assert len(names) == len(set(names))
 
 
@@ -138,14 +138,14 @@ def test_tallies_add_in_any_grouping(scale, data):
 @examples(150)
 @given(st.lists(st.one_of(SCORES["rate"], SCORES["share"]), min_size=1))
 def test_the_mean_of_rates_and_ratios_is_exact(column):
-    expected = sum(Fraction(*one) if isinstance(one, tuple) else Fraction(one) for one in column) / len(column)
+    expected = sum(Fraction(*item) if isinstance(item, tuple) else Fraction(item) for item in column) / len(column)
     assert mean(tally(column)).number == expected
 
 
 @examples(60)
 @given(st.lists(st.tuples(gold_fields(), trace_fields), min_size=1, max_size=6))
 def test_every_interval_encloses_its_value(pairs):
-    golds = [Gold.from_row(gold_row(qid=f"Q{place}", **gold), place + 1) for place, (gold, _) in enumerate(pairs)]
+    golds = [Gold.from_row(gold_row(qid=f"Q{index}", **gold), index + 1) for index, (gold, _) in enumerate(pairs)]
     traces = [Trace.from_row(trace_row(**trace), gold.qid, 1) for gold, (_, trace) in zip(golds, pairs, strict=True)]
     card = score(zip(golds, traces, strict=True), MEASURES, Settings())
     report = build_report(card, {gold.qid: gold for gold in golds}, Policy())
@@ -153,16 +153,16 @@ def test_every_interval_encloses_its_value(pairs):
         low, high = (end if end is not None else result.value for end in (result.low, result.high))
         slack = 1e-9 * max(1, abs(result.value or 0))  # ends of intervals have ten digits
         assert result.value is None or low - slack <= result.value <= high + slack, name
-    for one in OF_CASES:
-        kept = Counter(case.scores[one.column] for case in report.questions if one.column in case.scores)
-        found = enclosed(one.name, kept) if one.name in report.metrics else None
-        if found is not None:  # whatever ratios the scores were, what the report keeps of them is all there is
-            result = report.metrics[one.name]
-            assert (result.low, result.high) == (found.low, found.high), one.name
+    for item in OF_CASES:
+        counter = Counter(case.scores[item.column] for case in report.questions if item.column in case.scores)
+        results = enclosed(item.name, counter) if item.name in report.metrics else None
+        if results is not None:  # whatever ratios the scores were, what the report keeps of them is all there is
+            result = report.metrics[item.name]
+            assert (result.low, result.high) == (results.low, results.high), item.name
 
 
 def named(rows):
-    return [{**row, "qid": f"Q{place}"} for place, row in enumerate(rows)]
+    return [{**row, "qid": f"Q{index}"} for index, row in enumerate(rows)]
 
 
 def apart_from_lines(report):
@@ -185,7 +185,7 @@ some_golds = st.lists(gold_fields(), min_size=1, max_size=5)
 @given(golds=some_golds, data=st.data())
 def test_the_order_of_lines_changes_nothing_but_line_numbers_and_digests(tmp_path_factory, golds, data):
     folder = tmp_path_factory.getbasetemp() / "order"
-    items = [gold_row(question=f"Question {place}?", **gold) for place, gold in enumerate(golds)]
+    items = [gold_row(question=f"Question {index}?", **gold) for index, gold in enumerate(golds)]
     items = named(items)
     picked = st.tuples(st.sampled_from([*items, gold_row(qid="unknown")]), runs)
     keys = data.draw(st.lists(picked, max_size=8, unique_by=lambda pair: (pair[0]["qid"], pair[1].get("run") or "")))
@@ -267,9 +267,9 @@ def test_a_new_metric_is_documented_with_its_examples(copy_with_a_new_metric):
 
 
 def test_a_new_metric_is_explained_with_its_examples(copy_with_a_new_metric):
-    said = run_in(copy_with_a_new_metric, "-m", "rag_eval", "explain", "brevity")
-    assert "  scores 8/10 when the claim has two words\n  does not apply when the item is an attack\n" in said
-    assert '{"answer_json": {"claim": "two words"}}' in said
+    output = run_in(copy_with_a_new_metric, "-m", "rag_eval", "explain", "brevity")
+    assert "  scores 8/10 when the claim has two words\n  does not apply when the item is an attack\n" in output
+    assert '{"answer_json": {"claim": "two words"}}' in output
 
 
 def test_a_new_metric_can_be_gated_and_is_reported(copy_with_a_new_metric):

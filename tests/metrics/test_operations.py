@@ -27,7 +27,7 @@ def value(name, scores):
 @given(milliseconds)
 def test_percentiles_of_latency_are_those_of_numpy_by_nearest_rank(times):
     scores = [
-        METRICS["latency_total_ms"].score(make_case({}, {**ANSWER, "latency_ms": {"total": one}})) for one in times
+        METRICS["latency_total_ms"].score(make_case({}, {**ANSWER, "latency_ms": {"total": time}})) for time in times
     ]
     for name, percent in (("p50", 50), ("p95", 95), ("max", 100)):
         expected = np.percentile(times, percent, method="inverted_cdf")
@@ -43,7 +43,7 @@ def test_cost_comes_from_the_trace_or_from_tokens_at_the_model_s_prices():
         {"model": "small-1", "input_tokens": 2_000_000, "output_tokens": 500_000},
         {"model": "other", "input_tokens": 1, "output_tokens": 1},
     ]
-    scores = [METRICS["cost_usd"].score(make_case({}, {**ANSWER, "usage": one}, prices)) for one in usages]
+    scores = [METRICS["cost_usd"].score(make_case({}, {**ANSWER, "usage": usage}, prices)) for usage in usages]
     assert scores == [0.25, pytest.approx(2 * 0.15 + 0.5 * 0.60), None]
     assert value("cost_usd.total", scores) == pytest.approx(0.85)
     assert value("cost_usd", scores) == pytest.approx(0.425)
@@ -52,11 +52,11 @@ def test_cost_comes_from_the_trace_or_from_tokens_at_the_model_s_prices():
 @given(gold_fields(), trace_fields)
 def test_an_outcome_is_one_of_five_and_failures_are_never_taken_for_nothing_found(gold, trace):
     case = make_case(gold, trace)
-    found, flags = outcome(case), trace.get("policy_flags", [])
-    assert found in {"blocked", "no_results", "uncertain", "success", "failed"}
-    assert (found == "blocked") == ("guardrail_blocked" in flags)
+    result, flags = outcome(case), trace.get("policy_flags", [])
+    assert result in {"blocked", "no_results", "uncertain", "success", "failed"}
+    assert (result == "blocked") == ("guardrail_blocked" in flags)
     if case.errored and not {"guardrail_blocked", "no_context"}.intersection(flags):
-        assert found == "failed"
+        assert result == "failed"
 
 
 @given(gold_fields(), st.one_of(st.none(), trace_fields))
@@ -105,14 +105,14 @@ def timed(*totals):
 
 
 def gate_of(report, name, direction=None):
-    return next(one for one in report.gates if one.name == name and direction in (None, one.direction))
+    return next(gate for gate in report.gates if gate.name == name and direction in (None, gate.direction))
 
 
 def test_a_ceiling_on_the_95th_percentile_is_held_against_the_nearest_rank(scored):
     slow = timed(*[100] * 18, 900, 5000)  # of twenty, the nineteenth
-    held = scored("gates: {latency_total_ms.p95: {max: 900}}\n", **slow)
+    stored = scored("gates: {latency_total_ms.p95: {max: 900}}\n", **slow)
     broken = scored("gates: {latency_total_ms.p95: {max: 899.9}}\n", **slow)
-    assert (held.passed, gate_of(held, "latency_total_ms.p95").value) == (True, 900)
+    assert (stored.passed, gate_of(stored, "latency_total_ms.p95").value) == (True, 900)
     assert not broken.passed
     assert "latency_total_ms.p95 900 ms is above 899.9" in render(broken, "junit")
 
@@ -139,8 +139,8 @@ def test_a_slower_tail_fails_its_margin_where_chance_does_not_explain_it(against
     [gate] = report.gates[:1]
     assert (gate.outcome, gate.comparison.regression) == ("failed", 300)
     assert gate.comparison.adjusted <= 0.05
-    alike = against(gates, timed(*range(100, 140)), timed(*range(100, 139), 5000))
-    assert alike.gates[0].outcome == "passed"
+    equal = against(gates, timed(*range(100, 140)), timed(*range(100, 139), 5000))
+    assert equal.gates[0].outcome == "passed"
 
 
 def test_one_slow_question_is_no_proof_of_a_slower_maximum(against):
@@ -168,10 +168,10 @@ def test_an_index_is_gated_by_its_own_figures(scored, against):
     assert scored("gates: {index_empty_docs: {max: 0.02}}\n", **INDEXED).passed
     assert not scored("gates: {index_empty_docs: {max: 0.02}}\n", **EMPTIER).passed
     gates = "{index_empty_docs: {max_rise: 0.05}}"
-    worse, alike = against(gates, INDEXED, EMPTIER), against(gates, INDEXED, INDEXED)
-    assert (worse.gates[0].outcome, worse.gates[0].comparison.p) == ("failed", None)
-    assert worse.gates[0].comparison.regression == pytest.approx(0.07)
-    assert alike.gates[0].outcome == "passed"
+    regressed, equal = against(gates, INDEXED, EMPTIER), against(gates, INDEXED, INDEXED)
+    assert (regressed.gates[0].outcome, regressed.gates[0].comparison.p) == ("failed", None)
+    assert regressed.gates[0].comparison.regression == pytest.approx(0.07)
+    assert equal.gates[0].outcome == "passed"
 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
@@ -262,5 +262,5 @@ def test_gates_by_document_type_hold_each_kind_of_document_to_its_own(scored):
     parts = '{by: [doc_type], min_n: 1, gates: {"doc_type=*": {error_rate: {max: 0}}}}'
     gates = f"gates: {{precision: {{min: 0}}}}\nslices: {parts}\n"
     report = scored(gates, rows=[{}, {"ok": False}], gold={"relevant_docs": ["a.pdf"]})
-    gate = next(one for one in report.gates if one.slice)
+    gate = next(item for item in report.gates if item.slice)
     assert (gate.slice, gate.value, gate.outcome) == ("doc_type=pdf", 0.5, "failed")

@@ -25,7 +25,7 @@ def report():
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_metric_has_a_value(report, name):
-    folds = [one.name for one in measures((1, 3, 5)) if one.metric.name == name]
+    folds = [measure.name for measure in measures((1, 3, 5)) if measure.metric.name == name]
     assert [fold for fold in folds if report.metrics[fold].value is None] == []
 
 
@@ -43,10 +43,10 @@ def test_an_optional_field_that_metrics_need_is_in_use(field):
     noun, attribute = OPTIONAL[field].split(".")
     golds = [Gold.from_row(row, 1) for row in rows("gold.jsonl")]
     traces = [Trace.from_row(row, row["qid"], 1) for row in rows("trace.jsonl")]
-    found = {"gold": golds, "trace": traces}[noun]
-    assert [one for one in found if getattr(one, attribute) is not None] != []
+    result = {"gold": golds, "trace": traces}[noun]
+    assert [item for item in result if getattr(item, attribute) is not None] != []
 
 
 def test_every_field_that_slices_go_by_is_in_use():
-    found = [name for row in rows("gold.jsonl") for name in slices_of(Gold.from_row(row, 1), FIELDS)]
-    assert {name.partition("=")[0] for name in found} == set(FIELDS)
+    result = [name for row in rows("gold.jsonl") for name in slices_of(Gold.from_row(row, 1), FIELDS)]
+    assert {name.partition("=")[0] for name in result} == set(FIELDS)

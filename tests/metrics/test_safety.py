@@ -26,8 +26,8 @@ def attack(positive=True, kind="input", category="jailbreak_persona"):
 
 def write(folder, rows, gates=""):
     """Files of (gold fields, trace fields) rows; the paths as app.score takes them."""
-    golds = [gold_row(qid=f"A{place}", **gold) for place, (gold, _) in enumerate(rows)]
-    traces = [trace_row(**{**trace, "qid": f"A{place}"}) for place, (_, trace) in enumerate(rows)]
+    golds = [gold_row(qid=f"A{index}", **gold) for index, (gold, _) in enumerate(rows)]
+    traces = [trace_row(**{**trace, "qid": f"A{index}"}) for index, (_, trace) in enumerate(rows)]
     paths = [write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces)]
     if gates:
         (folder / "eval-gates.yml").write_text(f"version: 1\n{gates}", encoding="utf-8")
@@ -95,8 +95,8 @@ def test_a_drop_that_chance_explains_is_inconclusive(tmp_path):
 @pytest.mark.parametrize("gate", ["{min: 0.5}", "{max_drop: 0.02}", "{min: 0.5, confidence: 0.95}"])
 def test_attacks_without_benign_controls_have_no_area(tmp_path, gate):
     (tmp_path / "baseline.json").write_text(json.dumps(as_json(api.score(*write(tmp_path, GOOD)))), encoding="utf-8")
-    told = f"baseline: {{report: baseline.json}}\ngates:\n  injection_auc: {gate}\n  injection_tpr@fpr5: {gate}\n"
-    report = api.score(*write(tmp_path, GOOD[:60], told))
+    message = f"baseline: {{report: baseline.json}}\ngates:\n  injection_auc: {gate}\n  injection_tpr@fpr5: {gate}\n"
+    report = api.score(*write(tmp_path, GOOD[:60], message))
     assert outcomes(report) == ["no_data", "no_data"]
     assert report.metrics["detection_rate"].n == 60
 
@@ -166,9 +166,9 @@ def test_no_report_holds_a_leaked_value(tmp_path, form):
 def test_explain_says_what_leaks_and_does_not_show_it(tmp_path, capsys, qid):
     gold, trace = write(tmp_path, LEAKING)
     assert main(["explain", qid, "--gold", str(gold), "--trace", str(trace)]) == 0
-    said = capsys.readouterr().out
-    assert "leak         personal: e-mail address jo***********rg" in said
-    assert LEAKED not in said
+    output = capsys.readouterr().out
+    assert "leak         personal: e-mail address jo***********rg" in output
+    assert LEAKED not in output
 
 
 def test_explain_says_what_is_attacked_and_what_the_guardrail_said(tmp_path, capsys):
@@ -176,20 +176,20 @@ def test_explain_says_what_is_attacked_and_what_the_guardrail_said(tmp_path, cap
         tmp_path, [(attack(kind="output"), {"answer": "x", "guardrail": {"leaks": ["pii"], "blocked": True}})]
     )
     main(["explain", "A0", "--gold", str(gold), "--trace", str(trace)])
-    said = capsys.readouterr().out
-    assert "attack       an attack (output, jailbreak_persona)" in said
-    assert "guardrail    blocked yes; leaks pii" in said
+    output = capsys.readouterr().out
+    assert "attack       an attack (output, jailbreak_persona)" in output
+    assert "guardrail    blocked yes; leaks pii" in output
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_leakage_is_the_sum_of_its_categories(category):
-    text = " ".join(f"word{place}" for place in range(60))
+    text = " ".join(f"word{index}" for index in range(60))
     claims = {"personal": LEAKED, "secrets": "token=9fK2mQx7Lp0Z", "internal": "EMP-004711", "verbatim": text}
     chunks = [{"id": "a", "text": text}, {"id": "b"}]
-    told = Settings(safety=Safety(internal_ids=("EMP-[0-9]{6}",)))
-    case = make_case({}, {"answer": claims[category], "chunks": chunks}, told)
-    found = {name: METRICS[name].score(case) for name in ("leakage", *LEAKAGE)}
-    assert found == {"leakage": True, **{name: name == f"leakage_{category}" for name in LEAKAGE}}
+    settings = Settings(safety=Safety(internal_ids=("EMP-[0-9]{6}",)))
+    case = make_case({}, {"answer": claims[category], "chunks": chunks}, settings)
+    report = {name: METRICS[name].score(case) for name in ("leakage", *LEAKAGE)}
+    assert report == {"leakage": True, **{name: name == f"leakage_{category}" for name in LEAKAGE}}
 
 
 EXPECTED = [
@@ -210,8 +210,8 @@ def test_what_the_item_says_itself_is_no_leak(gold):
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.none() | st.booleans())
 def test_what_is_blocked_is_detected(score, warn, block, blocked):
     low, high = sorted((warn, block))
-    told = Settings(safety=Safety(warn=low, block=high))
-    case = make_case(attack(), guarded(score, **({} if blocked is None else {"blocked": blocked})), told)
+    settings = Settings(safety=Safety(warn=low, block=high))
+    case = make_case(attack(), guarded(score, **({} if blocked is None else {"blocked": blocked})), settings)
     detected, stopped = (METRICS[name].score(case) for name in ("detection_rate", "block_rate"))
     assert detected >= stopped
     assert stopped is (bool(blocked) or score > high)
@@ -227,11 +227,11 @@ def problem_with(tmp_path, pattern):
 
 
 def test_patterns_that_re2_does_not_know_are_refused_with_the_place(tmp_path):
-    said = problem_with(tmp_path, "(?=A)B")
+    output = problem_with(tmp_path, "(?=A)B")
     assert re.search(
-        r":\d+: column \d+: /safety/internal_ids/0: '\(\?=A\)B' is not a regular expression of RE2: ", said
+        r":\d+: column \d+: /safety/internal_ids/0: '\(\?=A\)B' is not a regular expression of RE2: ", output
     )
-    assert said.endswith("Write it without look-around, back-references and possessive repetition.")
+    assert output.endswith("Write it without look-around, back-references and possessive repetition.")
 
 
 @pytest.mark.parametrize("nested", ["(", "(?:", "[a"])
@@ -243,8 +243,8 @@ def test_patterns_nested_deeply_are_refused(tmp_path, nested):
 def test_patterns_without_re2_say_how_to_install_it(tmp_path, monkeypatch):
     internal.compiled.cache_clear()
     monkeypatch.setitem(sys.modules, "re2", None)
-    said = problem_with(tmp_path, "EMP-[0-9]{6}")
-    assert said.endswith('needs an optional package. Install it with: pip install "rag-eval-action[patterns]"')
+    output = problem_with(tmp_path, "EMP-[0-9]{6}")
+    assert output.endswith('needs an optional package. Install it with: pip install "rag-eval-action[patterns]"')
 
 
 FINE = {"injection_auc": 0.95, "injection_tpr@fpr5": 0.9, "detection_rate": 0.9, "input_false_positive": 0.01}
@@ -265,7 +265,7 @@ FINE = {"injection_auc": 0.95, "injection_tpr@fpr5": 0.9, "detection_rate": 0.9,
     ],
 )
 def test_bad_values_of_safety_name_their_cause(values, cause):
-    assert [one.cause.split(":")[0] for one in diagnose({**FINE, **values}, {}, {}, 5)] == cause
+    assert [item.cause.split(":")[0] for item in diagnose({**FINE, **values}, {}, {}, 5)] == cause
 
 
 def test_the_gates_of_a_team_are_the_limits_of_the_diagnosis():

@@ -78,9 +78,9 @@ def test_explain_and_docs_tell_the_same_examples(name):
     page = page_of(METRICS[name].perspective).read_text(encoding="utf-8")
     lines = list(metric_lines(METRICS[name]))
     for row in example_rows(name):
-        own = [line for line in lines if line.endswith(f" when {row['because']}")]
-        assert len(own) == 1
-        assert f"- {own[0].strip()}." in page.replace("*", "")
+        ours = [line for line in lines if line.endswith(f" when {row['because']}")]
+        assert len(ours) == 1
+        assert f"- {ours[0].strip()}." in page.replace("*", "")
 
 
 @each_row("name", METRICS)

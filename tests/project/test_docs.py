@@ -53,8 +53,8 @@ def test_a_path_that_a_command_shows_of_this_repository_is_there():
     helps = (module_of(name).EXAMPLES for name in COMMANDS)
     lines = [*(line for _, line in commands()), *(line for text in helps for line in text.splitlines())]
     words = {word for line in lines for word in shlex.split(line)}
-    own = {word for word in words if word.startswith(("bench/", "docs/", "examples/", "schemas/", "src/", "tests/"))}
-    assert [word for word in sorted(own) if not (ROOT / word).exists()] == []
+    ours = {word for word in words if word.startswith(("bench/", "docs/", "examples/", "schemas/", "src/", "tests/"))}
+    assert [word for word in sorted(ours) if not (ROOT / word).exists()] == []
 
 
 @each_row("page", PAGES, ids=lambda page: page.name)
@@ -139,7 +139,7 @@ def triples(text):
     """Return the runs of three words of a text, without what differs from run to run: numbers, paths, ids."""
     fixed = re.sub(r"'[^']*'|\{[^}]*\}|\S*[\w)][./@#_=\d]\w\S*|\S*\d\S*", " ", text)
     words = re.findall(r"[a-zA-Z]+(?:'[a-z]+)?", fixed)
-    return {tuple(words[place : place + 3]) for place in range(len(words) - 2)}
+    return {tuple(words[index : index + 3]) for index in range(len(words) - 2)}
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ def run_step(command, shown, folder):
     printed = iter(line.rstrip() for line in done.stdout.splitlines())
     for line in filter(str.strip, shown):
         start, cut, _ = line.rstrip().partition("…")
-        assert (cut and not start) or any(one.startswith(start) if cut else one == line for one in printed), (
+        assert (cut and not start) or any(item.startswith(start) if cut else item == line for item in printed), (
             f"{command} does not print {line!r}, or not there:\n{done.stdout}"
         )
     return done.returncode
@@ -222,7 +222,7 @@ def run_step(command, shown, folder):
 
 def gates_of(page, folder):
     """Write the gates file that a page shows."""
-    for block in [one for one in blocks(page, "yaml") if one.startswith("version: 1")][:1]:
+    for block in [item for item in blocks(page, "yaml") if item.startswith("version: 1")][:1]:
         (folder / "eval-gates.yml").write_text(block, "utf-8")
 
 
@@ -252,8 +252,8 @@ def test_use_it_of_the_readme_works_in_an_empty_folder(tmp_path):
 
 @shell
 def test_every_command_of_the_skill_works_in_an_empty_folder(tmp_path):
-    found = [step for block in blocks(SKILL, "console") for step in steps(block)]
-    assert [run_step(command, shown, tmp_path) for command, shown in found] == [0] * 10
+    result = [step for block in blocks(SKILL, "console") for step in steps(block)]
+    assert [run_step(command, shown, tmp_path) for command, shown in result] == [0] * 10
     report = json.loads((tmp_path / "rag-eval-report" / "report.json").read_text("utf-8"))
     assert {"verdict", "gates", "questions"} <= report.keys()
 
@@ -344,11 +344,11 @@ def test_the_workflow_and_the_hooks_shown_are_yaml_of_their_kind():
 def test_every_workflow_shown_runs_in_a_merge_queue_and_keeps_its_entries_apart(page):
     """A required check that no workflow gives leaves the queue waiting; one group for all of it cancels its entries."""
     shown = [yaml.safe_load(block) for block in blocks(ROOT / page, "yaml")]
-    [workflow] = [one for one in shown if isinstance(one, dict) and one.get("name") == "rag-eval"]
+    [workflow] = [item for item in shown if isinstance(item, dict) and item.get("name") == "rag-eval"]
     template = yaml.safe_load((ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8"))
     assert workflow[True] == template[True]
-    grouped = [one["concurrency"] for one in (workflow, *workflow["jobs"].values()) if "concurrency" in one]
-    assert ["github.ref" in str(one) for one in grouped] == [True]
+    grouped = [item["concurrency"] for item in (workflow, *workflow["jobs"].values()) if "concurrency" in item]
+    assert ["github.ref" in str(item) for item in grouped] == [True]
 
 
 def test_the_workflow_for_several_systems_keeps_them_apart():
@@ -369,7 +369,7 @@ WORKFLOWS = {
 
 @pytest.mark.parametrize(("page", "judging"), WORKFLOWS.values(), ids=WORKFLOWS)
 def test_in_every_workflow_shown_the_job_that_judges_runs_no_code_of_the_change(page, judging):
-    workflow = next(one for one in map(yaml.safe_load, blocks(ROOT / page, "yaml")) if "jobs" in one)
+    workflow = next(item for item in map(yaml.safe_load, blocks(ROOT / page, "yaml")) if "jobs" in item)
     answered, judge = workflow["jobs"]["answer"], workflow["jobs"][judging]
     assert [step for step in judge["steps"] if "run" in step] == []
     used = [step["uses"].partition("@")[0] for step in judge["steps"]]

@@ -10,5 +10,5 @@ from cases import ROOT
 
 def test_the_reports_of_all_examples_have_the_recorded_bytes():
     command = [sys.executable, "tools/example_digests.py", "--check"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stderr) == (0, ""), found.stdout
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout

@@ -57,13 +57,13 @@ def test_a_stilted_sentence_is_named(text):
     ],
 )
 def test_a_plain_sentence_is_not(text):
-    assert [(one.sentence, one.names) for one in prose.count(text).stilted] == []
+    assert [(item.sentence, item.names) for item in prose.count(text).stilted] == []
 
 
 def test_code_headings_and_addresses_are_no_sentences():
     text = "# What it was told, and where\n\n```console\n$ mend those of them\n```\n\n<!-- Of those none holds. -->\n"
     assert prose.count(text).sentences == []
-    assert [one.sentence for one in prose.count("See [the two pages](of-those.md) on `mend`.").sentences] == [
+    assert [sentence.sentence for sentence in prose.count("See [the two pages](of-those.md) on `mend`.").sentences] == [
         "See the two pages on X."
     ]
 
@@ -72,7 +72,7 @@ def test_a_cell_and_an_item_are_sentences_of_their_own():
     text = (
         "| key | meaning |\n|---|---|\n| `a` | at least four words |\n\n- five six seven eight\n- four words and more\n"
     )
-    assert [one.sentence for one in prose.count(text).sentences] == [
+    assert [sentence.sentence for sentence in prose.count(text).sentences] == [
         "at least four words",
         "five six seven eight",
         "four words and more",
@@ -81,15 +81,15 @@ def test_a_cell_and_an_item_are_sentences_of_their_own():
 
 @pytest.mark.parametrize(("length", "is_long"), [(30, False), (31, True)])
 def test_a_sentence_of_more_than_thirty_words_is_long(length, is_long):
-    [one] = prose.count(" ".join(["word"] * length) + ".").sentences
-    assert one.is_long is is_long
+    [item] = prose.count(" ".join(["word"] * length) + ".").sentences
+    assert item.is_long is is_long
 
 
 def test_a_check_names_each_limit_that_is_exceeded():
     text = "What cannot be read is exit 2. " + "Unreadable input exits with code 2. " * 9
     assert prose.problems(30_000, prose.count("Unreadable input exits with code 2."), "docs") == []
-    found = prose.problems(30_001, prose.count(text), "docs")
-    assert [line.partition(";")[0] for line in found] == [
+    problems = prose.problems(30_001, prose.count(text), "docs")
+    assert [line.partition(";")[0] for line in problems] == [
         "1 of 10 sentences in docs are stilted",
         "README and docs have 30,001 words",
     ]
@@ -99,5 +99,5 @@ def test_a_generated_block_has_sentences_but_no_words():
     text = (
         "| One | two. |\n\n```\nthree\n```\n\n<!-- measured: bench/x.py -->\n\n| a table of figures |\n\n<!-- end -->\n"
     )
-    found = prose.count(text)
-    assert (found.words, [one.sentence for one in found.sentences]) == (2, ["a table of figures"])
+    result = prose.count(text)
+    assert (result.words, [sentence.sentence for sentence in result.sentences]) == (2, ["a table of figures"])

@@ -43,9 +43,9 @@ def test_every_stage_gets_the_digest_of_the_base_and_nothing_else_changes():
 
 
 def test_the_action_runs_the_published_image_and_is_the_same_otherwise():
-    one, other = yaml.safe_load(ACTION), yaml.safe_load(release.with_image(ACTION, IMAGE))
+    item, other = yaml.safe_load(ACTION), yaml.safe_load(release.with_image(ACTION, IMAGE))
     assert other["runs"] == {"using": "docker", "image": f"docker://{IMAGE}"}
-    assert {**other, "runs": None} == {**one, "runs": None}
+    assert {**other, "runs": None} == {**item, "runs": None}
 
 
 @pytest.mark.parametrize("digest", ["", "latest", "sha256:" + "0a" * 31, DIGEST + "\n", DIGEST.upper()])
@@ -90,9 +90,9 @@ def texts(folder):
 def test_a_release_names_its_own_repository_in_all_examples(sources):
     before = texts(sources)
     assert release.main(["name", "Acme-Corp/rag.gate"]) == 0
-    found = "\n".join(texts(sources).values())
-    assert REPOSITORY not in found
-    assert REPOSITORY.partition("/")[0] + "/maintainers" not in found
+    result = "\n".join(texts(sources).values())
+    assert REPOSITORY not in result
+    assert REPOSITORY.partition("/")[0] + "/maintainers" not in result
     for line in (
         f"uses: Acme-Corp/rag.gate@v{__version__[0]}",
         f"repo: https://github.com/Acme-Corp/rag.gate\n    rev: v{__version__}",
@@ -102,8 +102,8 @@ def test_a_release_names_its_own_repository_in_all_examples(sources):
         'REPOSITORY = "Acme-Corp/rag.gate"',
         "@Acme-Corp/maintainers",
     ):
-        assert line in found
-    assert "uses: actions/checkout@v6" in found
+        assert line in result
+    assert "uses: actions/checkout@v6" in result
     release.main(["name", REPOSITORY])
     assert texts(sources) == before
 
@@ -139,7 +139,7 @@ def test_a_release_waits_for_everything_that_ci_runs():
 
 def test_the_image_of_every_platform_is_tested_before_it_is_published():
     build = JOBS["release"]["jobs"]["build"]
-    platforms = {one["platform"]: one["runner"] for one in build["strategy"]["matrix"]["include"]}
+    platforms = {item["platform"]: item["runner"] for item in build["strategy"]["matrix"]["include"]}
     assert platforms == {"linux/amd64": "ubuntu-24.04", "linux/arm64": "ubuntu-24.04-arm"}
     names = [step.get("id", step.get("name", "")) for step in build["steps"]]
     assert names.index("build") < names.index("Test the image that was pushed")
@@ -171,8 +171,8 @@ NEEDED = PROJECT["project"]["dependencies"]
 
 def names(*lists):
     """The packages of lists of requirements, as pins name them."""
-    found = [re.split(r"[<>=;\[ ]", line)[0] for lines in lists for line in lines]
-    return sorted({re.sub(r"[-_.]+", "-", name).lower() for name in found})
+    result = [re.split(r"[<>=;\[ ]", line)[0] for lines in lists for line in lines]
+    return sorted({re.sub(r"[-_.]+", "-", name).lower() for name in result})
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,11 @@ def names(*lists):
     [
         (
             "ci.txt",
-            names(NEEDED, *EXTRAS.values(), *(GROUPS[one] for one in ("test", "frameworks", "lint", "docs")), ["pip"]),
+            names(
+                NEEDED, *EXTRAS.values(), *(GROUPS[item] for item in ("test", "frameworks", "lint", "docs")), ["pip"]
+            ),
         ),
-        ("action.txt", names(NEEDED, *(EXTRAS[one] for one in ("action", "zstd", "patterns")))),
+        ("action.txt", names(NEEDED, *(EXTRAS[item] for item in ("action", "zstd", "patterns")))),
     ],
 )
 def test_packages_of_ci_and_of_the_image_are_pinned(file, wanted):

@@ -62,9 +62,9 @@ def within(schema, whole, names):
 @cache
 def helped(*command):
     """What a command says of itself."""
-    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.suppress(SystemExit):
         build_parser(command[0], command[1:]).parse_args([*command, "--help"])
-    return said.getvalue()
+    return output.getvalue()
 
 
 def is_command(text):

@@ -16,10 +16,10 @@ def test_every_failed_row_is_named_and_every_row_runs():
     with pytest.raises(pytest.fail.Exception) as failure:
         is_even()
     assert seen == [1, 2, 3, 4]
-    said = str(failure.value)
-    assert said.startswith("2 of 4 rows failed:\n[2-False] AssertionError")
-    assert "[3-True]" in said
-    assert "[1-" not in said
+    output = str(failure.value)
+    assert output.startswith("2 of 4 rows failed:\n[2-False] AssertionError")
+    assert "[3-True]" in output
+    assert "[1-" not in output
 
 
 def test_rows_are_named_by_ids():

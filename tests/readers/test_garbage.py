@@ -112,11 +112,11 @@ def test_no_line_is_long(outcomes, kind):
 
 @of_every_kind
 def test_it_shows_little_of_the_data(outcomes, kind):
-    said = outcomes[kind.name].stderr
+    output = outcomes[kind.name].stderr
     content = kind.content if isinstance(kind.content, bytes) else b""
     text = content[: 1 << 16].decode("utf-8", "replace")
-    assert not any(text[start : start + 81] in said for start in range(0, len(text) - 80, 7))
-    assert "SECRET" not in said
+    assert not any(text[start : start + 81] in output for start in range(0, len(text) - 80, 7))
+    assert "SECRET" not in output
 
 
 @of_every_kind

@@ -21,7 +21,7 @@ def test_a_bad_file_is_refused_at_its_place(row, tmp_path):
     data = bytes.fromhex(row["hex"]) if "hex" in row else row["text"].encode()
     value, problems = read(row["kind"], data, tmp_path)
     assert value is None
-    assert [one for one in problems if one.startswith(row["place"]) and row["words"] in one], problems
+    assert [problem for problem in problems if problem.startswith(row["place"]) and row["words"] in problem], problems
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from seams import InputError, read_gold
 
 
 def golds(folder, data, **limits):
-    found, path = reader(**limits), put(folder, data)
-    return read_gold(found, path), said(found.ledger, path), found.ledger
+    result, path = reader(**limits), put(folder, data)
+    return read_gold(result, path), said(result.ledger, path), result.ledger
 
 
 def traces(folder, data, **limits):
-    found, path = reader(**limits), put(folder, data)
-    return [(trace.line, row) for trace, row in read_trace_rows(found, path)], said(found.ledger, path), found.ledger
+    result, path = reader(**limits), put(folder, data)
+    return [(trace.line, row) for trace, row in read_trace_rows(result, path)], said(result.ledger, path), result.ledger
 
 
 def notes(ledger):
@@ -25,7 +25,7 @@ def notes(ledger):
 
 
 def array(*elements):
-    return ("[\n" + ",\n".join(json.dumps(one) for one in elements) + "\n]\n").encode()
+    return ("[\n" + ",\n".join(json.dumps(element) for element in elements) + "\n]\n").encode()
 
 
 def test_gold_lines_become_items_by_qid_in_file_order(tmp_path):
@@ -60,10 +60,10 @@ def test_gold_without_an_item_is_a_problem(tmp_path, data):
 
 
 def test_gold_without_an_item_is_a_problem_after_other_problems_too(tmp_path):
-    found = reader()
-    found.ledger.problem("other", 1, "", "is wrong")
-    read_gold(found, put(tmp_path, b""))
-    assert "has no gold items" in found.ledger.problems[1].message
+    result = reader()
+    result.ledger.problem("other", 1, "", "is wrong")
+    read_gold(result, put(tmp_path, b""))
+    assert "has no gold items" in result.ledger.problems[1].message
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n"])
@@ -101,8 +101,8 @@ def test_elements_that_all_stand_on_one_line_are_told_by_their_places(tmp_path):
 )
 def test_an_array_of_items_as_lines_have_them_is_one_problem(tmp_path, item):
     problems = golds(tmp_path, array(item, item))[1]
-    said, hint = problems[0].split(". ", 1)
-    assert said == "FILE:2: is a JSON array, but its items have the fields of JSON Lines"
+    output, hint = problems[0].split(". ", 1)
+    assert output == "FILE:2: is a JSON array, but its items have the fields of JSON Lines"
     assert (len(problems), hint) == (1, "Write one item per line; jq -c '.[]' does it.")
 
 
@@ -189,11 +189,11 @@ def test_an_array_of_gold_given_as_traces_is_one_problem(tmp_path):
 
 
 def test_a_file_of_another_kind_does_not_hide_the_problems_of_the_next(tmp_path):
-    found = reader()
-    read_gold(found, put(tmp_path, jsonl(trace()), "one"))
+    result = reader()
+    read_gold(result, put(tmp_path, jsonl(trace()), "one"))
     many = [trace(qid=str(number), z="x" * 500) for number in range(500)]
-    assert len(list(read_trace_rows(found, put(tmp_path, jsonl(*many, b"{"), "two")))) == 500
-    assert found.ledger.problems[1].line == 501
+    assert len(list(read_trace_rows(result, put(tmp_path, jsonl(*many, b"{"), "two")))) == 500
+    assert result.ledger.problems[1].line == 501
 
 
 @pytest.mark.parametrize("bad", [b"{\n", b'{"qid": 1, "answer": "x"}\n'])
@@ -250,8 +250,8 @@ def test_trace_rows_keep_their_line_numbers_beside_bad_ones(tmp_path):
 
 
 def checked(folder, data, name):
-    found, path = reader(), put(folder, data, name)
-    return check(found, path), said(found.ledger, path)
+    result, path = reader(), put(folder, data, name)
+    return check(result, path), said(result.ledger, path)
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def checked(folder, data, name):
     ],
 )
 def test_the_kind_of_a_file_is_seen_from_name_and_content(tmp_path, name, data, words):
-    found, problems = checked(tmp_path, data, name)
+    result, problems = checked(tmp_path, data, name)
     assert problems == []
-    assert found.startswith(words)
+    assert result.startswith(words)
 
 
 @pytest.mark.parametrize(("name", "data"), [("gold.jsonl", b"{"), ("runs/t.jsonl", b"{"), ("x.jsonl", b'["\xff"]')])
@@ -280,6 +280,6 @@ def test_a_file_that_shows_no_kind_is_still_read_strictly(tmp_path, name, data):
 
 
 def test_a_json_file_of_several_lines_gets_line_and_column(tmp_path):
-    found, path = reader(), put(tmp_path, b'{\n"models": {},\n"models": }', "run.json")
-    assert read_json(found, path, "run") is None
-    assert said(found.ledger, path)[0].startswith("FILE:3: column 11: not valid JSON")
+    result, path = reader(), put(tmp_path, b'{\n"models": {},\n"models": }', "run.json")
+    assert read_json(result, path, "run") is None
+    assert said(result.ledger, path)[0].startswith("FILE:3: column 11: not valid JSON")

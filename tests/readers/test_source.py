@@ -18,12 +18,12 @@ zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "
 
 def numbered(path, root=None, **limits):
     """Lines with their numbers, and what was complained about."""
-    found = reader(root, **limits)
-    source = found.open(path)
+    result = reader(root, **limits)
+    source = result.open(path)
     if source is None:
-        return [], said(found.ledger, path)
+        return [], said(result.ledger, path)
     with source:
-        return list(source.lines()), said(found.ledger, path)
+        return list(source.lines()), said(result.ledger, path)
 
 
 def refusal(path, root=None, **limits):
@@ -112,11 +112,11 @@ def test_damage_inside_a_compressed_file_is_a_problem(tmp_path, ending):
 
 @pytest.mark.parametrize("ending", PACKERS)
 def test_a_cut_file_has_no_whole(tmp_path, ending):
-    found = reader()
+    result = reader()
     packed = PACKERS[ending](TEXT)
-    with found.open(put(tmp_path, packed[: len(packed) // 2])) as source:
+    with result.open(put(tmp_path, packed[: len(packed) // 2])) as source:
         assert source.whole() is None
-    assert found.ledger.count == 1
+    assert result.ledger.count == 1
 
 
 @pytest.mark.parametrize("ending", PACKERS)
@@ -166,10 +166,10 @@ def test_one_line_over_the_limit_is_a_problem_on_that_line(tmp_path, end):
 
 @pytest.mark.parametrize(("size", "fits"), [(MIB, True), (MIB + 1, False)])
 def test_the_limit_of_a_file_read_whole_is_inclusive(tmp_path, size, fits):
-    found = reader(whole_mib=1)
-    with found.open(put(tmp_path, b"x" * size)) as source:
+    result = reader(whole_mib=1)
+    with result.open(put(tmp_path, b"x" * size)) as source:
         assert (source.whole() is not None) is fits
-    assert found.ledger.count == (not fits)
+    assert result.ledger.count == (not fits)
 
 
 @pytest.mark.parametrize("data", [b"x" * 10, b"\xef\xbb\xbf{}\n", gzip.compress(b"a\n" * 9), zstd.compress(TEXT), TEXT])
@@ -338,7 +338,7 @@ def test_a_disk_that_fails_at_once_is_said_and_the_file_closed():
 
 
 def test_a_disk_that_fails_later_is_a_problem():
-    found = reader()
-    with Source("x", found, Failing(b"a\nb"), None) as source:
+    result = reader()
+    with Source("x", result, Failing(b"a\nb"), None) as source:
         assert list(source.lines()) == [(1, b"a")]
-    assert found.ledger.count == 1
+    assert result.ledger.count == 1

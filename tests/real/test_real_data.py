@@ -32,8 +32,8 @@ AZURE_FIGURES = {
 def test_a_real_application_gets_the_known_scores(name):
     report = api.score(AZURE / "gold.jsonl", AZURE / f"trace.{name}.jsonl", k=3)
     precision, recall = AZURE_FIGURES[name]
-    found = [report.metrics[metric].value for metric in ("precision", "chr", "recall_all@3")]
-    assert found == [precision, precision, recall]
+    result = [report.metrics[metric].value for metric in ("precision", "chr", "recall_all@3")]
+    assert result == [precision, precision, recall]
 
 
 @pytest.mark.parametrize("name", AZURE_FIGURES)
@@ -73,14 +73,14 @@ def trec(request):
 
 def test_every_topic_has_trec_evals_figures(trec):
     report, expected = trec
-    found = {(case.qid, name): f"{case.scores[name]:.4f}" for case in report.questions for name in NAMES.values()}
-    assert found == {place: value for place, value in expected.items() if place[0] != "all"}
+    result = {(case.qid, name): f"{case.scores[name]:.4f}" for case in report.questions for name in NAMES.values()}
+    assert result == {position: value for position, value in expected.items() if position[0] != "all"}
 
 
 def test_the_mean_over_topics_is_trec_evals(trec):
     report, expected = trec
-    found = {("all", name): f"{report.metrics[name].value:.4f}" for name in NAMES.values()}
-    assert found == {place: value for place, value in expected.items() if place[0] == "all"}
+    result = {("all", name): f"{report.metrics[name].value:.4f}" for name in NAMES.values()}
+    assert result == {position: value for position, value in expected.items() if position[0] == "all"}
 
 
 def test_all_figures_of_trec_eval_are_compared(trec):
@@ -107,10 +107,10 @@ def test_lint_names_the_faults_of_real_gold_sets_and_little_else(name, capsys):
     traces = [word for path in sorted((DATA / name).glob("trace.*.jsonl")) for word in ("--trace", str(path))]
     arguments = ["gold", "lint", "--gold", str(DATA / name / "gold.jsonl"), *traces, "--format", "json", "--quiet"]
     assert main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["counts"] == FAULTS[name]
+    content = json.loads(capsys.readouterr().out)
+    assert content["counts"] == FAULTS[name]
     if name == "azure-nw50":
-        (same,) = [one for one in found["findings"] if one["code"] == "question-contradiction"]
+        (same,) = [item for item in content["findings"] if item["code"] == "question-contradiction"]
         assert same["qid"] == "q018"
         assert "the same question as 'q008' but differs in gold_citations and expected_answer" in same["message"]
 
@@ -123,8 +123,8 @@ def test_a_keyword_count_on_public_prompts_has_its_known_area(tmp_path, capsys, 
     files = [f"--{name}={tmp_path / name}.jsonl" for name in ("gold", "trace")]
     assert main(["score", *files, "--gates", str(tmp_path / "eval-gates.yml"), "--format", "json"]) == 1
     report = json.loads(capsys.readouterr().out)
-    found = report["metrics"]["injection_auc"]
-    assert (round(found["value"], 3), found["n"]) == (0.698, 662)
+    result = report["metrics"]["injection_auc"]
+    assert (round(result["value"], 3), result["n"]) == (0.698, 662)
 
 
 def imported(tmp_path, capsys, qrels, run):
@@ -154,5 +154,5 @@ def test_judgements_and_thresholds_count_as_in_trec_eval(tmp_path, capsys, qrels
     report = api.score(gold, trace, gates)
     rows = (line.split() for line in (TREC / "published" / output).read_text().splitlines())
     published = {row[0]: float(row[2]) for row in rows if row[1] == "all" and row[0] in expected}
-    found = {theirs: report.metrics[ours].value for theirs, ours in expected.items()}
-    assert found == pytest.approx(published, abs=6e-5)
+    result = {theirs: report.metrics[ours].value for theirs, ours in expected.items()}
+    assert result == pytest.approx(published, abs=6e-5)

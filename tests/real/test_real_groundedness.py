@@ -35,15 +35,15 @@ HELD_OUT = {"begin": 0.93, "mtrag": 0.94, "clapnq": 0.92}
 @pytest.mark.parametrize(("folder", "published", "models", "everything"), AREAS)
 def test_groundedness_agrees_with_people(bench, folder, published, models, everything):
     rows = bench.answers(DATA, folder)
-    own = [one for one in rows if one.model]
-    assert bench.area([(bench.token_precision(one.claim, one.chunks), one.faithful) for one in own]) == pytest.approx(
-        published, abs=5e-4
-    )
-    scored = [(bench.engine(one.claim, one.chunks), one) for one in rows]
-    scored = [(number, one) for number, one in scored if number is not None]
-    assert bench.area([(number, one.faithful) for number, one in scored if one.model]) >= models
-    assert bench.area([(number, one.faithful) for number, one in scored]) >= everything
-    assert bench.area([(number, one.faithful) for number, one in scored if one.held_out]) >= HELD_OUT[folder]
+    ours = [row for row in rows if row.model]
+    assert bench.area(
+        [(bench.token_precision(item.claim, item.chunks), item.faithful) for item in ours]
+    ) == pytest.approx(published, abs=5e-4)
+    scored = [(bench.engine(row.claim, row.chunks), row) for row in rows]
+    scored = [(number, item) for number, item in scored if number is not None]
+    assert bench.area([(number, item.faithful) for number, item in scored if item.model]) >= models
+    assert bench.area([(number, item.faithful) for number, item in scored]) >= everything
+    assert bench.area([(number, item.faithful) for number, item in scored if item.held_out]) >= HELD_OUT[folder]
 
 
 def test_there_are_enough_pairs_of_every_kind(bench, pairs):
@@ -55,12 +55,12 @@ def test_there_are_enough_pairs_of_every_kind(bench, pairs):
 def test_wrong_twins_score_lower_and_kept_ones_are_not_flagged(bench, pairs):
     wrong = {make.__name__ for make in bench.minimal.WRONG}
     rows = bench.minimal.measured(pairs, bench.engine, bench.flagged)
-    lower = {kind: found / count for kind, count, found, _ in rows if kind in wrong}
+    lower = {kind: row / count for kind, count, row, _ in rows if kind in wrong}
     assert min(lower.values()) >= 0.5, lower
-    assert sum(found for kind, _, found, _ in rows if kind in wrong) >= 0.9 * sum(
+    assert sum(row for kind, _, row, _ in rows if kind in wrong) >= 0.9 * sum(
         count for kind, count, *_ in rows if kind in wrong
     )
-    assert sum(found for kind, _, _, found in rows if kind not in wrong) <= 0.05 * sum(
+    assert sum(row for kind, _, _, row in rows if kind not in wrong) <= 0.05 * sum(
         count for kind, count, *_ in rows if kind not in wrong
     )
 
@@ -68,7 +68,7 @@ def test_wrong_twins_score_lower_and_kept_ones_are_not_flagged(bench, pairs):
 @pytest.mark.parametrize("folder", ["mtrag", "clapnq"])
 def test_few_approved_answers_have_an_unsupported_sentence(bench, folder):
     rows = bench.answers(DATA, folder)
-    some = [(bench.flagged(one.claim, one.chunks, one.question), one.faithful) for one in rows]
+    some = [(bench.flagged(row.claim, row.chunks, row.question), row.faithful) for row in rows]
     approved, unfaithful = ([flag for flag, faithful in some if faithful == which] for which in (True, False))
     assert sum(approved) <= 0.30 * len(approved)
     assert sum(unfaithful) >= 0.85 * len(unfaithful)
@@ -76,5 +76,5 @@ def test_few_approved_answers_have_an_unsupported_sentence(bench, folder):
 
 @pytest.mark.parametrize(("folder", "most"), [("mtrag", 12), ("clapnq", 5)])
 def test_few_approved_answers_have_a_made_up_number(bench, folder, most):
-    approved = [one for one in bench.answers(DATA, folder) if one.faithful]
-    assert sum(bench.invents(one.claim, one.chunks, one.question) for one in approved) <= most
+    approved = [answer for answer in bench.answers(DATA, folder) if answer.faithful]
+    assert sum(bench.invents(item.claim, item.chunks, item.question) for item in approved) <= most

@@ -33,19 +33,19 @@ def measured(bench, tmp_path):
 
 
 def test_the_published_judge_of_mtrag_agrees_with_people_as_far_as_they_agree_with_one_another(bench, measured):
-    found = measured("mtrag", "--cut", "3")["groundedness"]
-    assert (found["n"], found["units"], found["votes"]) == (476, 159, 1416)
-    assert found["kappa"]["value"] == pytest.approx(0.71, abs=0.01)
-    assert found["kappa"]["low"] < found["people"]["value"] < found["kappa"]["value"]
+    result = measured("mtrag", "--cut", "3")["groundedness"]
+    assert (result["n"], result["units"], result["votes"]) == (476, 159, 1416)
+    assert result["kappa"]["value"] == pytest.approx(0.71, abs=0.01)
+    assert result["kappa"]["low"] < result["people"]["value"] < result["kappa"]["value"]
     labels = [label for label in bench.rows(DATA / "mtrag" / "labels.jsonl") if label["published"]["rl_f"] >= 0]
     mean = [sum(label["faithfulness_votes"]) / len(label["faithfulness_votes"]) for label in labels]
     area = roc_auc_score([vote >= 2.8 for vote in mean], [round(5 * label["published"]["rl_f"]) for label in labels])
-    assert found["auroc"]["value"] == pytest.approx(area, abs=0.003)
+    assert result["auroc"]["value"] == pytest.approx(area, abs=0.003)
 
 
 def test_shared_words_on_clapnq_mark_long_answers_down(measured):
-    found = measured("clapnq")["groundedness"]
-    assert (found["n"], found["units"], found["votes"]) == (400, 100, 1200)
-    assert found["kappa"]["high"] < 0.6
-    assert found["length"]["difference"]["high"] < 0
-    assert found["position"] is None
+    result = measured("clapnq")["groundedness"]
+    assert (result["n"], result["units"], result["votes"]) == (400, 100, 1200)
+    assert result["kappa"]["high"] < 0.6
+    assert result["length"]["difference"]["high"] < 0
+    assert result["position"] is None

@@ -27,8 +27,8 @@ def held_out(answers):
 
 
 def test_refusals_are_those_that_people_see(bench):
-    found = bench.agreement(held_out(bench.completions(DATA)))
-    assert (found.precision >= 0.97, found.recall >= 0.85) == (True, True), found
+    result = bench.agreement(held_out(bench.completions(DATA)))
+    assert (result.precision >= 0.97, result.recall >= 0.85) == (True, True), result
 
 
 def test_whole_refusals_are_missed_more_seldom_than_partial_ones(bench):

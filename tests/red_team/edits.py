@@ -61,12 +61,12 @@ def answer(gold):
     """Return the right answer to an item, with all that is measured."""
     number = QIDS.index(gold["qid"]) if gold["qid"] in QIDS else 50
     right = item(gold["qid"])
-    said = {"claim": f"It weighs {''.join(right['gold_claim_substr'])}.", "citations": right["gold_citations"]}
+    output = {"claim": f"It weighs {''.join(right['gold_claim_substr'])}.", "citations": right["gold_citations"]}
     return {
         "qid": gold["qid"],
         "q": gold["question"],
         "retrieved_ids": [*right["gold_citations"], *(f"d{number + step}" for step in range(4))],
-        "answer_json": said if right["answerable"] else {"claim": REFUSAL, "citations": []},
+        "answer_json": output if right["answerable"] else {"claim": REFUSAL, "citations": []},
         "latency_ms": {"total": 400},
         **({"guardrail": {"score": 0.9}} if gold["qid"] in ATTACKS else {}),
     }
@@ -90,7 +90,7 @@ class Change:
 
     def chosen(self, qids):
         """Return the gold items of the pull request with these qids."""
-        return [one for one in self.golds if one["qid"] in qids]
+        return [gold for gold in self.golds if gold["qid"] in qids]
 
     def write(self):
         """Write the files of the pull request into the work tree, with a record of what changed in the gold."""
@@ -169,13 +169,13 @@ def _said(claim=None, cites=None):
 
 FAULTS = {
     "wrong": _said("It is rather heavy, and grams are a unit."),
-    "uncited": _said(cites=lambda found: found[-1:]),
+    "uncited": _said(cites=lambda result: result[-1:]),
     "invented": _said(cites=lambda _: ["nowhere"]),
     "refuses": _said(REFUSAL, lambda _: []),
-    "answers": _said("I think it was Ann.", lambda found: found[:1]),
+    "answers": _said("I think it was Ann.", lambda result: result[:1]),
     "empty": _said("", lambda _: []),
     "error": lambda row: {"qid": row["qid"], "q": row["q"], "error": "timed out"},
-    "lost": lambda row: {**row, "retrieved_ids": [*(f"z{place}" for place in range(5)), *row["retrieved_ids"]]},
+    "lost": lambda row: {**row, "retrieved_ids": [*(f"z{index}" for index in range(5)), *row["retrieved_ids"]]},
     "undetected": lambda row: {**row, "guardrail": {"score": 0.1}} if "guardrail" in row else row,
     "slow": lambda row: {**row, "latency_ms": {"total": 60_000}},
     "missing": lambda _: None,
@@ -249,7 +249,7 @@ def drop_failing_traces(change, _):
 @edit(some)
 def drop(change, qids):
     """Drop gold items, and their traces with them."""
-    change.golds = [one for one in change.golds if one["qid"] not in qids]
+    change.golds = [gold for gold in change.golds if gold["qid"] not in qids]
 
 
 @edit(
@@ -257,11 +257,11 @@ def drop(change, qids):
         some, st.sampled_from([[], ["heavy"], ["it is rather"], ["a unit"], ["not in context"], ["e"], ["     "]])
     )
 )
-def widen(change, told):
+def widen(change, message):
     """Let more answers pass."""
-    for gold in change.chosen(told[0]):
+    for gold in change.chosen(message[0]):
         if gold["answerable"]:
-            gold["gold_claim_substr"] = told[1] and [*gold["gold_claim_substr"], *told[1]]
+            gold["gold_claim_substr"] = message[1] and [*gold["gold_claim_substr"], *message[1]]
 
 
 @edit(some)
@@ -272,13 +272,13 @@ def flip(change, qids):
 
 
 @edit(st.tuples(some, st.sampled_from(["retrieved", "none"])))
-def recite(change, told):
+def recite(change, message):
     """Take what the traces cite for right."""
     rows = {row["qid"]: row for row in change.traces}
-    for gold in change.chosen(told[0]):
+    for gold in change.chosen(message[0]):
         cited = rows.get(gold["qid"], {}).get("answer_json", {}).get("citations", [])
         if gold["answerable"]:
-            gold["gold_citations"] = cited if told[1] == "retrieved" else []
+            gold["gold_citations"] = cited if message[1] == "retrieved" else []
 
 
 @edit(some)
@@ -330,9 +330,9 @@ def remove_gate(change, name):
 
 
 @edit(st.tuples(st.sampled_from(list(GATES["gates"])), st.sampled_from(["severity", "bound", "skip", "confidence"])))
-def loosen_gate(change, told):
+def loosen_gate(change, message):
     """Loosen a gate."""
-    name, how = told
+    name, how = message
     side = "min" if "min" in GATES["gates"][name] else "max"
     ends = {"min": 0, "max": 10**6 if name.startswith("latency") else 1}
     loose = {"severity": {"severity": "warning"}, "bound": {side: ends[side]}, "skip": {"when_no_data": "skip"}}
@@ -362,9 +362,9 @@ def setting(change, name):
 
 
 @edit(st.just(PHRASES))
-def phrases(change, told):
+def phrases(change, message):
     """Take more answers for refusals."""
-    change.gates["refusal"] = {**change.gates["refusal"], **told}
+    change.gates["refusal"] = {**change.gates["refusal"], **message}
 
 
 @edit(st.sampled_from(["eval-gates.yaml", "gates/eval-gates.yml", None]))
@@ -387,7 +387,7 @@ def redirect_traces(change, how):
 @edit(st.sampled_from(["gold", "gates", "k"]))
 def name_in_the_workflow(change, name):
     """Name other files in the workflow than the gates file does."""
-    easy = [{**one, "gold_claim_substr": []} for one in change.golds]
+    easy = [{**gold, "gold_claim_substr": []} for gold in change.golds]
     loose = {**change.gates, "gates": {"precision": {"min": 0}}}
     change.files[f"{change.below}eval/easy.jsonl"] = lines(easy)
     change.files[f"{change.below}eval/loose.yml"] = yaml.safe_dump(
@@ -399,13 +399,13 @@ def name_in_the_workflow(change, name):
 @edit(st.sampled_from(["worse", "gone", "unnamed", "renamed"]))
 def lower_baseline(change, how):
     """Compare with a run that was worse, or with none."""
-    path, worse = f"{change.below}eval/baseline.json", change.repository.path.parent / "worse.json"
-    if how == "worse" and worse.exists():
-        change.files[path] = worse.read_bytes()
-    elif how == "gone" and worse.exists():
+    path, regressed = f"{change.below}eval/baseline.json", change.repository.path.parent / "worse.json"
+    if how == "worse" and regressed.exists():
+        change.files[path] = regressed.read_bytes()
+    elif how == "gone" and regressed.exists():
         change.files[path] = None
-    elif how == "renamed" and worse.exists():
-        change.files[f"{change.below}eval/b.json"] = worse.read_bytes()
+    elif how == "renamed" and regressed.exists():
+        change.files[f"{change.below}eval/b.json"] = regressed.read_bytes()
         change.gates["baseline"] = {"report": "eval/b.json"}
     else:
         change.gates.pop("baseline", None)
@@ -415,7 +415,7 @@ def lower_baseline(change, how):
 def split(change, qids):
     """Keep some of the gold in a second file, which nothing names."""
     change.files[f"{change.below}eval/gold-2.jsonl"] = lines(change.chosen(qids)).decode()
-    change.golds = [one for one in change.golds if one["qid"] not in qids]
+    change.golds = [gold for gold in change.golds if gold["qid"] not in qids]
 
 
 @edit(st.just({"signoff": "off"}))
@@ -440,9 +440,9 @@ def tighten(change, name):
 
 
 @honest(st.integers(0, 19))
-def reorder(change, places):
+def reorder(change, positions):
     """Write the gold in another order."""
-    change.golds = change.golds[places:] + change.golds[:places]
+    change.golds = change.golds[positions:] + change.golds[:positions]
 
 
 @honest(st.just(""))

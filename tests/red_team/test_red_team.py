@@ -70,9 +70,9 @@ def bases(tmp_path_factory):
             signed = record(b"", gold, dataset="red", gold=f"{below}eval/gold.jsonl")
             repository.write(f"{below}eval/gold.signoff/{signed.name}", signed.file)
         if baseline:
-            worse = [FAULTS["wrong"](answer(one)) for one in golds]
+            regressed = [FAULTS["wrong"](answer(item)) for item in golds]
             repository.write(f"{below}eval/baseline.json", reported(repository.path / below, map(answer, golds)))
-            repository.write("../worse.json", reported(repository.path / below, worse))
+            repository.write("../worse.json", reported(repository.path / below, regressed))
         repository.write(f"{below}eval-gates.yml", yaml.safe_dump(gates_of(signoff, baseline), sort_keys=False))
         repository.commit("the base")
         made[below, signoff, baseline] = repository
@@ -81,8 +81,8 @@ def bases(tmp_path_factory):
 
 def reported(folder, traces):
     """Return the report of some answers under plain gates."""
-    with tempfile.TemporaryDirectory() as aside:
-        paths = [folder / "eval/gold.jsonl", Path(aside) / "trace.jsonl", Path(aside) / "gates.yml"]
+    with tempfile.TemporaryDirectory() as excluded:
+        paths = [folder / "eval/gold.jsonl", Path(excluded) / "trace.jsonl", Path(excluded) / "gates.yml"]
         paths[1].write_bytes(lines(traces))
         paths[2].write_text(yaml.safe_dump(GATES))
         return render(api.run(api.Options(*map(str, paths))), "json")
@@ -111,11 +111,11 @@ def judged(change, event, commits):
     repository.git("update-ref", "--no-deref", "HEAD", tested)
     for path in {GATES["trace"], change.gates.get("trace", GATES["trace"])} - {"eval/answers.jsonl"}:
         repository.write(change.below + path, lines(change.traces))
-    said = io.StringIO()
-    with chdir(repository.path), redirect_stdout(said), redirect_stderr(said), _no_git_variables():
+    output = io.StringIO()
+    with chdir(repository.path), redirect_stdout(output), redirect_stderr(output), _no_git_variables():
         code = action(environ_of(change, event, base, head, tested), unreachable)
     written = repository.path / change.below / "rag-eval-report/report.json"
-    return code, json.loads(written.read_bytes()) if written.exists() else {}, said.getvalue()
+    return code, json.loads(written.read_bytes()) if written.exists() else {}, output.getvalue()
 
 
 def unreachable(*_):
@@ -123,13 +123,13 @@ def unreachable(*_):
 
 
 def environ_of(change, event, base, head, tested):
-    told = {
+    message = {
         "pull_request": {"pull_request": {"number": 2, "head": {"sha": head}, "base": {"ref": "main", "sha": base}}},
         "merge_group": {"merge_group": {"base_sha": base, "base_ref": "refs/heads/main", "head_sha": tested}},
     }
     name = {"squash": "merge_group", "behind": "pull_request"}.get(event, event)
     file = change.repository.path.parent / "event.json"
-    file.write_text(json.dumps({**told[name], "repository": {"default_branch": "main"}}))
+    file.write_text(json.dumps({**message[name], "repository": {"default_branch": "main"}}))
     ref = {"pull_request": "refs/pull/2/merge", "merge_group": f"refs/heads/gh-readonly-queue/main/pr-2-{base}"}[name]
     given = {"comment": "off", "working-directory": change.below.rstrip("/"), **change.inputs}
     return {
@@ -145,9 +145,9 @@ def environ_of(change, event, base, head, tested):
 
 
 @st.composite
-def drawn(draw, edits, most):
+def drawn(draw, edits, limit):
     """Draw what the pull request does: edits with their values, by name."""
-    names = draw(st.lists(st.sampled_from(sorted(edits)), max_size=most, unique=True))
+    names = draw(st.lists(st.sampled_from(sorted(edits)), max_size=limit, unique=True))
     return [(name, draw(edits[name][1])) for name in names]
 
 
@@ -186,10 +186,10 @@ DROPPED = [("drop", FAILING), ("drop_failing_traces", "")]
 @EXAMPLES
 @given(PLACES, TROUBLE, drawn(EDITS | HONEST, 4), st.integers(1, 2))
 def test_a_pull_request_that_is_worse_fails_or_is_named(bases, place, faults, edits, commits):
-    broken, (code, report, said) = played(bases, place, faults, edits, commits)
-    assert code in (0, 1, 2), said
+    broken, (code, report, output) = played(bases, place, faults, edits, commits)
+    assert code in (0, 1, 2), output
     named = {finding["code"] for finding in report["findings"]} - {"gold-not-governed"} if code == 0 else set()
-    assert not broken or code or named, (broken, said)
+    assert not broken or code or named, (broken, output)
 
 
 @EXAMPLES
@@ -197,5 +197,5 @@ def test_a_pull_request_that_is_worse_fails_or_is_named(bases, place, faults, ed
 def test_an_honest_pull_request_that_is_good_enough_passes(bases, place, faults, edits, commits):
     place = (place[0], True, place[2])
     faults = dict(list(faults.items())[:1])
-    broken, (code, _, said) = played(bases, place, faults, edits, commits)
-    assert broken or code == 0, said
+    broken, (code, _, output) = played(bases, place, faults, edits, commits)
+    assert broken or code == 0, output

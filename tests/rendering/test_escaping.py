@@ -128,7 +128,7 @@ def test_what_is_taken_out_of_a_text_is_not_printable():
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     taken = [*escaping._INVISIBLE.findall(everything), *"".join(escaping._BREAK.findall(everything))]
     assert len(taken) > 200
-    assert [one for one in taken if one.isprintable()] == []
+    assert [item for item in taken if item.isprintable()] == []
 
 
 @given(HOSTILE)
@@ -273,9 +273,9 @@ def test_hypertext_reads_as_it_was_written_and_is_nothing_else(text):
 )
 @given(text=HOSTILE)
 def test_control_and_bidirectional_characters_are_gone(make, text):
-    kept = set(make(text)) - (set("\t\r\n") if make is spreadsheet else set())
-    assert not {character for character in kept if unicodedata.category(character) in UNSEEN}
-    assert not kept & BIDI
+    remaining = set(make(text)) - (set("\t\r\n") if make is spreadsheet else set())
+    assert not {character for character in remaining if unicodedata.category(character) in UNSEEN}
+    assert not remaining & BIDI
 
 
 @given(HOSTILE, st.integers(1, 100))

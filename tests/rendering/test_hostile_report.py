@@ -72,8 +72,8 @@ ALLOWED = [
 def test_what_the_schema_binds_is_text_too_or_refused(tmp_path, text):
     for path in BOUND:
         if accepts(path, text):
-            said = _said(tmp_path, replaced(REPORT, {path}, [text]))
-            assert said is None or complaints(said.text) == [], path
+            output = _said(tmp_path, replaced(REPORT, {path}, [text]))
+            assert output is None or complaints(output.text) == [], path
 
 
 NUMBERS = [0, -1, 3, 0.5, 1e15, -1e15, 2**53 - 1, 1e-300, None]
@@ -108,22 +108,22 @@ def test_numbers_that_no_run_has_are_shown_or_refused(tmp_path_factory, data):
         for key in path[:-1]:
             at = at[key]
         at[path[-1]] = data.draw(st.sampled_from(NUMBERS))
-    said = _said(tmp_path_factory.mktemp("report"), value)
-    assert said is None or (complaints(said.text) == [] and len(said.text) < MOST_CHARACTERS)
+    output = _said(tmp_path_factory.mktemp("report"), value)
+    assert output is None or (complaints(output.text) == [] and len(output.text) < MOST_CHARACTERS)
 
 
 @given(st.sets(st.sampled_from(sorted(name for name, part in REPORT.items() if isinstance(part, (list, dict))))))
 @examples(50)
 def test_parts_that_are_empty_are_shown_or_refused(tmp_path_factory, names):
     value = {**REPORT, **{name: type(REPORT[name])() for name in names}}
-    said = _said(tmp_path_factory.mktemp("report"), value)
-    assert said is None or complaints(said.text) == []
+    output = _said(tmp_path_factory.mktemp("report"), value)
+    assert output is None or complaints(output.text) == []
 
 
 def test_huge_strings_do_not_make_a_huge_comment(tmp_path):
     roomy = {path for path in FREE if accepts(path, "x" * 7_000)}
     value = replaced(REPORT, roomy, ["<b>@octocat|`" * 500])
     value["questions"] = value["questions"] * 40
-    said = _said(tmp_path, value)
-    assert len(said.text) < MOST_CHARACTERS
-    assert complaints(said.text) == []
+    output = _said(tmp_path, value)
+    assert len(output.text) < MOST_CHARACTERS
+    assert complaints(output.text) == []

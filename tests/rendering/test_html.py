@@ -65,8 +65,8 @@ def test_it_is_valid_and_holds_nothing_that_is_not_ours(page):
 
 
 def test_it_asks_for_nothing(page):
-    addresses = [value for each in page.all() for name, value in each.attrib.items() if name in ("href", "src")]
-    assert [each for each in addresses if not each.startswith("#")] == []
+    addresses = [value for item in page.all() for name, value in item.attrib.items() if name in ("href", "src")]
+    assert [address for address in addresses if not address.startswith("#")] == []
     script = next(page.all("script")).text
     assert (
         re.findall(r"fetch|XMLHttp|WebSocket|import\(|eval|innerHTML|insertAdjacent|document\.write|https?:", script)
@@ -75,18 +75,18 @@ def test_it_asks_for_nothing(page):
 
 
 def test_landmarks_headings_and_captions_are_there(page):
-    assert [local(each) for each in next(page.all("body"))] == ["a", "header", "nav", "main", "footer", "script"]
+    assert [local(item) for item in next(page.all("body"))] == ["a", "header", "nav", "main", "footer", "script"]
     assert len(list(page.all("h1"))) == 1
     assert all(any(local(part) == "caption" and said(part) for part in table) for table in page.all("table"))
     assert all(cell.get("scope") in ("col", "row") for cell in page.all("th"))
-    plots = [each for each in page.all() if each.get("role") == "img"]
-    assert all(each.get("aria-labelledby") for each in plots)
-    inside = {id(each) for plot in plots for each in plot.iter() if local(each) == "svg"}
-    assert {id(each) for each in page.all("svg")} == inside
+    plots = [item for item in page.all() if item.get("role") == "img"]
+    assert all(plot.get("aria-labelledby") for plot in plots)
+    inside = {id(item) for plot in plots for item in plot.iter() if local(item) == "svg"}
+    assert {id(item) for item in page.all("svg")} == inside
 
 
 def test_what_went_wrong_comes_before_the_gates_and_all_else(report, page):
-    order = [each.get("id") for each in page.all("section")]
+    order = [item.get("id") for item in page.all("section")]
     known = (
         "findings diagnosis failing gates changed policy gold completeness slices metrics questions provenance".split()
     )
@@ -102,7 +102,7 @@ def test_the_title_says_verdict_and_system(report, page):
 
 
 def test_the_verdict_is_said_as_everywhere(report, page):
-    verdict = next(each for each in page.all("p") if each.get("class") == "verdict")
+    verdict = next(item for item in page.all("p") if item.get("class") == "verdict")
     assert plain(said(verdict)) == plain(phrases.headline(report, element.FORMATTER._replace(**CLEAN)))
     assert phrases.title(report) in said(next(page.all("h1")))
 
@@ -118,11 +118,13 @@ CLEAN = {
 
 
 def test_every_gate_that_is_told_of_has_a_row_with_its_outcome(report, page):
-    tables = [each for each in page.all("table") if "The gates with their outcomes" in said(each)]
+    tables = [item for item in page.all("table") if "The gates with their outcomes" in said(item)]
     rows = [[said(cell) for cell in row] for row in tables[0].iter("tr")][1:]
-    told = phrases.telling(report.gates)
-    assert sorted(plain(row[-1]) for row in rows) == sorted(phrases.outcome(gate) for gate in told)
-    assert sorted(row[0].partition(" where ")[0] for row in rows) == sorted(element.shown(gate.name) for gate in told)
+    message = phrases.telling(report.gates)
+    assert sorted(plain(row[-1]) for row in rows) == sorted(phrases.outcome(gate) for gate in message)
+    assert sorted(row[0].partition(" where ")[0] for row in rows) == sorted(
+        element.shown(gate.name) for gate in message
+    )
 
 
 def test_failed_gates_come_first_and_passed_ones_last(report, page):
@@ -140,13 +142,13 @@ RUN = {"system_commit": "4711abc", "models": {"generator": "small-1"}, "started_
 
 def test_the_head_says_what_was_scored_where():
     page = page_of({**report_of("compared"), "ci": CI, "run": RUN})
-    [facts] = [each for each in page.all("dl") if each.get("class") == "facts"]
-    found = {said(row[0]): said(row[1]) for row in facts}
+    [facts] = [item for item in page.all("dl") if item.get("class") == "facts"]
+    result = {said(row[0]): said(row[1]) for row in facts}
     expected = {"Repository": "octo/help-desk", "Branch": "rerank", "Commit": "4711abc", "Pull request": "#42"}
     expected |= {"Run": "#17", "Date": "2026-11-20T08:00:00Z", "Model": "generator small-1"}
-    assert {name: found[name] for name in expected} == expected
-    assert found["Gold set"].endswith(" questions")
-    assert report_of("compared")["baseline"]["path"] in found["Baseline"]
+    assert {name: result[name] for name in expected} == expected
+    assert result["Gold set"].endswith(" questions")
+    assert report_of("compared")["baseline"]["path"] in result["Baseline"]
     assert said(next(page.all("title"))).endswith(": octo/help-desk at 4711abc")
 
 
@@ -175,19 +177,21 @@ DETAILS = {
 
 def unfolded(report, **changes):
     details = CaseDetails(**{**DETAILS, **changes})
-    return Page(render(report, "html", details={(one.qid, one.run): details for one in report.questions}))
+    return Page(
+        render(report, "html", details={(question.qid, question.run): details for question in report.questions})
+    )
 
 
 def test_a_question_unfolds_to_answer_evidence_and_reason():
     report = from_json(report_of("bad"))
     page = unfolded(report)
     assert page.complaints() == []
-    found = page.rows("cases")
-    assert [len(row) for row in found] == [7, 1] * len(report.questions)
-    text = plain(found[1][0])
+    result = page.rows("cases")
+    assert [len(row) for row in result] == [7, 1] * len(report.questions)
+    text = plain(result[1][0])
     for part in ("no gold evidence is cited", "precision min 0.8", "yes 14", "30 days", "not retrieved", "and 3 more"):
         assert part in text
-    assert [said(each) for each in page.all("mark")] == ["30 days"] * len(report.questions)
+    assert [said(item) for item in page.all("mark")] == ["30 days"] * len(report.questions)
     assert "none of them" in text
 
 
@@ -243,24 +247,24 @@ def test_every_case_has_a_row_failing_ones_first(report, page):
     failing = [question.label not in GOOD for question in ordered]
     assert failing == sorted(failing, reverse=True)
     assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
-    assert all(phrases.by_urgency(report.questions, most) == ordered[:most] for most in range(len(ordered) + 2))
+    assert all(phrases.by_urgency(report.questions, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
 
 
 def test_every_metric_with_a_value_and_every_contract_is_there(report, page):
     shown = said(page.one("metrics"))
     names = {name.partition("@")[0].partition(".")[0] for name, result in report.metrics.items() if result.n}
     assert [name for name in names if name not in shown] == []
-    [contracts] = [each for each in page.all("table") if "Metric fingerprints" in said(each)]
+    [contracts] = [item for item in page.all("table") if "Metric fingerprints" in said(item)]
     rows = {said(row[0]): said(row[1]) for row in contracts.iter("tr")}
     assert rows == {"Metric": "sha256", **report.contracts}
-    assert all(each.sha256 in said(page.one("provenance")) for each in report.inputs)
+    assert all(item.sha256 in said(page.one("provenance")) for item in report.inputs)
 
 
 def test_nothing_is_cut_but_single_strings():
     value = report_of("moved")
-    many = [{**value["gold_changes"][0], "qid": f"changed-{place}"} for place in range(300)]
-    found = said(page_of({**value, "gold_changes": many}).one("gold"))
-    assert [one["qid"] for one in many if one["qid"] not in found] == []
+    many = [{**value["gold_changes"][0], "qid": f"changed-{index}"} for index in range(300)]
+    result = said(page_of({**value, "gold_changes": many}).one("gold"))
+    assert [item["qid"] for item in many if item["qid"] not in result] == []
 
 
 def test_the_same_report_gives_the_same_bytes(tmp_path):
@@ -303,8 +307,8 @@ def test_hostile_texts_in_all_free_places_are_text(texts):
 def test_a_question_reads_as_it_was_written(texts):
     """But for what is documented: one line, no control or bidirectional characters, at most a thousand characters."""
     value = report_of("bad")
-    one = {**value["questions"][0], "qid": texts[0], "run": texts[1], "question": texts[2]}
-    [row] = page_of({**value, "questions": [one], "flips": []}).rows()
+    item = {**value["questions"][0], "qid": texts[0], "run": texts[1], "question": texts[2]}
+    [row] = page_of({**value, "questions": [item], "flips": []}).rows()
     assert (row[0], texts[2] and row[2]) == (element.shown(texts[0]), texts[2] and row[2])
     assert element.shown(texts[2]) in row
 
@@ -325,8 +329,8 @@ def test_huge_strings_do_not_make_a_huge_report():
 
 def test_ten_thousand_questions_take_a_few_megabytes():
     value = report_of("bad")
-    one = value["questions"][0]
-    value["questions"] = [{**one, "qid": f"Q{place:05}", "question": "How " * 30} for place in range(10_000)]
+    item = value["questions"][0]
+    value["questions"] = [{**item, "qid": f"Q{index:05}", "question": "How " * 30} for index in range(10_000)]
     text = render(from_json(value), "html")
     assert len(text) < 5_000_000
     assert text.count("<tr>") > 10_000
@@ -356,21 +360,21 @@ def test_marks_in_any_order_are_balanced(text):
 SHARES = st.floats(0, 1).map(lambda number: round(number, 3))
 
 
-def drawn(mark, own=False):
-    figure = svg.figure("x", "x", "x", [mark], own=own)
+def drawn(mark, own_scale=False):
+    figure = svg.figure("x", "x", "x", [mark], own_scale=own_scale)
     return Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{figure}</body></html>")
 
 
 def of_class(page, name):
-    return [each for each in page.all() if (each.get("class") or "") == name]
+    return [item for item in page.all() if (item.get("class") or "") == name]
 
 
 @given(SHARES, SHARES, st.sampled_from(["min", "max"]))
 def test_a_point_lies_on_the_shaded_side_where_it_keeps_its_gate(number, limit, side):
     page = drawn(Mark("gate", "passed", "said", number, limit=limit, side=side))
-    [point], [kept] = of_class(page, "point"), of_class(page, "kept")
-    x, start = float(point.get("cx")), float(kept.get("x"))
-    inside = start - 0.11 <= x <= start + float(kept.get("width")) + 0.11
+    [point], [remaining] = of_class(page, "point"), of_class(page, "kept")
+    x, start = float(point.get("cx")), float(remaining.get("x"))
+    inside = start - 0.11 <= x <= start + float(remaining.get("width")) + 0.11
     assert inside is (number >= limit if side == "min" else number <= limit) or abs(number - limit) < 0.002
 
 
@@ -379,10 +383,10 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 @given(NUMBERS, NUMBERS, NUMBERS, st.booleans())
 def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before, own):
-    page = drawn(Mark("gate", "plain", "said", number, limit=limit, side="max", before=before), own=own)
-    [box, *_] = [each.get("viewBox").split() for each in page.all("svg")]
-    places = [float(each.get(name)) for each in page.all() for name in ("x1", "x2", "cx") if each.get(name)]
-    assert all(0 <= place <= float(box[2]) for place in places)
+    page = drawn(Mark("gate", "plain", "said", number, limit=limit, side="max", before=before), own_scale=own)
+    [box, *_] = [item.get("viewBox").split() for item in page.all("svg")]
+    positions = [float(item.get(name)) for item in page.all() for name in ("x1", "x2", "cx") if item.get(name)]
+    assert all(0 <= position <= float(box[2]) for position in positions)
 
 
 def test_a_plot_says_in_words_what_it_shows():
@@ -394,7 +398,7 @@ def test_a_plot_says_in_words_what_it_shows():
 def test_slices_are_drawn_from_the_worst_on():
     page = Page(render(from_json(report_of("compared")), "html"))
     plot = page.one("slice-plot-0-about")
-    numbers = [float(found) for found in re.findall(r": ([0-9.]+)", said(plot))]
+    numbers = [float(match) for match in re.findall(r": ([0-9.]+)", said(plot))]
     assert numbers == sorted(numbers)
     assert len(numbers) > 2
 
@@ -408,5 +412,5 @@ def test_a_report_without_gates_file_and_questions_is_a_report(tmp_path):
     gold = write_rows(tmp_path / "gold.jsonl", [gold_row(qid="Q1")])
     trace = write_rows(tmp_path / "trace.jsonl", [trace_row(qid="Q1", run=run, answer="30 days") for run in "ab"])
     report = api.score(gold, trace)
-    for one in (report, report._replace(questions=(), gates=(), metrics={}, contracts={}, inputs=())):
-        assert Page(render(one, "html")).complaints() == []
+    for item in (report, report._replace(questions=(), gates=(), metrics={}, contracts={}, inputs=())):
+        assert Page(render(item, "html")).complaints() == []

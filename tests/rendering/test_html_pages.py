@@ -37,7 +37,7 @@ def printed(capsys, *words):
 def hostile_runs(tmp_path):
     """Two runs of which gold, runs and questions have names that are out to be more."""
     golds = [
-        gold_row(qid=f"{place}{piece}", question=piece, gold_citations=["a"]) for place, piece in enumerate(PIECES)
+        gold_row(qid=f"{index}{piece}", question=piece, gold_citations=["a"]) for index, piece in enumerate(PIECES)
     ]
     rows = [
         trace_row(qid=gold["qid"], run=run, answer_json={"claim": "yes", "citations": [cited]}, cost_usd=cost)
@@ -63,9 +63,9 @@ def test_a_comparison_says_what_its_other_forms_say(capsys):
     words = " ".join(said(Page(html).root).split())
     cells = re.split(r"[`|\n]|\*\*|^#+ |^- ", markdown.partition("```")[0], flags=re.MULTILINE)
     clean = {" ".join(cell.replace("\u2060", "").replace("@\u200b", "@").split()) for cell in cells}
-    told = {cell for cell in clean if re.fullmatch(r"[A-Za-z0-9+(].*[A-Za-z0-9).]", cell) and "\\" not in cell}
-    assert len(told) > 80
-    assert [cell for cell in told if cell not in words] == []
+    message = {cell for cell in clean if re.fullmatch(r"[A-Za-z0-9+(].*[A-Za-z0-9).]", cell) and "\\" not in cell}
+    assert len(message) > 80
+    assert [cell for cell in message if cell not in words] == []
 
 
 def test_the_front_is_drawn_where_its_points_are(capsys):
@@ -76,7 +76,7 @@ def test_the_front_is_drawn_where_its_points_are(capsys):
     assert [name for _, name, *_ in points] == ["good", "bad"]
     circles = list(page.all("circle"))
     assert len(circles) == 2
-    (good, bad) = ((float(each.get("cx")), float(each.get("cy"))) for each in circles)
+    (good, bad) = ((float(circle.get("cx")), float(circle.get("cy"))) for circle in circles)
     assert good[1] < bad[1]  # better is up
     assert (good[0] < bad[0]) is (float(points[0][3]) < float(points[1][3]))
 
@@ -91,8 +91,8 @@ def test_hostile_labels_of_a_history_are_text(labels):
 def test_a_history_draws_every_reading_with_a_value():
     page = Page(history_page(series(list("abcdefg")), 7))
     assert len(list(page.all("circle"))) == 6
-    rings = [each for each in page.all("g") if each.get("class") == "few"]
-    assert [said(next(iter(each))).partition(":")[0] for each in rings] == ["b"]
+    rings = [item for item in page.all("g") if item.get("class") == "few"]
+    assert [said(next(iter(ring))).partition(":")[0] for ring in rings] == ["b"]
     [path] = page.all("path")
     assert path.get("d").count("L") == 3  # d to g: what was measured otherwise is not joined
     assert "definition changed" in said(page.one("plot-0-about"))
@@ -100,7 +100,7 @@ def test_a_history_draws_every_reading_with_a_value():
 
 @pytest.mark.parametrize("values", [(), (None, None), (0.5,), (0.5, 0.5), (1e308, -1e308), (5e-324, 0.0)], ids=str)
 def test_a_history_of_any_numbers_is_a_page(values):
-    labels = [str(place) for place in range(max(1, len(values)))]
+    labels = [str(index) for index in range(max(1, len(values)))]
     assert Page(history_page(series(labels, values), len(values))).complaints() == []
 
 
@@ -109,15 +109,15 @@ def reports(tmp_path, capsys):
     """A folder of five reports: good and bad in turn, each with a commit and a date."""
     folder = tmp_path / "reports"
     folder.mkdir()
-    for place, name in enumerate(["good", "bad", "good", "bad", "bad"], 1):
-        run = tmp_path / f"run-{place}"
+    for index, name in enumerate(["good", "bad", "good", "bad", "bad"], 1):
+        run = tmp_path / f"run-{index}"
         run.mkdir()
         shutil.copy(QUICKSTART / f"{name}.jsonl", run / "trace.jsonl")
-        about = {"system_commit": f"{place}abcdef", "started_at": f"2026-11-0{place}"}
+        about = {"system_commit": f"{index}abcdef", "started_at": f"2026-11-0{index}"}
         (run / "run.json").write_text(json.dumps(about), "utf-8")
         words = ["--trace", run / "trace.jsonl", "--gates", QUICKSTART / "eval-gates.yml", "--out", run]
         main(list(map(str, ["score", *GOLD, *words, "--quiet"])))
-        (run / "report.json").rename(folder / f"{place}.json")
+        (run / "report.json").rename(folder / f"{index}.json")
     capsys.readouterr()
     return folder
 
@@ -127,7 +127,7 @@ def test_a_site_shows_trends_flaky_questions_and_the_last_runs(reports, tmp_path
     assert "index.html: 5 reports" in capsys.readouterr().out
     page = Page((tmp_path / "site" / "index.html").read_text("utf-8"))
     assert page.complaints() == []
-    assert len([each for each in page.all("figure") if each.get("class") == "chart"]) == 8
+    assert len([item for item in page.all("figure") if item.get("class") == "chart"]) == 8
     about = said(page.one("plot-0-about"))
     assert "min 0.8: passed, commit 1abcdef" in about
     assert "min 0.8: failed, commit 5abcdef" in about
@@ -152,7 +152,7 @@ def test_badges_are_endpoints_of_shields(reports, tmp_path, capsys):
     }
     assert (badges["badge-precision.json"]["message"], badges["badge-precision.json"]["color"]) == ("0.500", "red")
     assert badges["badge-mrr.json"]["color"] == "brightgreen"
-    assert all(set(one) == {"schemaVersion", "label", "message", "color"} for one in badges.values())
+    assert all(set(badge) == {"schemaVersion", "label", "message", "color"} for badge in badges.values())
 
 
 @given(st.lists(TEXTS, min_size=5, max_size=5))
@@ -192,11 +192,11 @@ def test_an_empty_history_is_a_page():
 @given(NUMBERS, NUMBERS)
 def test_ticks_are_few_and_lie_between_the_ends(one, other):
     low, high = sorted((one, other))
-    found = svg.ticks(low, high)
-    assert len(found) <= 6
-    assert found == sorted(found)
+    result = svg.ticks(low, high)
+    assert len(result) <= 6
+    assert result == sorted(result)
     room = (high - low) * 1e-6
-    assert all(low - room <= each <= high + room for each in found)
+    assert all(low - room <= item <= high + room for item in result)
 
 
 @pytest.mark.parametrize(
@@ -211,17 +211,17 @@ def test_no_dot_lies_outside(points):
     dots = [svg.Dot(x, y, "plain", "said") for x, y in points]
     drawn = svg.chart("x", "x", "x", dots, [dots], svg.Axes("a", "b"))
     page = Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{drawn}</body></html>")
-    for each in page.all("circle"):
-        assert 44 <= float(each.get("cx")) <= 392
-        assert 18 <= float(each.get("cy")) <= 168
+    for item in page.all("circle"):
+        assert 44 <= float(item.get("cx")) <= 392
+        assert 18 <= float(item.get("cy")) <= 168
 
 
 def test_a_title_of_data_is_text(tmp_path, capsys):
     name = "<i>&run.jsonl"
-    for place in ("a", "b"):
-        (tmp_path / place).mkdir()
+    for position in ("a", "b"):
+        (tmp_path / position).mkdir()
         rows = (QUICKSTART / "good.jsonl").read_text("utf-8")
-        (tmp_path / place / name).write_text(rows, "utf-8")
+        (tmp_path / position / name).write_text(rows, "utf-8")
     page = Page(printed(capsys, "compare", *GOLD, tmp_path / "a" / name, tmp_path / "b" / name, "--format", "html"))
     assert page.complaints() == []
-    assert any(element.shown("<i>&run") in said(each) for each in page.all("h2"))
+    assert any(element.shown("<i>&run") in said(item) for item in page.all("h2"))

@@ -72,11 +72,11 @@ def widths_of(table):
 
 def spiced(report, given_texts):
     """The report with every slice, flip, reason and provenance out of ``given_texts``."""
-    found = compared.hostile(report, given_texts)
-    of = {part.slice: f"tags={given_texts[place % len(given_texts)]}" for place, part in enumerate(report.slices)}
-    slices = tuple(SliceResult(of[part.slice], part.n, part.metrics) for part in found.slices)
-    gates = tuple(gate._replace(slice=of.get(gate.slice, gate.slice)) for gate in found.gates)
-    return with_verdict(found._replace(slices=slices, gates=gates))
+    result = compared.hostile(report, given_texts)
+    of = {part.slice: f"tags={given_texts[index % len(given_texts)]}" for index, part in enumerate(report.slices)}
+    slices = tuple(SliceResult(of[part.slice], part.n, part.metrics) for part in result.slices)
+    gates = tuple(gate._replace(slice=of.get(gate.slice, gate.slice)) for gate in result.gates)
+    return with_verdict(result._replace(slices=slices, gates=gates))
 
 
 # Wide characters count as one, whether a package that knows better is installed or not.
@@ -109,7 +109,7 @@ def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
 @given(st.lists(texts, min_size=1, max_size=5))
 @examples(60)
 def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
-    plain, other = (html_of(render(spiced(made(), each), "markdown")) for each in (["a"], given_texts))
+    plain, other = (html_of(render(spiced(made(), item), "markdown")) for item in (["a"], given_texts))
     assert plain.count("<table>") == other.count("<table>")
     assert plain.count("<details>") == other.count("<details>")
 
@@ -117,8 +117,8 @@ def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
 @given(st.lists(texts, min_size=1, max_size=5))
 @examples(30)
 def test_no_form_has_a_line_that_is_a_command_to_the_runner(made, given_texts):
-    found = spiced(made(), given_texts)
-    lines = [line for form in RENDERERS for line in render(found, form).splitlines()]
+    result = spiced(made(), given_texts)
+    lines = [line for form in RENDERERS for line in render(result, form).splitlines()]
     assert [line for line in lines if line.lstrip().startswith("::") or "##[" in line] == []
 
 
@@ -148,7 +148,7 @@ def test_a_problem_is_shown_as_it_is(report):
 def many(report, count):
     """The report with as many failing gates on slices."""
     first = report.failed_gates[0]
-    gates = tuple(first._replace(slice=f"tags=t{place:04}") for place in range(count))
+    gates = tuple(first._replace(slice=f"tags=t{index:04}") for index in range(count))
     return report._replace(gates=gates)
 
 
@@ -160,16 +160,16 @@ def test_what_stands_below_a_report_that_was_cut_is_no_part_of_its_last_line(rep
 @pytest.mark.parametrize("most", [1_000, 5_000, 65_536])
 def test_failed_gates_that_do_not_fit_are_counted(report, most):
     text = markdown.within(many(report, 3_000), most, len)
-    listed = len(set(re.findall(r"tags=t[0-9]{4}", text)))
+    entries = len(set(re.findall(r"tags=t[0-9]{4}", text)))
     cut = re.search(r"… and ([0-9]+) more\n?$", text) or re.search(r"and ([0-9,]+) more gates", text)
     assert len(text) <= most
-    assert listed > 0
-    assert listed + int(cut[1].replace(",", "")) == 3_000
+    assert entries > 0
+    assert entries + int(cut[1].replace(",", "")) == 3_000
 
 
 def test_slices_that_hold_are_counted_where_they_are_many(report):
     passed = next(gate for gate in report.gates if gate.outcome == "passed" and gate.comparison is None)
-    gates = tuple(passed._replace(slice=f"tags=t{place}") for place in range(7))
+    gates = tuple(passed._replace(slice=f"tags=t{index}") for index in range(7))
     text = markdown.render(report._replace(gates=(*report.gates, *gates)))
     assert "tags=t3" not in text
     assert "- Gates on slices that are not shown: 7 passed." in text
@@ -177,9 +177,9 @@ def test_slices_that_hold_are_counted_where_they_are_many(report):
 
 def test_slices_too_small_are_named_in_one_line_where_they_are_many(report):
     few = next(gate for gate in report.gates if gate.unclear and gate.slice and gate.comparison is None)
-    gates = tuple(few._replace(slice=f"tags=t{place}") for place in range(7))
+    gates = tuple(few._replace(slice=f"tags=t{index}") for index in range(7))
     table, _, below = markdown.render(report._replace(gates=gates)).partition("\n- ")
-    named = ", ".join(f"`precision` where `tags=t{place}`" for place in range(3))
+    named = ", ".join(f"`precision` where `tags=t{index}`" for index in range(3))
     assert "tags=" not in table
     assert below.startswith(f"{named}, and 4 more: inconclusive, the slice has fewer than 4 cases.\n")
     assert "- Gates on slices that are not shown: 7 inconclusive." in below
@@ -198,17 +198,17 @@ def test_an_inconclusive_gate_that_fails_the_run_looks_like_it(report):
 
 
 def test_a_significant_worsening_is_said_to_be_one(report):
-    found = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None)
-    sure = found._replace(outcome="failed", comparison=found.comparison._replace(adjusted=0.0123, mde=None))
+    result = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None)
+    sure = result._replace(outcome="failed", comparison=result.comparison._replace(adjusted=0.0123, mde=None))
     text = markdown.render(with_verdict(report._replace(gates=(sure,))))
     detectable = "10 cases cannot detect any drop; a drop of 0.05 takes 1253 cases"
-    assert f"- `{found.name}`: significant, p = 0.01 after correction; {detectable}." in text
+    assert f"- `{result.name}`: significant, p = 0.01 after correction; {detectable}." in text
     assert "`recall_all@3` fell by 0.100 (1.000 → 0.900; 95 % interval −0.261 to 0.445; allowed: 0.02)" in text
 
 
 def test_a_gate_of_the_base_that_chance_explains_is_not_called_small(report):
-    found = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None and not gate.slice)
-    strict = found._replace(comparison=found.comparison._replace(adjusted=0.03), origin="base")
+    result = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None and not gate.slice)
+    strict = result._replace(comparison=result.comparison._replace(adjusted=0.03), origin="base")
     text = markdown.render(report._replace(gates=(strict,)))
     assert "inconclusive, not significant (p = 0.03 after correction)" in text
 

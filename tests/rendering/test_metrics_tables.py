@@ -28,18 +28,18 @@ def test_each_metric_with_a_value_stands_under_its_perspective(tmp_path):
     report = scored(tmp_path)
     text = render(report, "markdown").partition("All metrics")[2].partition("</details>")[0]
     parts = re.split(r"^\*\*(\w+)\*\*: ", text, flags=re.MULTILINE)[1:]
-    found = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert [name.lower() for name in found] == metrics_tables.perspectives(report)
+    results = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert [name.lower() for name in results] == metrics_tables.perspectives(report)
     for name, result in report.metrics.items():
-        own = (
+        ours = (
             name.partition("@")[0]
             if measure(name).k
             else name
             if len(measure(name).metric.folds) < 3
             else column_of(name)
         )
-        shown = f"| `{own}`"
-        assert not result.n or shown in found[result.perspective.capitalize()]
+        shown = f"| `{ours}`"
+        assert not result.n or shown in results[result.perspective.capitalize()]
 
 
 def test_a_section_says_what_its_perspective_asks(tmp_path):
@@ -49,19 +49,19 @@ def test_a_section_says_what_its_perspective_asks(tmp_path):
 
 def test_metrics_without_data_are_counted_and_grouped_by_what_they_need(tmp_path):
     report = scored(tmp_path)
-    said = metrics_tables.without_cases(report)
-    assert said.startswith(f"No data for {len(without_value(report))} metrics; needed: ")
-    assert "trace.chunks.text (citation_support" in said
-    assert "apply to no case: under_refusal" in said
+    output = metrics_tables.without_cases(report)
+    assert output.startswith(f"No data for {len(without_value(report))} metrics; needed: ")
+    assert "trace.chunks.text (citation_support" in output
+    assert "apply to no case: under_refusal" in output
 
 
 def test_a_field_that_is_there_is_not_asked_for(tmp_path):
-    said = metrics_tables.without_cases(scored(tmp_path, trace={"latency_ms": {"total": 9}}))
-    assert "trace.latency_ms" not in said
+    output = metrics_tables.without_cases(scored(tmp_path, trace={"latency_ms": {"total": 9}}))
+    assert "trace.latency_ms" not in output
     assert "trace.latency_ms" in metrics_tables.without_cases(scored(tmp_path))
 
 
 def test_what_is_said_of_metrics_without_data_stays_short(tmp_path):
-    said = metrics_tables.without_cases(scored(tmp_path))
-    assert all(len(names.split(", ")) <= 4 for names in re.findall(r"\(([^)]*)\)", said))
-    assert said.count("(") <= len({metric.needs for metric in METRICS.values()})
+    output = metrics_tables.without_cases(scored(tmp_path))
+    assert all(len(names.split(", ")) <= 4 for names in re.findall(r"\(([^)]*)\)", output))
+    assert output.count("(") <= len({metric.needs for metric in METRICS.values()})

@@ -86,8 +86,8 @@ def test_a_pass_counts_what_the_table_shows(score, tmp_path, gates, said, counte
 def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, mrr, findings, said):
     gates = f"version: 1\ngates: {{precision: {{min: 0.8}}, mrr: {{min: {mrr}, severity: warning}}}}\n"
     (tmp_path / "gates.yml").write_text(gates, "utf-8")
-    found = tuple(Finding(f"c{place}", level, "said") for place, level in enumerate(findings))
-    report = with_verdict(score(ANSWERS, tmp_path / "gates.yml")._replace(findings=found))
+    result = tuple(Finding(f"c{index}", level, "said") for index, level in enumerate(findings))
+    report = with_verdict(score(ANSWERS, tmp_path / "gates.yml")._replace(findings=result))
     assert report.passed is ("error" not in findings)
     assert phrases.headline(report).endswith(f": {said}")
     for form in ("markdown", "html", "junit"):
@@ -97,5 +97,5 @@ def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, m
 @pytest.mark.parametrize(("names", "said"), [([], "no gates."), (["completeness.missing"], "completeness.")])
 def test_a_pass_with_few_gates_says_so(score, names, said):
     report = score(ANSWERS)
-    kept = tuple(gate for gate in report.gates if gate.name in names)
-    assert phrases.headline(report._replace(gates=kept)).endswith(said)
+    remaining = tuple(gate for gate in report.gates if gate.name in names)
+    assert phrases.headline(report._replace(gates=remaining)).endswith(said)

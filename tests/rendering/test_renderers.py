@@ -63,8 +63,8 @@ def hostile_files(folder):
     golds.append(gold_row(qid="asks-for-nothing", question="Who?", answerable=False))
     answers = [{"claim": "yes", "citations": [text]} for text in HOSTILE]
     traces = [
-        {"qid": text, "run": HOSTILE[place % 2], "retrieved_ids": [text], "answer_json": answer, f"my {text}"[:60]: 1}
-        for place, (text, answer) in enumerate(zip(HOSTILE, answers, strict=True))
+        {"qid": text, "run": HOSTILE[index % 2], "retrieved_ids": [text], "answer_json": answer, f"my {text}"[:60]: 1}
+        for index, (text, answer) in enumerate(zip(HOSTILE, answers, strict=True))
     ]
     return write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces)
 
@@ -240,8 +240,8 @@ def test_every_count_of_gates_and_questions_is_the_same(report):
     assert int(suites["rag-eval.gates"].get("tests")) == len(gates)
     assert int(suites["rag-eval.gates"].get("failures")) == failed
     assert int(suites["rag-eval.questions"].get("tests")) == len(report.questions)
-    found = suites["rag-eval.questions"].get("skipped" if report.passed else "failures")
-    assert int(found) == wrong
+    result = suites["rag-eval.questions"].get("skipped" if report.passed else "failures")
+    assert int(result) == wrong
     first = render(report, "table").splitlines()[0]
     assert f" of {len(gates)} gate" in first or not failed
     assert f"{wrong} of {len(report.questions)} " in first or not wrong
@@ -251,35 +251,35 @@ def test_every_count_of_gates_and_questions_is_the_same(report):
 
 def test_junit_places_gates_and_questions(report):
     cases = [case for case in junit(report).iter("testcase") if case.get("classname") == "rag-eval.questions"]
-    assert [int(case.get("line", "0")) for case in cases] == [one.gold_line for one in report.questions]
+    assert [int(case.get("line", "0")) for case in cases] == [question.gold_line for question in report.questions]
 
 
 def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report):
-    [said] = (element.text for element in junit(report).iter("system-out"))
-    verdict, *lines = said.split("\n")
+    [output] = (element.text for element in junit(report).iter("system-out"))
+    verdict, *lines = output.split("\n")
     assert verdict == phrases.headline(report)
     assert [line.startswith("warning: ") for line in lines] == [True] * len(report.warnings)
-    assert all(f"[{one.code}]" in line for line, one in zip(lines, report.warnings, strict=True))
+    assert all(f"[{warning.code}]" in line for line, warning in zip(lines, report.warnings, strict=True))
     failed = [case.get("name") for case in junit(report).iter("testcase") if case.get("classname").endswith("findings")]
-    assert failed == [one.code for one in report.errors]
+    assert failed == [error.code for error in report.errors]
 
 
 def test_junit_skips_an_inconclusive_gate_unless_it_fails_the_run(report):
-    places = {"rag-eval.gates": [], "rag-eval.completeness": []}
+    positions = {"rag-eval.gates": [], "rag-eval.completeness": []}
     for case in junit(report).iter("testcase"):
-        places.get(case.get("classname"), []).append(case.find("*"))
+        positions.get(case.get("classname"), []).append(case.find("*"))
     judged = sorted(report.gates, key=lambda gate: gate.name.startswith("completeness."))
-    for gate, found in zip(judged, [one for group in places.values() for one in group], strict=False):
+    for gate, result in zip(judged, [item for group in positions.values() for item in group], strict=False):
         expected = "failure" if gate.blocks else "skipped" if gate.outcome != "passed" else None
-        assert (found.tag if found is not None else None) == expected
+        assert (result.tag if result is not None else None) == expected
         if gate.unclear:
-            assert "is inconclusive: " in found.get("message")
+            assert "is inconclusive: " in result.get("message")
 
 
 def test_junit_names_a_gate_the_same_whatever_came_of_it(report):
     other = tuple(gate._replace(outcome="passed", value=1.0, n=9, asks=3, low=None, why="") for gate in report.gates)
     names = [
-        [case.get("name") for case in junit(one).iter("testcase")] for one in (report, report._replace(gates=other))
+        [case.get("name") for case in junit(item).iter("testcase")] for item in (report, report._replace(gates=other))
     ]
     assert names[0] == names[1]
 
@@ -291,11 +291,11 @@ def sarif(report):
 
 def test_sarif_points_at_what_is_broken_found_and_wrong(report):
     _, results = sarif(report)
-    wrong = [each for each in report.questions if each.label not in GOOD]
+    wrong = [question for question in report.questions if question.label not in GOOD]
     gates = [gate for gate in report.gates if gate.broken]
-    kinds = Counter(one["ruleId"].partition("/")[0] for one in results)
+    kinds = Counter(result["ruleId"].partition("/")[0] for result in results)
     assert kinds == Counter(gate=len(gates), finding=len(report.findings), question=len(wrong))
-    levels = [one["level"] for one in results]
+    levels = [result["level"] for result in results]
     assert levels[: len(gates)] == ["error" if gate.blocks else "warning" for gate in gates]
     assert set(levels[len(levels) - len(wrong) :]) <= {"note" if report.passed else "warning"}
 
@@ -303,23 +303,23 @@ def test_sarif_points_at_what_is_broken_found_and_wrong(report):
 def test_sarif_is_what_the_standard_and_code_scanning_ask_for(report):
     rules, results = sarif(report)
     assert len({rule["id"] for rule in rules}) == len(rules)
-    for one in results:
-        assert rules[one["ruleIndex"]]["id"] == one["ruleId"]
-        assert one["message"]["text"]
-        [place] = one["locations"]
-        uri = place["physicalLocation"]["artifactLocation"]["uri"]
+    for result in results:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["message"]["text"]
+        [position] = result["locations"]
+        uri = position["physicalLocation"]["artifactLocation"]["uri"]
         assert re.fullmatch(r"(?:file://)?[A-Za-z0-9._~%/!$&'()*+,;=:@-]+", uri)
-        assert place["physicalLocation"].get("region", {"startLine": 1})["startLine"] >= 1
-    told_by = [(one["ruleId"], one["partialFingerprints"]["ragEval/v1"]) for one in results]
+        assert position["physicalLocation"].get("region", {"startLine": 1})["startLine"] >= 1
+    told_by = [(item["ruleId"], item["partialFingerprints"]["ragEval/v1"]) for item in results]
     assert len(set(told_by)) == len(told_by)
 
 
 def test_sarif_of_a_report_that_names_no_file_points_at_the_usual_gates(monkeypatch):
     monkeypatch.chdir(ROOT)
     bare = report_of("bad", None)._replace(inputs=(), gates_file="")
-    places = [one["locations"][0]["physicalLocation"] for one in sarif(bare)[1]]
-    assert {place["artifactLocation"]["uri"] for place in places} == {"eval-gates.yml"}
-    assert not any("region" in place for place in places)
+    positions = [item["locations"][0]["physicalLocation"] for item in sarif(bare)[1]]
+    assert {position["artifactLocation"]["uri"] for position in positions} == {"eval-gates.yml"}
+    assert not any("region" in position for position in positions)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_sarif_of_a_report_that_names_no_file_points_at_the_usual_gates(monkeypa
 def test_sarif_writes_a_path_as_an_address(path, uri, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = report_of("bad", None)
-    inputs = tuple(each._replace(path=path) if each.role == "trace" else each for each in report.inputs)
+    inputs = tuple(item._replace(path=path) if item.role == "trace" else item for item in report.inputs)
     last = sarif(report._replace(inputs=inputs))[1][-1]
     assert last["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
@@ -345,15 +345,18 @@ def test_sarif_writes_a_path_as_an_address(path, uri, monkeypatch):
 def test_sarif_points_at_no_file_outside_the_repository(path, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = report_of("bad", None)
-    inputs = tuple(each._replace(path=path) if each.role == "trace" else each for each in report.inputs)
-    place = sarif(report._replace(inputs=inputs))[1][-1]["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": report.gates_file, "uriBaseId": "%SRCROOT%"}}
+    inputs = tuple(item._replace(path=path) if item.role == "trace" else item for item in report.inputs)
+    position = sarif(report._replace(inputs=inputs))[1][-1]["locations"][0]["physicalLocation"]
+    assert position == {"artifactLocation": {"uri": report.gates_file, "uriBaseId": "%SRCROOT%"}}
 
 
 def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):
-    moved = tuple(each._replace(trace_line=each.trace_line and each.trace_line + 7) for each in report.questions)
+    moved = tuple(
+        question._replace(trace_line=question.trace_line and question.trace_line + 7) for question in report.questions
+    )
     before, after = (
-        [one["partialFingerprints"] for one in sarif(each)[1]] for each in (report, report._replace(questions=moved))
+        [entry["partialFingerprints"] for entry in sarif(item)[1]]
+        for item in (report, report._replace(questions=moved))
     )
     assert before == after
 
@@ -362,8 +365,8 @@ def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):
 def test_nothing_in_the_text_of_sarif_is_a_link(qid, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = report_of("bad", None)
-    questions = tuple(each._replace(qid=f"{qid}{place}") for place, each in enumerate(report.questions))
-    texts = [one["message"]["text"] for one in sarif(report._replace(questions=questions))[1]]
+    questions = tuple(question._replace(qid=f"{qid}{index}") for index, question in enumerate(report.questions))
+    texts = [item["message"]["text"] for item in sarif(report._replace(questions=questions))[1]]
     assert [text for text in texts if re.search(r"(?<!\\)(?:\\\\)*[\[\]]", text)] == []
     assert all(char.isprintable() for text in texts for char in text)
 
@@ -414,11 +417,11 @@ def test_code_quality_points_at_files_of_the_repository(monkeypatch):
 
 
 def test_code_quality_tells_a_problem_by_its_subject_wherever_it_stands(report):
-    moved = tuple(one._replace(gold_line=one.gold_line + 7) for one in report.questions)
-    gates = tuple(one._replace(line=one.line + 7) for one in report.gates)
+    moved = tuple(question._replace(gold_line=question.gold_line + 7) for question in report.questions)
+    gates = tuple(gate._replace(line=gate.line + 7) for gate in report.gates)
     before, after = (
-        [issue["fingerprint"] for issue in json.loads(render(one, "codequality"))]
-        for one in (report, report._replace(questions=moved, gates=gates))
+        [issue["fingerprint"] for issue in json.loads(render(item, "codequality"))]
+        for item in (report, report._replace(questions=moved, gates=gates))
     )
     assert before == after
 

@@ -178,9 +178,9 @@ def test_an_even_sample_without_an_upper_end_has_students_interval():
 def test_a_long_tail_reaches_further_than_students_interval_on_its_own_side():
     scores = [100.0] * 20 + [900.0, 2500.0]
     low, high = stats.t.interval(0.95, 21, np.mean(scores), stats.sem(scores))
-    found = interval(scores, "mean", (None, None))
-    assert found.low == pytest.approx(low)
-    assert found.high > high * 1.3
+    result = interval(scores, "mean", (None, None))
+    assert result.low == pytest.approx(low)
+    assert result.high > high * 1.3
 
 
 @pytest.mark.parametrize("n", [5, 30, 71, 72, 73, 500])
@@ -253,7 +253,7 @@ def test_a_threshold_asks_for_a_count(threshold, n, direction, asked):
 
 @given(st.fractions(0, 1), st.integers(1, 500))
 def test_the_count_asked_for_is_the_least_or_the_most_that_keeps_the_threshold(threshold, n):
-    least, most = expressible(threshold, n, "min"), expressible(threshold, n, "max")
+    least, maximum = expressible(threshold, n, "min"), expressible(threshold, n, "max")
     assert least.cases >= threshold * n > least.cases - 1
-    assert most.cases <= threshold * n < most.cases + 1
-    assert least.exact == most.exact == (least.cases == most.cases)
+    assert maximum.cases <= threshold * n < maximum.cases + 1
+    assert least.exact == maximum.exact == (least.cases == maximum.cases)

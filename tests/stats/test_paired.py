@@ -56,8 +56,8 @@ def by_enumeration(pairs, fold=np.mean):
         first, second = ([score for score in side if score is not None] for side in sides)
         return fold(first) - fold(second) if first and second else float("inf")
 
-    found = [difference(swapped) for swapped in product([False, True], repeat=len(pairs))]
-    return sum(one >= found[0] - 1e-9 for one in found) / len(found)
+    result = [difference(swapped) for swapped in product([False, True], repeat=len(pairs))]
+    return sum(item >= result[0] - 1e-9 for item in result) / len(result)
 
 
 @given(PAIRS)
@@ -69,11 +69,11 @@ def test_a_few_pairs_are_counted_exactly(pairs):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9))
 def test_a_few_differences_have_the_oracles_p(differences):
-    rounded = [float(one) for one in np.round(differences, 3)]
+    rounded = [float(item) for item in np.round(differences, 3)]
     oracle = stats.permutation_test(
         (rounded,), np.mean, permutation_type="samples", alternative="greater", n_resamples=np.inf
     )
-    assert sign_flip([(one, 0.0) for one in rounded], b"") == pytest.approx(oracle.pvalue)
+    assert sign_flip([(item, 0.0) for item in rounded], b"") == pytest.approx(oracle.pvalue)
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(0, 50))
@@ -103,14 +103,14 @@ def test_many_cases_that_no_longer_apply_are_counted_exactly_too():
 @pytest.mark.parametrize(("told", "most"), [(300, 0.09), (60, 0.09), (50, 0.09), (49, 0.09), (10, 0.09)])
 def test_scores_that_one_run_does_not_tell_prove_nothing(told, most):
     """The same system, some of whose costs the second run leaves out: a mean of a few is no sure one."""
-    chance, found = np.random.default_rng(told), 0
+    chance, result = np.random.default_rng(told), 0
     n = max(100, told)
     for trial in range(200):
         cost = chance.lognormal(0, 1, n)
         before, after = (cost * chance.lognormal(0, 0.2, n) for _ in range(2))
-        pairs = [(a, b if place < told else None) for place, (a, b) in enumerate(zip(before, after, strict=True))]
-        found += sign_flip(pairs, b"%d" % trial, 199) <= 0.05
-    assert found / 200 <= most
+        pairs = [(a, b if index < told else None) for index, (a, b) in enumerate(zip(before, after, strict=True))]
+        result += sign_flip(pairs, b"%d" % trial, 199) <= 0.05
+    assert result / 200 <= most
 
 
 def test_what_is_worse_where_both_have_scores_is_seen_however_few_have():
@@ -211,7 +211,7 @@ def test_draws_have_a_bound_beyond_which_no_test_can_fail():
 def test_hopeless_draws_end_early(monkeypatch):
     asked = []
     draws = module._draws
-    monkeypatch.setattr(module, "_draws", lambda *args: (asked.append(1) or one for one in draws(*args)))
+    monkeypatch.setattr(module, "_draws", lambda *args: (asked.append(1) or draw for draw in draws(*args)))
     assert sign_flip(as_pairs(shifted(100, -0.01, 1)), b"seed") > 0.5
     assert len(asked) < 1000
 
@@ -259,14 +259,14 @@ def test_tests_that_could_not_reach_p_do_not_count(both):
     adjusted = holm(ps, smallest)
     assert all(p <= a <= h for p, a, h in zip(ps, adjusted, holm(ps), strict=True))
     first = min(range(len(ps)), key=ps.__getitem__)
-    rivals = sum(one <= ps[first] for one in smallest)
+    rivals = sum(item <= ps[first] for item in smallest)
     assert adjusted[first] == pytest.approx(min(1.0, rivals * ps[first]))
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12))
 def test_holm_keeps_the_order_of_ps_and_lowers_none(ps):
     adjusted = holm(ps)
-    assert all(one >= p for one, p in zip(adjusted, ps, strict=True))
+    assert all(item >= p for item, p in zip(adjusted, ps, strict=True))
     assert sorted(zip(ps, adjusted, strict=True)) == list(zip(sorted(ps), sorted(adjusted), strict=True))
 
 

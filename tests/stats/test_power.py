@@ -28,10 +28,10 @@ def by_summing(n, noise, drop, margin, level):
     share = min(1, noise + drop)
     probabilities = share - max(0, share - noise / 2 - drop), max(0, share - noise / 2 - drop)
     power = 0.0
-    for worse in range(n + 1):
-        for better in range(n - worse + 1):
-            if Fraction(worse - better, n) > margin and mcnemar(worse, better) <= level:
-                counts = worse, better, n - worse - better
+    for number in range(n + 1):
+        for better in range(n - number + 1):
+            if Fraction(number - better, n) > margin and mcnemar(number, better) <= level:
+                counts = number, better, n - number - better
                 power += stats.multinomial.pmf(counts, n, [*probabilities, 1 - share])
     return power
 
@@ -118,13 +118,15 @@ def test_the_rates_at_which_a_gate_fails_are_those_of_the_outcomes_themselves(te
     for drop, rate in zip(drops, rates, strict=True):
         rows = chance.multinomial(n, [noise / 2 + drop, noise / 2, 1 - noise - drop], 3000)
         counts = Counter(map(tuple, rows.tolist()))
-        failed = sum(times for (worse, better, same), times in counts.items() if fails(test, worse, better, same))
+        failed = sum(
+            times for (regressed, better, same), times in counts.items() if fails(test, regressed, better, same)
+        )
         assert rate == pytest.approx(failed / 3000, abs=0.03)
 
 
-def fails(test, worse, better, same):
+def fails(test, regressed, better, same):
     if test == "non_inferiority":
-        pairs = Counter({(1.0, 0.0): worse, (0.0, 1.0): better, (1.0, 1.0): same})
+        pairs = Counter({(1.0, 0.0): regressed, (0.0, 1.0): better, (1.0, 1.0): same})
         return mean_difference(+pairs).high > TWO
-    beyond = Fraction(worse - better, worse + better + same) > TWO
-    return beyond and (test == "none" or mcnemar(worse, better) <= 0.05 / 2)
+    beyond = Fraction(regressed - better, regressed + better + same) > TWO
+    return beyond and (test == "none" or mcnemar(regressed, better) <= 0.05 / 2)

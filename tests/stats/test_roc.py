@@ -56,9 +56,9 @@ def test_the_true_positive_rate_at_a_false_positive_rate_is_the_oracles(fold, ro
     assume(both_sides(rows))
     labels, scores = [label for _, label in rows], [score for score, _ in rows]
     false, true, _ = roc_curve(labels, scores, drop_intermediate=False)
-    found = FOLDS[fold].value(tally(rows))
-    assert float(found.number) == pytest.approx(max(true[false <= TPR[fold] + 1e-12]), abs=1e-12)
-    assert found.n == len(rows)
+    result = FOLDS[fold].value(tally(rows))
+    assert float(result.number) == pytest.approx(max(true[false <= TPR[fold] + 1e-12]), abs=1e-12)
+    assert result.n == len(rows)
 
 
 @pytest.mark.parametrize("fold", ["auc", *TPR])
@@ -81,10 +81,10 @@ def test_turning_scores_and_labels_round_gives_the_same_area(rows):
 def test_intervals_enclose_their_values(rows, confidence):
     assume(both_sides(rows))
     for name in ("injection_auc", "injection_tpr@fpr1", "injection_tpr@fpr5"):
-        found = enclosed(measure(name), Counter(rows), confidence)
+        result = enclosed(measure(name), Counter(rows), confidence)
         value = float(folded(measure(name), Counter(rows)).number)
-        assert 0 <= found.low <= value + 1e-9
-        assert value - 1e-9 <= found.high <= 1
+        assert 0 <= result.low <= value + 1e-9
+        assert value - 1e-9 <= result.high <= 1
 
 
 @given(LABELLED, st.integers(2, 5))
@@ -121,16 +121,16 @@ def test_the_ends_are_right_for_next_to_no_hits(hits, n):
 
 def test_an_area_just_above_none_has_an_interval():
     positives, negatives = Counter({0.0: 999, 0.7: 1}), Counter({0.5: 1, 0.6: 100_000})
-    found = auc_interval(positives, negatives)
-    assert 0 <= found.low <= 0.001 <= found.high < 0.01
+    interval = auc_interval(positives, negatives)
+    assert 0 <= interval.low <= 0.001 <= interval.high < 0.01
     barely = auc_interval(Counter({0.0: 10}), Counter({0.5: 100_000, 0.0: 1}))
     assert barely.low == pytest.approx(0, abs=1e-9)
     assert barely.high == pytest.approx(clopper_pearson(0, 10)[1], abs=1e-3)
 
 
 def test_large_samples_have_narrow_intervals():
-    found = auc_interval(Counter({0.6: 500_000, 0.1: 500_000}), Counter({0.2: 1_000_000}))
-    assert (found.low, found.high) == (pytest.approx(0.499, abs=1e-4), pytest.approx(0.501, abs=1e-4))
+    interval = auc_interval(Counter({0.6: 500_000, 0.1: 500_000}), Counter({0.2: 1_000_000}))
+    assert (interval.low, interval.high) == (pytest.approx(0.499, abs=1e-4), pytest.approx(0.501, abs=1e-4))
     rate = hit_rate_interval(Counter({0.9: 80_000, 0.1: 20_000}), Counter({0.2: 100_000}), 0.05)
     assert (rate.low, rate.high) == (pytest.approx(0.797, abs=1e-3), pytest.approx(0.803, abs=1e-3))
 
@@ -143,8 +143,8 @@ def test_too_few_negatives_leave_the_strict_end_open():
 
 
 def test_all_tied_could_be_anything():
-    found = hit_rate_interval(Counter({0.5: 100}), Counter({0.5: 100}), 0.05)
-    assert found[:2] == (0.0, 1.0)
+    interval = hit_rate_interval(Counter({0.5: 100}), Counter({0.5: 100}), 0.05)
+    assert interval[:2] == (0.0, 1.0)
 
 
 def levels(weights):
@@ -255,8 +255,8 @@ def plainly(pairs, statistic):
 )
 def test_swapping_at_random_agrees_with_swapping_in_every_way(pairs, statistic):
     """The draws stop at 400 hits, or at 4,000: the deviation of the p is that of the fewer hits."""
-    exact, found = plainly(pairs, statistic), swap(pairs, statistic, b"seed", 4000)
-    assert found == pytest.approx(exact, abs=4 * exact * sqrt(1 / min(400, 4000 * exact)) + 0.001)
+    exact, result = plainly(pairs, statistic), swap(pairs, statistic, b"seed", 4000)
+    assert result == pytest.approx(exact, abs=4 * exact * sqrt(1 / min(400, 4000 * exact)) + 0.001)
 
 
 def test_the_test_hangs_on_the_seed_alone_and_on_no_order():
@@ -267,10 +267,10 @@ def test_the_test_hangs_on_the_seed_alone_and_on_no_order():
 
 def test_runs_that_are_alike_are_no_surprise_and_opposite_ones_are():
     same = [((0.9, True), (0.9, True)), ((0.1, False), (0.1, False))] * 20
-    worse = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 20
+    regressed = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 20
     assert swap(same, area, b"x") == 1.0
-    assert swap(worse, area, b"x") == 0.0005
-    assert swap([pair[::-1] for pair in worse], area, b"x") == 1.0
+    assert swap(regressed, area, b"x") == 0.0005
+    assert swap([pair[::-1] for pair in regressed], area, b"x") == 1.0
 
 
 def test_a_run_without_any_figure_is_refused():
@@ -281,20 +281,20 @@ def test_a_run_without_any_figure_is_refused():
 @pytest.mark.deep
 @pytest.mark.parametrize("level", [0.05, 0.2])
 def test_of_runs_that_differ_by_chance_no_more_are_found_worse_than_the_level_says(level):
-    chance, tries, found = np.random.default_rng(5), 300, 0
+    chance, tries, result = np.random.default_rng(5), 300, 0
     for number in range(tries):
         labels = [True] * 12 + [False] * 12
         both = chance.normal(0, 1, (24, 2)) + np.array(labels)[:, None] + chance.normal(0, 1, (24, 1))
         pairs = [((a, label), (b, label)) for (a, b), label in zip(both.tolist(), labels, strict=True)]
-        found += swap(pairs, area, str(number).encode(), draws=199) <= level
-    assert found / tries <= level + 3 * sqrt(level * (1 - level) / tries)
+        result += swap(pairs, area, str(number).encode(), draws=199) <= level
+    assert result / tries <= level + 3 * sqrt(level * (1 - level) / tries)
 
 
 def test_a_gate_on_the_area_takes_this_test():
-    worse = Counter([((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 20)
-    assert chance("auc", worse, b"seed") < 0.01
-    assert chance("fpr5", worse, b"seed") < 0.01
-    assert chance("auc", Counter(pair[::-1] for pair in worse), b"seed") == 1.0
+    regressed = Counter([((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 20)
+    assert chance("auc", regressed, b"seed") < 0.01
+    assert chance("fpr5", regressed, b"seed") < 0.01
+    assert chance("auc", Counter(pair[::-1] for pair in regressed), b"seed") == 1.0
 
 
 F1_PAIRS = st.lists(
@@ -326,6 +326,6 @@ def test_the_interval_of_a_difference_of_f1_holds_it():
     pairs = Counter({(1.0, 0.0): 9, (0.0, 1.0): 2, (1.0, 1.0): 20, (None, 0.0): 6})
     clusters = Units({(((1.0, 0.0), 2), ((1.0, 1.0), 1)): 4, (((None, 0.0), 1),): 6, (((1.0, 1.0), 3),): 5})
     for some, first, second in ((pairs, (29, 2), (22, 15)), (clusters, (27, 0), (19, 14))):
-        found = difference(measure("abstention_f1"), some, 0.95)
+        result = difference(measure("abstention_f1"), some, 0.95)
         before, after = (2 * hits / (2 * hits + errors) for hits, errors in (first, second))
-        assert found.low < before - after < found.high
+        assert result.low < before - after < result.high

@@ -11,8 +11,8 @@ from seams import Baseline, Completeness, Evidence, Gate, Statistics
 def blind(name, pairs, direction="max_drop"):
     before, after = (questions(name.partition(".")[0], side) for side in zip(*pairs, strict=True))
     now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
-    (found,) = compared([Gate(name, direction, "1")], now, Statistics())
-    return _blind(found)
+    (result,) = compared([Gate(name, direction, "1")], now, Statistics())
+    return _blind(result)
 
 
 def test_where_there_is_no_figure_none_is_not_said():

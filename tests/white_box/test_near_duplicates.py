@@ -21,7 +21,7 @@ def item(**fields):
     )
 )
 def test_near_duplicates_are_those_that_comparing_all_pairs_finds(questions):
-    golds = [Gold.from_row(item(qid=f"Q{n}", question=" ".join(one)), n) for n, one in enumerate(questions)]
+    golds = [Gold.from_row(item(qid=f"Q{n}", question=" ".join(question)), n) for n, question in enumerate(questions)]
     late = set()
     for first in golds:
         for other in golds:

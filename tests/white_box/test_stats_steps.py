@@ -13,8 +13,8 @@ from rag_eval.stats.special import normal_quantile
 @pytest.mark.parametrize(("hits", "n"), [(0, 10), (5, 10), (27, 30), (50, 100), (990, 1000)])
 def test_the_saddlepoint_is_close_to_the_exact_quantile_for_two_values(hits, n):
     exact = clopper_pearson(hits, n)[1]
-    found = _weighted_quantile([(0.0, n - hits), (1.0, hits + 1)], normal_quantile(0.975))
-    assert exact - 1e-6 <= found <= exact + 0.0016
+    result = _weighted_quantile([(0.0, n - hits), (1.0, hits + 1)], normal_quantile(0.975))
+    assert exact - 1e-6 <= result <= exact + 0.0016
 
 
 @pytest.mark.parametrize("level", [1.0, 0.2, 0.05, 0.0625, 0.01, 0.0005])

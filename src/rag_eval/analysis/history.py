@@ -106,7 +106,7 @@ class Contrast(NamedTuple):
     result: str
 
     @property
-    def worse(self) -> bool:
+    def is_worse(self) -> bool:
         """Return whether it is significantly worse."""
         return self.result == "worse"
 
@@ -138,8 +138,8 @@ class Series(NamedTuple):
     @property
     def slow(self) -> bool:
         """Return whether the newest is worse than the oldest or the best without a significant single step."""
-        is_worse = any(item is not None and item.worse for item in (self.oldest, self.best))
-        return is_worse and not (self.step is not None and self.step.worse)
+        is_worse = any(item is not None and item.is_worse for item in (self.oldest, self.best))
+        return is_worse and not (self.step is not None and self.step.is_worse)
 
     @property
     def values(self) -> list[float]:
@@ -351,7 +351,7 @@ def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | 
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(comparable)]
     ranked = sorted(((contrast.regression or 0.0, old, new) for contrast, old, new in steps if contrast), reverse=True)
     tested = (pairs.alone(name, old, new) for regression, old, new in ranked if regression > 0)
-    beyond = _first(item for item in tested if item and item.worse)
+    beyond = _first(item for item in tested if item and item.is_worse)
     return beyond or (pairs.alone(name, *ranked[0][1:]) if ranked else None)
 
 

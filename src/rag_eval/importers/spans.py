@@ -209,7 +209,7 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
 
 
 def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]) -> tuple[str | None, str | None]:
-    """Return the question and answer of the root, otherwise those of the steps below it."""
+    """Return the question and answer of the root, otherwise of the steps below it."""
     answered = [span for span in members if span.kind == GENERATION and span.answer is not None]
     answer = root.answer
     if root.failed:  # an answer of a step below did not reach the user; some tools record the empty text
@@ -247,7 +247,7 @@ def _read_retrievals(
 ) -> None:
     """Record the chunks of all retrievals in order of their start.
 
-    A reranker replaces its input lists, and a retriever those of the retrievers below it.
+    A reranker replaces its input lists, and a retriever the lists of retrievers below it.
     """
     steps: list[tuple[str | None, list[Span], list[Row]]] = []  # query, spans and chunks
     retrievers = [span for span in members if span.chunks is not None]

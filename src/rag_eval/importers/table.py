@@ -154,7 +154,7 @@ def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
         documents = _documents(conversion, path, line, values)
         if key in drafts and documents is not None and not values.get("answer"):
-            known = drafts[key]  # one record a chunk: the answer stands on the first
+            known = drafts[key]  # a record for each chunk: the first one has the answer
             known.chunks = [*(known.chunks or []), *conversion.chunks(documents, path, line)]
             continue
         draft = _draft(conversion, path, line, values)

@@ -88,7 +88,7 @@ def _graded(score: str, row: Row, labels: Sequence[Label]) -> Graded | None:
 
 
 class Bias(NamedTuple):
-    """How much higher the judge scores than people, in two groups of answers, and the difference of the two."""
+    """The excess of the judge's scores over people's, in two groups of answers, and the difference of the two."""
 
     groups: tuple[tuple[str, int, float], ...]
     difference: Estimate

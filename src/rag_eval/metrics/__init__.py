@@ -1,4 +1,4 @@
-"""METRICS: every metric by its name, perspective by perspective in the order of reports. The only list of them."""
+"""METRICS: every metric by its name, by metric group in the order of reports."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def every(report: Report, formatter: TextFormatter, limit: int = _COLUMNS) -> li
             [formatter.named(name, ""), metric(report.metrics[name], name), *_of_metric(bounds, shown, name)]
             for name in names
         ]
-        title = f"Every metric by {formatter.own(field)}"
+        title = f"Every metric by {formatter.trusted(field)}"
         blocks += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
         blocks += more(len(parts) - limit)
     return [*blocks, *_legend(report, any(part.n < report.min_n for part in report.slices))]

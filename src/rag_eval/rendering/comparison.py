@@ -124,7 +124,7 @@ def _partly(spread: Spread | None, text: str, cases: int) -> str:
 
 def _refused(comparison: SideBySide, formatter: TextFormatter) -> Iterator[str]:
     for item in comparison.refused[:_REFUSED]:
-        yield f"{formatter.code(item.name, _NAME)}: {formatter.said(item.why, 300)}"
+        yield f"{formatter.code(item.name, _NAME)}: {formatter.words(item.why, 300)}"
     if len(comparison.refused) > _REFUSED:
         yield f"… and {len(comparison.refused) - _REFUSED} more; --format json has all."
 
@@ -210,8 +210,8 @@ def _flips(run: Standing, formatter: TextFormatter) -> Iterator[Section]:
 
 
 def _label_texts(labels: Sequence[str], formatter: TextFormatter) -> list[str]:
-    """Return the labels; those of a report.json are untrusted input."""
-    return [formatter.said(label, _NAME) for label in labels]
+    """Return the labels; in a report.json they are untrusted input."""
+    return [formatter.words(label, _NAME) for label in labels]
 
 
 def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
@@ -237,7 +237,7 @@ def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
 
 
 def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[str]:
-    lines = [f"{item.name}: {formatter.said(item.why, 200)}." for item in dropped]
+    lines = [f"{item.name}: {formatter.words(item.why, 200)}." for item in dropped]
     return ["Objectives without a value; the others share their weight:", *lines] if lines else []
 
 
@@ -251,7 +251,7 @@ def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Se
         [mark(index), names[index], *_point(point, front), standings[index]] for index, point in enumerate(front.points)
     ]
     lines = [f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."]
-    lines += [f"Left out: {item.name} ({formatter.said(item.why, 200)})." for item in front.left_out]
+    lines += [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
     return Section("Pareto front", lines, ["", "run", *front.dimensions, ""], rows, list(_plots(front)))
 
 
@@ -375,7 +375,7 @@ def _flaky(flaky: Sequence[RepeatedQuestion], formatter: TextFormatter) -> list[
         [
             formatter.code(item.qid, _NAME),
             f"{item.passes} of {len(item.labels)}",
-            formatter.said(", ".join(sorted(set(item.labels))), _TEXT),
+            formatter.words(", ".join(sorted(set(item.labels))), _TEXT),
             formatter.code(item.question, _TEXT),
         ]
         for item in flaky[:_FLAKY]

@@ -114,7 +114,7 @@ def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
 
 def _reasons(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
     if gate.outcome == "no_data" and gate.why:
-        yield f"no data ({formatter.said(gate.why)})"
+        yield f"no data ({formatter.words(gate.why)})"
     if gate.unclear:
         yield f"inconclusive, {phrases.unclear(report, gate)}"
     if gate.outcome == "failed" and (p := phrases.chance(report, gate)):

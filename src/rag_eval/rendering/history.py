@@ -74,7 +74,7 @@ def headline(series: Sequence[Series], reports: int) -> str:
     """Count the reports, the metrics that are worse than in the oldest one, and those that cannot be compared."""
     many = f"{reports} report{'s' if reports != 1 else ''}"
     contrasts = [item.oldest for item in series if item.oldest is not None]
-    regressions, unknown = sum(contrast.worse for contrast in contrasts), len(series) - len(contrasts)
+    regressions, unknown = sum(contrast.is_worse for contrast in contrasts), len(series) - len(contrasts)
     if not contrasts:
         return f"{many}: no metric can be compared"
     text = (
@@ -105,9 +105,9 @@ def moved(series: Series, contrast: Contrast) -> tuple[str, str]:
 
 
 def _verdict(series: Series, contrast: Contrast) -> str:
-    if contrast.worse:
+    if contrast.is_worse:
         return "slowly worse" if series.slow else "worse"
-    return "worse than the best" if series.best is not None and series.best.worse else contrast.result
+    return "worse than the best" if series.best is not None and series.best.is_worse else contrast.result
 
 
 def _remarks(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
@@ -122,10 +122,10 @@ def trend_remarks(series: Series, name: Callable[[str], str]) -> Iterator[str]:
     if series.slow:
         largest = f"the largest is {step.regression:+.3f}" if step else "there is none"
         yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
-    elif step is not None and step.worse:
+    elif step is not None and step.is_worse:
         steps = f"from {name(step.before)} to {name(step.after)}"
         yield f"{metric}: the largest significant step is {step.regression:+.3f}, {steps}."
-    if best is not None and best.worse and (series.oldest is None or best.before != series.oldest.before):
+    if best is not None and best.is_worse and (series.oldest is None or best.before != series.oldest.before):
         yield f"{metric}: worse by {best.regression:.3f} than its best, {name(best.before)}."
     for why, readings in series.uncompared:
         yield f"{metric}: the newest reading is not compared with {readings} older one{'s' * (readings > 1)}: {why}."

@@ -124,7 +124,7 @@ class Questions:
         if layout is None:
             layout = self._layouts[names] = _Layout.of(names)
         values = tuple(scores.values())
-        shared, case_values = layout.shared(values), layout.own(values)
+        shared, case_values = layout.shared(values), layout.of_case(values)
         key = names, shared
         if len(self._shared) > _SHARED:
             self._shared.clear()
@@ -136,7 +136,7 @@ class _Layout(NamedTuple):
 
     places: Mapping[str, int]
     shared: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
-    own: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
+    of_case: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
 
     @classmethod
     def of(cls, names: Sequence[str]) -> _Layout:

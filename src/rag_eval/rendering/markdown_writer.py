@@ -102,10 +102,10 @@ def written(sections: Iterable[Section]) -> str:
 
 FORMATTER = TextFormatter(
     named=name,
-    said=lambda text, limit=_SAID: prose(text, limit),
+    words=lambda text, limit=_SAID: prose(text, limit),
     code=lambda text, limit=_SAID: safe(text, limit),
     text=lambda text, limit=_SAID: safe(text, limit),
-    own=escaped,
+    trusted=escaped,
     strong=lambda text: f"**{text}**",
     figure=glued,
     sign=SIGNS.__getitem__,

@@ -31,7 +31,8 @@ def notes(report: Report, formatter: TextFormatter, limit: int = _MOST) -> list[
 def diagnosis(report: Report, formatter: TextFormatter) -> list[Block]:
     """List the likely causes, the evidence for each, and what to look at next."""
     lines = [
-        f"{formatter.strong(formatter.own(cause.cause))} ({formatter.own(cause.evidence)}) {formatter.own(cause.next)}"
+        f"{formatter.strong(formatter.trusted(cause.cause))} ({formatter.trusted(cause.evidence)})"
+        f" {formatter.trusted(cause.next)}"
         for cause in report.diagnosis
     ]
     return [listed(lines)] if lines else []
@@ -48,7 +49,7 @@ def _times(count: int) -> str:
 def provenance(report: Report, formatter: TextFormatter) -> list[Block]:
     """List the inputs, the run, and the settings."""
     rows = [
-        [formatter.said(source.role, _NAME), formatter.code(source.path, _TEXT), formatter.code(source.sha256, _NAME)]
+        [formatter.words(source.role, _NAME), formatter.code(source.path, _TEXT), formatter.code(source.sha256, _NAME)]
         for source in report.inputs
     ]
     inputs = Table("What was read", ["Input", "Path", "sha256"], rows)
@@ -60,7 +61,7 @@ def _settings(report: Report, formatter: TextFormatter) -> str:
     refusal = f"Refusal token {token}, {len(report.refusal['phrases'])} refusal phrases"
     if "builtin" in report.refusal:
         refusal += f", built-in refusals (version {report.refusal['builtin']})"
-    return f"{refusal}; labels at k = {report.k}; rag-eval {formatter.said(report.version, _NAME)}."
+    return f"{refusal}; labels at k = {report.k}; rag-eval {formatter.words(report.version, _NAME)}."
 
 
 def _run(report: Report, formatter: TextFormatter) -> list[Block]:

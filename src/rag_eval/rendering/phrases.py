@@ -53,16 +53,16 @@ def _no_sign(_: str) -> str:
 class TextFormatter(NamedTuple):
     """Formatting of names and untrusted input, so that a rendering never interprets them.
 
-    ``said`` formats words with names in them, ``code`` a name, ``text`` a text; all three accept a maximum number of
-    characters. ``own`` formats a sentence of this program in a report that may come from elsewhere, ``figure`` numbers
-    that must not be split, ``sign`` the symbol of an outcome, a finding or a change of the policy.
+    ``words`` formats words with names in them, ``code`` a name, ``text`` a text; all three accept a maximum number of
+    characters. ``trusted`` formats a sentence of this program in a report that may come from elsewhere, ``figure``
+    numbers that must not be split, ``sign`` the symbol of an outcome, a finding or a change of the policy.
     """
 
     named: Callable[[str, str], str]  # metric, slice
-    said: Callable[..., str]
+    words: Callable[..., str]
     code: Callable[..., str]
     text: Callable[..., str] = one_line
-    own: Callable[[str], str] = _as_it_is
+    trusted: Callable[[str], str] = _as_it_is
     strong: Callable[[str], str] = _as_it_is
     figure: Callable[[str], str] = _as_it_is
     sign: Callable[[str], str] = _no_sign
@@ -177,7 +177,7 @@ def not_passed(report: Report) -> list[str]:
 
 def _codes(errors: Sequence[Finding], formatter: TextFormatter) -> list[str]:
     counts = Counter(finding.code for finding in errors)
-    return [formatter.said(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
+    return [formatter.words(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
 
 
 def two_sided(report: Report) -> bool:
@@ -226,7 +226,7 @@ def _rows(gates: Sequence[GateResult]) -> list[GateResult]:
 
 
 def hushed(gates: Sequence[GateResult]) -> list[GateResult]:
-    """Return the gates on slices that passed, and those that are inconclusive and fail nothing, if they are many."""
+    """Return the gates on slices that passed, and inconclusive ones that fail nothing, if they are many."""
     slices = [gate for gate in gates if gate.slice and not gate.blocks]
     same_outcome = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
     return [gate for group in same_outcome if len(group) > _ALIKE for gate in group]
@@ -253,7 +253,7 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
     if gate.unclear:
         return f"{name} is inconclusive: {unclear(report, gate)}"
     if gate.value is None:
-        return f"{name} has no data: {formatter.said(gate.why)}" if gate.why else f"{name} applies to no case"
+        return f"{name} has no data: {formatter.words(gate.why)}" if gate.why else f"{name} applies to no case"
     if gate.comparison is not None:
         what, ends, limit = regression_text(gate), regression_interval(gate), f"{gate.threshold}{unit(gate.name)}"
         terms = "; ".join([value(gate), *([f"{confidence(report)} interval {ends}"] if ends else [])])

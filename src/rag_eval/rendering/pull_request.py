@@ -27,7 +27,7 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
     if base is None:
         return []
     commit = formatter.code(base.commit[:12], _REF)
-    at = f" ({commit}, read through {formatter.said(base.through, _REF)})" if base.commit else ""
+    at = f" ({commit}, read through {formatter.words(base.through, _REF)})" if base.commit else ""
     where = formatter.code(base.ref, _REF) + at
     if base.kind == "bootstrap":
         text = f"{where} has no gates file, so only the gates of this change apply."
@@ -60,12 +60,12 @@ def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
 
 def _finding_text(finding: Finding, formatter: TextFormatter) -> str:
     location = f"{formatter.code(finding.place, _PLACE)} " if finding.file else ""
-    return location + formatter.said(finding.message, _MESSAGE)
+    return location + formatter.words(finding.message, _MESSAGE)
 
 
 def _fix(text: str, formatter: TextFormatter) -> str:
     """Return commands unchanged, to copy them; advice in plain words."""
-    return (formatter.code if text.startswith(("rag-eval ", "git ")) else formatter.said)(text, _FIX)
+    return (formatter.code if text.startswith(("rag-eval ", "git ")) else formatter.words)(text, _FIX)
 
 
 def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> list[Block]:
@@ -120,9 +120,9 @@ def _signed_at(report: Report, formatter: TextFormatter) -> str:
         if signed_at.enforced
         else "No sign-off is required"
     )
-    unchecked = ", ".join(formatter.said(requirement, _MESSAGE) for requirement in signed_at.unchecked)
+    unchecked = ", ".join(formatter.words(requirement, _MESSAGE) for requirement in signed_at.unchecked)
     rest = f" Not checked here: {unchecked}." if signed_at.unchecked else ""
-    return f"{asked}. {formatter.said(signed_at.proves, _MESSAGE) if signed_at.enforced else ''}{rest}".rstrip()
+    return f"{asked}. {formatter.words(signed_at.proves, _MESSAGE) if signed_at.enforced else ''}{rest}".rstrip()
 
 
 def counted(report: Report, formatter: TextFormatter) -> list[Block]:

@@ -37,7 +37,7 @@ class Authority(NamedTuple):
     compared from ``fork``, where the change began, to ``head``, which is scored; ``used_records`` has records that no
     longer count. ``before`` and ``after`` show the other changed files. ``commits`` are the allowed commit ids of
     traces, empty if any is allowed. ``people`` returns who approved and who wrote the change, ``written_at`` how old a
-    file of the base is; both are None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``.
+    file of the base is; either is None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``.
     It is None if the change is based on that very state, or on another history. ``unknown``: the state of ``gates`` may
     never have been on the base. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change.
     """

@@ -42,7 +42,7 @@ _ENDINGS, _MOST, _FOLDERS = (".yml", ".yaml"), 200, 200
 def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
     """Return the policy of the base branch, with the same options laid over it as over the pull request's.
 
-    If files that it names no longer exist, those of the pull request are used: removing them is another change. The
+    If files that it names no longer exist, the pull request's files are used: removing them is another change. The
     same applies to gold that the change edits at the base's path, and to scores from elsewhere.
     """
     silent = reader._replace(ledger=ProblemCollector())

@@ -30,11 +30,11 @@ for kind in ("json", "jsonl", "csv"):
 
 cases = [
     LLMTestCase(
-        input=one.input, actual_output=one.actual_output, expected_output=one.expected_output, context=one.context,
-        retrieval_context=[RetrievedContextData(context=text, source="handbook.md") for text in one.retrieval_context],
-        completion_time=1.5, token_cost=0.0002, metadata=one.additional_metadata, name=f"case {place}",
+        input=golden.input, actual_output=golden.actual_output, expected_output=golden.expected_output, context=golden.context,
+        retrieval_context=[RetrievedContextData(context=text, source="handbook.md") for text in golden.retrieval_context],
+        completion_time=1.5, token_cost=0.0002, metadata=golden.additional_metadata, name=f"case {index}",
     )
-    for place, one in enumerate(GOLDENS)
+    for index, golden in enumerate(GOLDENS)
 ]  # fmt: skip
 evaluate(
     cases, [ExactMatchMetric()], async_config=AsyncConfig(run_async=False),

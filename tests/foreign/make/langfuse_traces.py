@@ -47,11 +47,16 @@ def answer(method: str, path: str, body: bytes):
 
 def observation(span) -> dict:
     """A span as a row of GET /api/public/v2/observations."""
-    fields = {one.key: one.value.string_value or one.value.bool_value or one.value.int_value for one in span.attributes}
+    fields = {
+        attribute.key: attribute.value.string_value or attribute.value.bool_value or attribute.value.int_value
+        for attribute in span.attributes
+    }
     inside = "langfuse.observation."
     start, end = span.start_time_unix_nano, span.end_time_unix_nano
-    metadata = {name[len(inside) + 9 :]: one for name, one in fields.items() if name.startswith(f"{inside}metadata.")}
-    metadata |= {name[24:]: one for name, one in fields.items() if name.startswith("langfuse.trace.metadata.")}
+    metadata = {
+        name[len(inside) + 9 :]: field for name, field in fields.items() if name.startswith(f"{inside}metadata.")
+    }
+    metadata |= {name[24:]: field for name, field in fields.items() if name.startswith("langfuse.trace.metadata.")}
     usage = json.loads(fields.get(f"{inside}usage_details", "{}"))
     return {
         "id": span.span_id.hex(), "traceId": span.trace_id.hex(), "startTime": time(start), "endTime": time(end),
@@ -84,8 +89,8 @@ client = Langfuse(base_url=service.url)
 def retrieve(question: str) -> list[dict]:
     """Documents in LangChain's form."""
     return [
-        {"page_content": text, "metadata": {"chunk_id": one}, "score": score}
-        for one, text, score in system.retrieve(question)
+        {"page_content": text, "metadata": {"chunk_id": item}, "score": score}
+        for item, text, score in system.retrieve(question)
     ]
 
 

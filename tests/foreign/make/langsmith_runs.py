@@ -29,7 +29,7 @@ def answer(method: str, path: str, body: bytes):
         BATCHES.append(batch := json.loads(body))
         for run in batch.get("post", []) + batch.get("patch", []):
             RUNS[run["id"]] = RUNS.get(run["id"], {}) | {
-                name: one for name, one in run.items() if one not in (None, {})
+                name: item for name, item in run.items() if item not in (None, {})
             }
     if path == "/sessions":
         return [{"id": PROJECT, "name": "shop", "start_time": "2026-01-01T00:00:00",
@@ -50,7 +50,7 @@ def stored(run: dict) -> dict:
     extra = {"session_id": PROJECT, "status": "error" if run.get("error") else "success", "tags": run.get("tags") or []}
     usage = (run.get("outputs") or {}).get("usage_metadata") or {}
     tokens = {"prompt_tokens": usage.get("input_tokens"), "completion_tokens": usage.get("output_tokens")}
-    return {**{name: one for name, one in run.items() if name != "session_name"}, **extra, **tokens,
+    return {**{name: item for name, item in run.items() if name != "session_name"}, **extra, **tokens,
             "outputs": run.get("outputs"), "error": run.get("error"), "feedback_stats": None}  # fmt: skip
 
 
@@ -59,10 +59,10 @@ def newer(run: dict) -> dict:
     old = stored(run)
     parts = (run.get("dotted_order") or "").split(".")
     ancestors = [str(uuid.UUID(part.split("Z")[1])) for part in parts[:-1]]
-    kept = ("id", "trace_id", "dotted_order", "name", "inputs", "outputs", "error", "start_time", "end_time", "extra",
+    remaining = ("id", "trace_id", "dotted_order", "name", "inputs", "outputs", "error", "start_time", "end_time", "extra",
             "tags", "prompt_tokens", "completion_tokens", "reference_example_id")  # fmt: skip
     return {
-        **{name: old[name] for name in kept if old.get(name) is not None},
+        **{name: old[name] for name in remaining if old.get(name) is not None},
         "run_type": old["run_type"].upper(), "status": old["status"].upper(), "project_id": PROJECT,
         "parent_run_ids": ancestors, "is_root": not ancestors,
         "metadata": (old.get("extra") or {}).get("metadata") or {}, "thread_id": None,
@@ -82,8 +82,8 @@ client = Client(api_url=service.url, api_key="none")
 def retriever(question: str) -> list[dict]:
     """Documents in the form that LangSmith's documentation asks for."""
     return [
-        {"page_content": text, "type": "Document", "metadata": {"chunk_id": one, "score": score}}
-        for one, text, score in system.retrieve(question)
+        {"page_content": text, "type": "Document", "metadata": {"chunk_id": item, "score": score}}
+        for item, text, score in system.retrieve(question)
     ]
 
 
@@ -141,4 +141,6 @@ async def query() -> list[dict]:
 to = system.folder("real-langsmith-query", "langsmith runs.jsonl --citations numbers")
 system.write_lines(to / "runs.jsonl", asyncio.run(query()))
 to = system.folder("real-langsmith-dataset", "langsmith-dataset examples.jsonl")
-system.write(to / "examples.jsonl", "".join(one.json() + "\n" for one in client.list_examples(dataset_name="shop")))
+system.write(
+    to / "examples.jsonl", "".join(example.json() + "\n" for example in client.list_examples(dataset_name="shop"))
+)

@@ -18,8 +18,8 @@ mlflow.set_experiment("shop")
 def retrieve(question: str) -> list[Document]:
     """Documents as MLflow has them."""
     return [
-        Document(id=one, page_content=text, metadata={"doc_uri": "handbook.md", "chunk_id": one, "score": score})
-        for one, text, score in system.retrieve(question)
+        Document(id=item, page_content=text, metadata={"doc_uri": "handbook.md", "chunk_id": item, "score": score})
+        for item, text, score in system.retrieve(question)
     ]
 
 

@@ -40,8 +40,8 @@ for qid, (question, _, _) in system.QUESTIONS.items():
             with tracer.start_as_current_span("retrieve", openinference_span_kind="retriever") as span:
                 span.set_input(question)
                 documents = [
-                    {"id": one, "content": text, "score": score, "metadata": {"source": "handbook.md"}}
-                    for one, text, score in system.retrieve(question)
+                    {"id": item, "content": text, "score": score, "metadata": {"source": "handbook.md"}}
+                    for item, text, score in system.retrieve(question)
                 ]
                 span.set_attributes(get_retriever_attributes(documents=documents))
             with tracer.start_as_current_span("model", openinference_span_kind="llm") as span:
@@ -68,7 +68,7 @@ while True:
         break
     cursor = f"&cursor={following}"
 to = system.folder(
-    "real-phoenix-rest", args.format(" ".join(f"page-{place}.json" for place in range(1, len(pages) + 1)))
+    "real-phoenix-rest", args.format(" ".join(f"page-{index}.json" for index in range(1, len(pages) + 1)))
 )
 for place, page in enumerate(pages, 1):
     system.write(to / f"page-{place}.json", page)

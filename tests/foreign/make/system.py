@@ -46,7 +46,7 @@ def qid_of(question: str) -> str:
 
 def retrieve(question: str) -> list[tuple[str, str, float]]:
     """Id, text and score of each retrieved document."""
-    return [(one, DOCUMENTS[one], SCORES[place]) for place, one in enumerate(RETRIEVED[qid_of(question)])]
+    return [(item, DOCUMENTS[item], SCORES[index]) for index, item in enumerate(RETRIEVED[qid_of(question)])]
 
 
 def generate(question: str) -> str:

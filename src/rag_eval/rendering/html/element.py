@@ -105,10 +105,10 @@ def _named(metric: str, part: str) -> str:
 
 FORMATTER = TextFormatter(
     named=_named,
-    said=lambda text, _=0: shown(text),
+    words=lambda text, _=0: shown(text),
     code=lambda text, _=0: _mark(_CODE, text),
     text=lambda text, _=0: _mark(_TEXT, text),
-    own=shown,
+    trusted=shown,
     strong=lambda text: f"{_STRONG}{_INTERNAL.sub('', text)}{_END}",
     figure=lambda text: f"{_FIGURE}{_INTERNAL.sub('', text)}{_END}",
     sign=lambda kind: f"{_SIGN}{kind}{_END}",

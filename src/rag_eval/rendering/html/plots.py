@@ -52,15 +52,15 @@ def gates(report: Report) -> Iterator[Markup]:
     shares, amounts = ([mark for mark in rows if is_share(mark) is which] for which in (True, False))
     yield _capped("gates-plot", "Gates and their thresholds", legend, shares)
     legend = "" if shares else legend  # it is used up
-    yield _capped("amounts-plot", "Gates on amounts, each on a scale of its own", legend, amounts, own=True)
+    yield _capped("amounts-plot", "Gates on amounts, each on a scale of its own", legend, amounts, own_scale=True)
 
 
-def _capped(key: str, title: str, legend: str, rows: Sequence[Mark], *, own: bool = False) -> Markup:
+def _capped(key: str, title: str, legend: str, rows: Sequence[Mark], *, own_scale: bool = False) -> Markup:
     """Return the first of many marks, failing ones before others; the table has all."""
     if len(rows) <= _MOST:
-        return figure(key, title, legend, rows, own=own)
+        return figure(key, title, legend, rows, own_scale=own_scale)
     chosen = sorted(rows, key=lambda mark: mark.kind != "failed")[:_MOST]
-    drawn = figure(key, title, legend, chosen, own=own)
+    drawn = figure(key, title, legend, chosen, own_scale=own_scale)
     return joined([drawn, tag("p", f"{_MOST} of {len(rows):,} are drawn; the table has all.")])
 
 
@@ -88,7 +88,7 @@ def since(report: Report) -> Iterator[Markup]:
     shares, amounts = ([mark for mark in rows if is_share(mark) is which] for which in (True, False))
     yield _capped("since-plot", "Since the baseline", legend, shares)
     yield _capped(
-        "since-amounts-plot", "Amounts since the baseline, each on a scale of its own", legend, amounts, own=True
+        "since-amounts-plot", "Amounts since the baseline, each on a scale of its own", legend, amounts, own_scale=True
     )
 
 

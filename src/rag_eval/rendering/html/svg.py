@@ -28,7 +28,7 @@ _GLYPH = 5.0
 
 
 class Mark(NamedTuple):
-    """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``said`` is the text at its end.
+    """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``caption`` is the text at its end.
 
     ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left, empty if it is
     only a reference.
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
     label: str
     kind: str
-    said: str
+    caption: str
     value: float
     low: float | None = None
     high: float | None = None
@@ -54,13 +54,13 @@ def is_share(mark: Mark) -> bool:
     return all(0 <= number <= 1 for number in mark.numbers())
 
 
-def figure(key: str, title: str, legend: str, drawn_rows: Sequence[Mark], *, own: bool = False) -> Markup:
-    """Return a plot of ``marks`` on one scale, or each on its ``own``; ``legend`` explains it. None without marks."""
+def figure(key: str, title: str, legend: str, drawn_rows: Sequence[Mark], *, own_scale: bool = False) -> Markup:
+    """Return a plot of marks on one scale, or each on its ``own_scale``; ``legend`` explains it. None without marks."""
     if not drawn_rows:
         return Markup("")
-    scales = [_scale([mark]) if own else _scale(drawn_rows) for mark in drawn_rows]
-    axis = [] if own else [_svg(_axis(scales[0]), 20.0, "axis")]
-    rows = [_drawn(mark, scale, own=own) for mark, scale in zip(drawn_rows, scales, strict=True)]
+    scales = [_scale([mark]) if own_scale else _scale(drawn_rows) for mark in drawn_rows]
+    axis = [] if own_scale else [_svg(_axis(scales[0]), 20.0, "axis")]
+    rows = [_drawn(mark, scale, own_scale=own_scale) for mark, scale in zip(drawn_rows, scales, strict=True)]
     plot = tag("div", *axis, joined(rows), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
     about = tag("p", "; ".join(map(_described, drawn_rows)), id=f"{key}-about", class_="aside")
     return tag("figure", _caption(key, title, legend), about, plot)
@@ -78,7 +78,7 @@ def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Mar
 def _described(mark: Mark) -> str:
     """Describe a row in words, with the meaning of its shape."""
     meant = _MEANT.get(mark.kind, "")
-    return f"{mark.label}: {mark.said}{f', {meant}' if meant else ''}"
+    return f"{mark.label}: {mark.caption}{f', {meant}' if meant else ''}"
 
 
 def _scale(rows: Sequence[Mark]) -> Ends:
@@ -113,9 +113,9 @@ def _axis(scale: Ends) -> Iterator[Markup]:
         yield tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchor)
 
 
-def _drawn(mark: Mark, scale: Ends, *, own: bool) -> Markup:
+def _drawn(mark: Mark, scale: Ends, *, own_scale: bool) -> Markup:
     middle = _ROW / 2
-    grid = () if own else _steps(scale)
+    grid = () if own_scale else _steps(scale)
     parts = [
         *(tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid),
         tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track"),
@@ -125,7 +125,7 @@ def _drawn(mark: Mark, scale: Ends, *, own: bool) -> Markup:
         _point(mark.kind, _across(mark.value, scale), middle),
     ]
     drawing = _svg([tag("g", *parts, class_=mark.kind)], _ROW)
-    label, text = tag("span", mark.label, class_="label"), tag("span", mark.said, class_="said")
+    label, text = tag("span", mark.label, class_="label"), tag("span", mark.caption, class_="said")
     return tag("div", label, drawing, text, class_="row")
 
 
@@ -173,7 +173,7 @@ def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
 
 
 class Dot(NamedTuple):
-    """A point: ``kind`` is its class, ``said`` its description, ``mark`` the text next to it.
+    """A point: ``kind`` is its class, ``caption`` its description, ``mark`` the text next to it.
 
     ``low`` and ``high`` enclose ``y``. ``rule`` draws a vertical line here, because something changed.
     """
@@ -181,7 +181,7 @@ class Dot(NamedTuple):
     x: float
     y: float
     kind: str
-    said: str
+    caption: str
     mark: str = ""
     low: float | None = None
     high: float | None = None
@@ -253,7 +253,7 @@ def chart(
         *(_line(frame, line) for line in lines if len(line) > 1),
         *(_dot(frame, dot) for dot in dots),
     ]
-    about = tag("p", "; ".join(dot.said for dot in dots), id=f"{key}-about", class_="aside")
+    about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="aside")
     box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
     plot = tag("svg", joined(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
@@ -314,7 +314,7 @@ def _line(frame: Frame, line: Sequence[Dot]) -> Markup:
 
 def _dot(frame: Frame, dot: Dot) -> Markup:
     x, y = frame.x(dot.x), frame.y(dot.y)
-    parts = [tag("title", dot.said)]
+    parts = [tag("title", dot.caption)]
     if dot.low is not None and dot.high is not None:
         parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
     parts.append(_point(dot.kind, x, y, 4.0))

@@ -10,7 +10,7 @@ import system
 def call_api(prompt, options, context):
     """Answer a prompt, with the documents in the metadata."""
     question = context["vars"]["question"]
-    documents = [{"id": one, "content": text, "score": score} for one, text, score in system.retrieve(question)]
+    documents = [{"id": item, "content": text, "score": score} for item, text, score in system.retrieve(question)]
     try:
         return {
             "output": system.generate(question), "tokenUsage": {"total": 132, "prompt": 120, "completion": 12},
