@@ -1,7 +1,7 @@
 """Context: repetition among the retrieved chunks, and the facts in them.
 
-They apply to every item except attacks, refused or not, and use the chunks with a text; a repeated id counts once. Words
-are :func:`rag_eval.textual.tokens.tokens`. The order of chunks changes no score: all sums are ``fsum``.
+They apply to every item except attacks, refused or not, and use the chunks with a text; a repeated id counts once.
+Words are :func:`rag_eval.textual.tokens.tokens`. The order of chunks changes no score: all sums are ``fsum``.
 """
 
 from __future__ import annotations
