@@ -61,7 +61,7 @@ class RagEvalError(Exception):
 
     @property
     def first(self) -> str:
-        """The first line of the message."""
+        """Return the first line of the message."""
         return str(self).partition("\n")[0]
 
 
@@ -101,7 +101,7 @@ class InputError(RagEvalError):
 
     @property
     def first(self) -> str:
-        """The first problem."""
+        """Return the first problem."""
         return self.lines()[0]
 
     def lines(self) -> list[str]:

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
         through: str
 
         def parents(self, commit: str) -> list[str]:
-            """The ids of a commit's parents."""
+            """Return the ids of a commit's parents."""
 
         def named(self, ref: str) -> str:
             """Return the id of the commit that a branch or tag points to."""
 
         def default(self) -> str:
-            """The name of the default branch."""
+            """Return the name of the default branch."""
 
         def merge_base(self, first: str, other: str) -> str:
-            """The best common ancestor of two commits."""
+            """Return the best common ancestor of two commits."""
 
         def at(self, commit: str) -> Snapshot:
-            """The files of a commit."""
+            """Return the files of a commit."""
 
         def written(self, path: str, commit: str) -> Written | None:
             """Return when a file of a commit was last written, None if unknown."""
@@ -298,19 +298,19 @@ class ApiHistory:
         return self._from_api().commit(ref)
 
     def default(self) -> str:
-        """The name of the default branch."""
+        """Return the name of the default branch."""
         return self._from_api().default_branch()
 
     def merge_base(self, first: str, other: str) -> str:
-        """The best common ancestor of two commits."""
+        """Return the best common ancestor of two commits."""
         return self._from_api().merge_base(first, other)
 
     def parents(self, commit: str) -> list[str]:
-        """The ids of a commit's parents."""
+        """Return the ids of a commit's parents."""
         return commit_objects.parents(self, commit)
 
     def at(self, commit: str) -> Snapshot:
-        """The files of a commit."""
+        """Return the files of a commit."""
         if commit not in self._seen:
             self._seen[commit] = commit_objects.snapshot(self, commit)
         return self._seen[commit]
@@ -354,7 +354,7 @@ class GitHistory:
         self._git = git
 
     def parents(self, commit: str) -> list[str]:
-        """The ids of a commit's parents."""
+        """Return the ids of a commit's parents."""
         return commit_objects.parents(self._git, commit)
 
     def named(self, ref: str) -> str:
@@ -364,11 +364,11 @@ class GitHistory:
         raise UsageError(f"Only GitHub's API knows the commit of {one_line(ref, 60)}.")
 
     def default(self) -> str:
-        """A checkout does not say which branch is the default one."""
+        """Raise RagEvalError: a checkout does not know its default branch."""
         raise UsageError("Only GitHub's API knows the default branch.")
 
     def merge_base(self, first: str, other: str) -> str:
-        """The best common ancestor of two commits."""
+        """Return the best common ancestor of two commits."""
         return commit_objects.merge_base(self._git, first, other)
 
     def written(self, path: str, commit: str) -> Written | None:
@@ -376,5 +376,5 @@ class GitHistory:
         return last_written(self._git, path, commit)
 
     def at(self, commit: str) -> Snapshot:
-        """The files of a commit."""
+        """Return the files of a commit."""
         return commit_objects.snapshot(self._git, commit)

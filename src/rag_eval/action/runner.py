@@ -105,7 +105,7 @@ def _event(path: str) -> dict[str, Any]:
 
 
 def _read(path: str) -> bytes:
-    """The bytes of a regular file of bounded size."""
+    """Return the bytes of a regular file of bounded size."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(file, "rb") as opened:  # noqa: PTH123 - by its number: what was looked at is what is read
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -176,7 +176,7 @@ def _with_comment_id(given: Mapping[str, Any]) -> Inputs:
 
 
 def variable(field: str) -> str:
-    """The environment variable of an input."""
+    """Return the environment variable of an input."""
     return f"INPUT_{field.upper().replace('_', '-')}"
 
 

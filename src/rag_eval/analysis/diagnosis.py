@@ -195,7 +195,7 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
 
 
 def _broken(low: Collection[str]) -> tuple[str, ...]:
-    """The labels of the answers that keep precision, or only CHR, below its limit."""
+    """Return the labels of the answers that keep precision, or only CHR, below its limit."""
     return _UNRIGHT if "precision" in low else _UNHIT if low else ()
 
 

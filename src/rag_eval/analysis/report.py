@@ -124,12 +124,12 @@ class Report(NamedTuple):
 
     @property
     def failed_gates(self) -> list[GateResult]:
-        """The gates that fail the run."""
+        """Return the gates that fail the run."""
         return [gate for gate in self.gates if gate.blocks]
 
     @property
     def errors(self) -> list[Finding]:
-        """The findings that fail the run."""
+        """Return the findings that fail the run."""
         return [finding for finding in self.findings if finding.level == "error"]
 
     @property
@@ -138,7 +138,7 @@ class Report(NamedTuple):
         return [finding for finding in self.findings if finding.level != "error"]
 
     def values(self) -> dict[str, Value]:
-        """Each metric's value as gates compare it."""
+        """Return each metric's value as gates compare it."""
         return {name: result.as_value() for name, result in self.metrics.items()}
 
 
@@ -187,7 +187,7 @@ def case_results(card: Scorecard, context: Context) -> CaseResults:
 
 
 def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
-    """The report of a scorecard under a policy."""
+    """Return the report of a scorecard under a policy."""
     cluster = policy.statistics.cluster
     questions, metrics, grouped = context.case_results or case_results(card, context._replace(cluster=cluster))
     report = Report(

@@ -195,7 +195,7 @@ def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -
 
 
 def shared(columns: Sequence[Column]) -> list[str]:
-    """The qids, sorted, that all runs have under the same gold item."""
+    """Return the qids, sorted, that all runs have under the same gold item."""
     first, *others = (column.cases for column in columns)
     return sorted(
         qid

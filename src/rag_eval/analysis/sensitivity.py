@@ -172,7 +172,7 @@ def rerun_unperturbed(setup: Setup, samples: Sequence[Sample], original: Report)
 
 
 def unequal(report: Report) -> tuple[str, ...]:
-    """The regression gates that fail."""
+    """Return the regression gates that fail."""
     return tuple(gate.gate.written for gate in report.gates if gate.direction in MARGINS and gate.outcome == "failed")
 
 

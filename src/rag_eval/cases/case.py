@@ -69,7 +69,7 @@ class Case:
 
     @property
     def refused_by(self) -> str:
-        """The rule that made the claim a refusal or an answer; empty if none applies."""
+        """Return the rule that made the claim a refusal or an answer; empty if none applies."""
         if self.errored:
             return ""
         if self.blocked:
@@ -178,12 +178,12 @@ class Case:
 
     @cached_property
     def chunks_by_id(self) -> Mapping[str, Chunk]:
-        """The retrieved chunks by id, the first of each."""
+        """Return the retrieved chunks by id, the first of each."""
         return {chunk.id: chunk for chunk in reversed(self.trace.chunks or ())}
 
     @cached_property
     def ranked_chunks(self) -> tuple[Chunk, ...]:
-        """The retrieved chunks as ranked, the first of each id."""
+        """Return the retrieved chunks as ranked, the first of each id."""
         return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
 
     @cached_property
@@ -239,7 +239,7 @@ class Case:
 
     @cached_property
     def ranking(self) -> Ranking | None:
-        """The ranks of relevant units; None for an item without relevance labels."""
+        """Return the ranks of relevant units; None for an item without relevance labels."""
         gold = self.gold
         if gold.citations or gold.relevance_grades:
             ranking = rank_chunks(gold, self.trace.retrieved, self.settings.retrieval)
@@ -253,7 +253,7 @@ class Case:
 
     @cached_property
     def hops(self) -> tuple[int, ...]:
-        """The number of relevant units found up to each retrieval."""
+        """Return the number of relevant units found up to each retrieval."""
         from msgspec.structs import replace
 
         seen: list[str] = []
@@ -297,7 +297,7 @@ class Case:
 
     @cached_property
     def judged_input(self) -> dict[str, Any] | None:
-        """The input of a judge; None if there is no answer to judge: a refusal, an error, an attack."""
+        """Return the input of a judge; None if there is no answer to judge: a refusal, an error, an attack."""
         if not self.handed_out or not self.counts:
             return None
         texts = [{"id": chunk.id, "text": chunk.text} for chunk in self.ranked_chunks if chunk.text is not None]
@@ -309,7 +309,7 @@ class Case:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """The recorded verdict of the judge on exactly this answer, question, context and expected answer."""
+        """Return the recorded verdict of the judge on exactly this answer, question, context and expected answer."""
         shown = self.judged_input if self.settings.verdicts else None
         if shown is None:
             return None

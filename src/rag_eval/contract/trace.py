@@ -172,7 +172,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
 
     @property
     def citations(self) -> tuple[str, ...] | None:
-        """The cited ids without repeats; None if no list was given at all."""
+        """Return the cited ids without repeats; None if no list was given at all."""
         given = self.given_citations()
         return None if given is None else tuple(dict.fromkeys(given))
 
@@ -184,7 +184,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
 
     @property
     def retrieved(self) -> tuple[str, ...]:
-        """The retrieved ids, best first, without repeats."""
+        """Return the retrieved ids, best first, without repeats."""
         return tuple(dict.fromkeys(self.given_retrieved()))
 
     def given_retrieved(self) -> Sequence[str]:

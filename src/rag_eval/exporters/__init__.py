@@ -41,7 +41,7 @@ class Exporter(NamedTuple):
 
 
 def answer_of(trace: Row) -> str | None:
-    """The answer of a trace; None if it has none."""
+    """Return the answer of a trace; None if it has none."""
     stated = trace.get("answer_json")
     return stated["claim"] if stated else trace.get("answer")
 
@@ -54,7 +54,7 @@ def citations_of(trace: Row) -> list[str] | None:
 
 
 def retrieved_of(trace: Row) -> list[str]:
-    """The ids that a trace retrieved, best first."""
+    """Return the ids that a trace retrieved, best first."""
     ids: list[str] = trace.get("retrieved_ids") or [chunk["id"] for chunk in trace.get("chunks", ())]
     return ids
 

@@ -1,9 +1,9 @@
-"""Folds: what a metric makes of the scores of all cases. Each is a function of the multiset, so that order is nothing.
+"""Folds: aggregations of the scores of all cases. Each is a function of the multiset, so the order does not matter.
 
-``mean`` and ``total`` say themselves. ``f1`` takes 0/1 scores of the true positives (1), false positives and false
-negatives (0) of a classifier. ``p50``, ``p95`` and ``max`` are percentiles by nearest rank. ``auc``, ``fpr1``
-and ``fpr5`` take labelled scores ``(score, positive)``: the area under the ROC curve, ties counted half, and the
-highest true positive rate at a false positive rate of at most 1 % or 5 %, over all thresholds "at least this score".
+``f1`` takes 0/1 scores of the true positives (1), false positives and false negatives (0) of a classifier. ``p50``,
+``p95`` and ``max`` are percentiles by nearest rank. ``auc``, ``fpr1`` and ``fpr5`` take labelled scores ``(score,
+positive)``: the area under the ROC curve, ties counted half, and the highest true positive rate at a false positive
+rate of at most 1 % or 5 %, over all thresholds "at least this score".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Fold(NamedTuple):
-    """A fold: how to say it, what it makes of scores, and whether its value says more than the scores at hand do.
+    """A fold: its description, its function, and whether its value is an estimate.
 
     Values that are not estimates (a sum, the maximum) have no interval.
     """
@@ -43,7 +43,7 @@ class Fold(NamedTuple):
 
 
 def total(scores: Tally) -> Value:
-    """The sum, rounded to twelve decimals where floats are in it."""
+    """Return the sum, rounded to twelve decimals if a score is a float."""
     average = mean(scores)
     if average.number is None or isinstance(average.number, Fraction):
         return average._replace(number=None if average.number is None else average.number * average.n, hits=None)
@@ -52,7 +52,7 @@ def total(scores: Tally) -> Value:
 
 
 def percentile(percent: int) -> Callable[[Tally], Value]:
-    """The smallest score that ``percent`` of the cases do not exceed."""
+    """Return the smallest score that ``percent`` of the cases do not exceed."""
 
     def value(scores: Tally) -> Value:
         n = scores.total()
@@ -67,7 +67,7 @@ def percentile(percent: int) -> Callable[[Tally], Value]:
 
 
 def f1(scores: Tally) -> Value:
-    """F1 of a classifier whose true positives score 1, its false positives and false negatives 0."""
+    """Return F1 of a classifier whose true positives score 1, its false positives and false negatives 0."""
     average = mean(scores)
     if average.number is None:
         return average
@@ -75,7 +75,7 @@ def f1(scores: Tally) -> Value:
 
 
 def auc(scores: Tally) -> Value:
-    """The share of pairs of a positive and a negative in which the positive scores higher, ties counted half."""
+    """Return the share of pairs of a positive and a negative in which the positive scores higher, ties counted half."""
     positives, negatives = sides(scores)
     if not positives or not negatives:
         return Value(None, 0)
@@ -87,7 +87,7 @@ def auc(scores: Tally) -> Value:
 
 
 def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
-    """The highest share of positives at or above a threshold that at most ``false_alarms`` of the negatives reach."""
+    """Return the highest share of positives at a threshold that at most ``false_alarms`` of the negatives reach."""
 
     def value(scores: Tally) -> Value:
         positives, negatives = sides(scores)
@@ -105,19 +105,19 @@ def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
 
 
 def groups(scores: Iterable[Score] | Tally) -> list[Fraction]:
-    """The share of right ones in each group of labelled scores, of which the number names the group."""
+    """Return the share of right ones in each group of labelled scores; the number of a score names the group."""
     pair = sides(scores)
     return [Fraction(pair[0][name], pair[0][name] + pair[1][name]) for name in sorted(pair[0].keys() | pair[1])]
 
 
 def all_right(scores: Tally) -> Value:
-    """The share of groups in which all are right."""
+    """Return the share of groups in which all are right."""
     shares = groups(scores)
     return Value(Fraction(shares.count(Fraction(1)), len(shares)) if shares else None, len(shares))
 
 
 def mean_of_groups(scores: Tally) -> Value:
-    """The mean, over groups, of the share that is right."""
+    """Return the mean, over groups, of the share that is right."""
     shares = groups(scores)
     return Value(round(float(sum(shares) / len(shares)), DECIMALS) if shares else None, len(shares))
 
@@ -144,7 +144,7 @@ ALARMS = {"fpr1": 0.01, "fpr5": 0.05}
 
 
 def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[float]]:
-    """Labelled scores as those of the positives and those of the negatives."""
+    """Split labelled scores into those of the positives and those of the negatives."""
     pair = Counter[float](), Counter[float]()
     for labelled, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
         score, positive = labelled  # type: ignore[misc]
@@ -153,7 +153,7 @@ def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[floa
 
 
 def folded(measure: Measure, scores: Mapping[Shown, int]) -> Value:
-    """The value that scores from a report come to: exact for 0/1 metrics, else to twelve decimals."""
+    """Aggregate scores of a report: exact for 0/1 metrics, otherwise rounded to twelve decimals."""
     fold = FOLDS[measure.fold].value
     if measure.metric.scale == "rate":
         return fold(Tally({bool(score): count for score, count in scores.items()}))
@@ -161,7 +161,7 @@ def folded(measure: Measure, scores: Mapping[Shown, int]) -> Value:
 
 
 def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -> Interval | None:
-    """The interval of a value over its scores; None where there are none, or where the value estimates nothing."""
+    """Return the interval of a value over its scores; None without scores, or if the value estimates nothing."""
     if not scores or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
     if measure.fold in GROUPED:
@@ -213,7 +213,7 @@ def bounds(measure: Measure) -> tuple[float, float | None]:
 def difference(
     measure: Measure, pairs: Counter[Pair] | Units, confidence: float, runs: BetweenRuns | None = None
 ) -> Interval | None:
-    """The interval of the first run's figure less the second's; None where the figure estimates nothing.
+    """Return the interval of the first run's figure minus the second's; None if the figure estimates nothing.
 
     ``runs`` is the variance of the difference between several runs.
     """
@@ -241,7 +241,7 @@ def difference(
 
 
 def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
-    """A run's scores, or its units of scores."""
+    """Return a run's scores, or its units of scores."""
     taken: Counter[Any] = Counter()
     if not isinstance(pairs, Units):
         for one, count in pairs.items():
@@ -259,7 +259,7 @@ def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
 
 
 def weighed_scores(units: Mapping[Unit, int]) -> Counter[Any]:
-    """All scores of units."""
+    """Return all scores of units."""
     scores: Counter[Any] = Counter()
     for unit, count in units.items():
         for score, times in unit:
@@ -278,15 +278,15 @@ def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Uni
 
 
 def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level: float = 1.0) -> float:
-    """The one-sided p of the paired test that the first run's figure is no greater; either score may be lacking.
+    """Return the one-sided p of the paired test that the first run's figure is no larger; a score may be missing.
 
-    ``worse_first`` says how many cases have which pair of scores, or how many units which pairs: they are swapped
-    together. Where p is drawn, it is so often that it may come below ``level``.
+    ``worse_first`` has the number of cases with each pair of scores, or of units with each pairs: they are swapped
+    together. If p is drawn, the number of draws allows it to be below ``level``.
 
-    Exact McNemar where every case has a 0/1 score on both sides, else a permutation that swaps whole pairs. A
-    percentile is tested as the rate of scores above the percentile of both runs together. Those with one score alone
-    have no part in the test of a percentile or an area. They count in that of F1: a case that is neither an error nor a
-    true positive in one of the runs moves F1 as well.
+    It is exact McNemar if every case has a 0/1 score on both sides, otherwise a permutation that swaps whole pairs. A
+    percentile is tested as the rate of scores above the percentile of both runs together. Cases with only one score do
+    not count for a percentile or an area. They count for F1: a case that is neither an error nor a true positive in one
+    of the runs changes F1 as well.
     """
     if fold == "f1":
         return _chance_of_f1(worse_first, seed, level)
@@ -303,7 +303,7 @@ def chance(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level:
 
 
 def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> float:
-    """Swap the units that differ; the scores of the others stay as they are."""
+    """Swap the units that differ; the scores of the others stay unchanged."""
     moved = Units()
     same: Counter[Shown | None] = Counter()
     for unit, count in units_of(pairs).items():
@@ -333,5 +333,5 @@ def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
 
 
 def values_in_words(metric: Metric) -> list[tuple[str, str]]:
-    """The names of a metric's values, each with what is made of the scores."""
+    """Return the names of a metric's values, each with its aggregation."""
     return [(f"{metric.name}{suffix}", FOLDS[fold].words) for suffix, fold in metric.folds.items()]

@@ -1,8 +1,8 @@
-"""The outcome of one case: its scores under all columns asked for, its labels, its behaviours.
+"""The outcome of one case: its scores under all requested columns, its labels, its behaviours.
 
 The features of a case are a small value on which most of its scores depend: cases with equal features score alike, and
-most cases have those of an earlier one. What depends on more is computed for the case: scores of optional fields that
-its row or its gold item has, and of texts in which a detector may find something.
+most cases have those of an earlier one. Other scores are computed for each case: those of optional fields, and those of
+texts in which a detector may find something.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _REMEMBERED = 50_000
-_DRAWN = 500  # items among which probes are looked for
-_ALMOST_ALL = 0.8  # of the probes: a claim that answers as many answers every question
-LEAST_CITED, LEAST_POOL = 5, 20  # honest systems too cite or retrieve all of a shorter list
-_PROBES, LEAST_PROBES = 10, 5  # questions that a claim is tried on; fewer than the least are no sample
+_DRAWN = 500  # number of items from which probes are drawn
+_ALMOST_ALL = 0.8  # share of the probes: a claim that answers this many answers every question
+LEAST_CITED, LEAST_POOL = 5, 20  # honest systems also cite or retrieve all of a shorter list
+_PROBES, LEAST_PROBES = 10, 5  # questions on which a claim is tested; fewer than the minimum are no sample
 
 
 Features = tuple[Any, ...]
@@ -56,14 +56,14 @@ class FeatureConfig(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings, columns: Iterable[Measure]) -> FeatureConfig:
-        """Return the configuration of a run that asks for ``columns``."""
+        """Return the configuration of a run with ``columns``."""
         cutoffs = [sys.maxsize if one.k is None else one.k for one in columns if one.metric.depends_on == "ranking"]
         phrases = bool(settings.phrases or settings.builtin)
         return cls(settings, settings.token.lower(), phrases, max([settings.k, *cutoffs]))
 
 
 def has_features(gold: Gold) -> bool:
-    """Return whether only gold citations say what is relevant to an item, and it is no attack."""
+    """Return whether an item's only relevance labels are gold citations, and it is no attack."""
     return (
         gold.relevance_grades is None
         and gold.doc_grades is None
@@ -78,7 +78,7 @@ def has_features(gold: Gold) -> bool:
 def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract:
     """Return the features of an answer without an error to an item that has features.
 
-    They are read off the records directly, which is much cheaper than to compute the scores.
+    They are read from the records directly, which is much faster than computing the scores.
     """
     answer = trace.answer_json
     given = trace.claim if answer is None else answer.claim
@@ -114,7 +114,7 @@ def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract
 
 
 class _Group(NamedTuple):
-    """Columns that need the same optional fields, and their places among the scores of a case.
+    """Columns that need the same optional fields, and their positions among the scores of a case.
 
     ``of_trace`` and ``of_gold`` get the values of those fields; without one of them no column of the group applies.
     """
@@ -134,7 +134,7 @@ class _Group(NamedTuple):
 
 
 class CaseScorer:
-    """Scores traces one by one. Whatever it remembers changes no outcome."""
+    """Scores traces one by one. Its caches change no outcome."""
 
     least_pool = LEAST_POOL
 
@@ -161,23 +161,23 @@ class CaseScorer:
         self._same: dict[tuple[Any, ...], Outcome] = {}
         self._same_scores: dict[Scores, Scores] = {}
         self._probes = _probes(golds)
-        # A claim that is shorter than what it would have to say need not be searched; honest ones mostly are.
+        # A claim that is shorter than the answers need not be searched, which is true of most honest ones.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
         self._may_lack = len(self._probes) - ceil(len(self._probes) * _ALMOST_ALL)
 
     def is_plain(self, gold: Gold) -> bool:
-        """Return whether an item has no label but substrings and citations."""
+        """Return whether an item has no label except substrings and citations."""
         return gold.is_plain
 
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
-        """Return the places of traces in whose claims a leak detector may find something, many at once."""
+        """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
         return suspects([trace.claim for trace in traces], self._settings.safety) if self.seeks_leaks else ()
 
     def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
         """Return the outcome of a trace under its gold item.
 
-        ``is_plain`` says that the item has no label but substrings and citations, ``is_suspect`` that a leak detector
-        may find something in the claim.
+        With ``is_plain`` the item has no label except substrings and citations; with ``is_suspect`` a leak detector may
+        find something in the claim.
         """
         if trace.error is not None or not (is_plain or has_features(gold)):
             return self._score_exactly(gold, trace)
@@ -226,7 +226,7 @@ class CaseScorer:
         return self.intern(outcome._replace(behaviours=behaviours, case_scores=self._case_scores(groups, case)))
 
     def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
-        """Return the outcome as far as the features decide it, with the scores of texts or without."""
+        """Return the outcome as far as the features decide it, with or without the scores of texts."""
         scores = [one.score(case) for one in self._of_features]
         key = case.is_answerable, case.ranking if case.is_answerable else None
         ranked = self._by_ranking.get(key)
@@ -254,13 +254,13 @@ class CaseScorer:
         return _remember(self._same_scores, scores, scores)
 
     def _same_outcome(self, outcome: Outcome) -> Outcome:
-        # Cases share their scores as one object: to compare that is quicker than to compare each score.
+        # Cases share their scores as one object: comparing it is faster than comparing each score.
         return _remember(self._same, (id(outcome.scores), *outcome[1:]), outcome)
 
     def _behaviours(
         self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]
     ) -> int:
-        """Return the behaviours of an answer that :mod:`rag_eval.gates.integrity` asks about."""
+        """Return the behaviours of an answer that :mod:`rag_eval.gates.integrity` checks."""
         cites_all = LEAST_CITED <= len(retrieved) <= len(cited) and cited.issuperset(retrieved)
         behaviours = CITES_ALL if cites_all and not set(evidence).issuperset(retrieved) else 0
         if len(claim) < self._shortest:
@@ -289,7 +289,7 @@ def _grouped(columns: Iterable[Measure]) -> list[_Group]:
     groups: list[_Group] = []
     for needs, members in by_needs.items():
         begin = groups[-1].end if groups else 0
-        # Citations may also stand in the text of an answer, so that no field tells whether there are any.
+        # Citations may also be in the text of an answer, so no field shows whether there are any.
         of_trace = _getters([name for name in needs if name.startswith("trace.") and name != "trace.citations"])
         of_gold = _getters([name for name in needs if name.startswith("gold.")])
         groups.append(_Group(of_trace, of_gold, tuple(members), begin, begin + len(members)))
@@ -324,7 +324,7 @@ def _remember(known: dict[K, V], key: K, value: V) -> V:
 def metric_scorer(
     golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings, ignored: Container[str] = ()
 ) -> Scorer:
-    """Return what scores traces by metrics. Aggregations of a metric share its scores."""
+    """Return a scorer of traces by metrics. Aggregations of a metric share its scores."""
     columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
     return Scorer(golds, CaseScorer(golds, list(columns), settings), measures, ignored)
 

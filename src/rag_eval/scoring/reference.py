@@ -1,8 +1,8 @@
-"""The reference scorer's numbers, by its own reading of a trace: what ``--format scores`` prints.
+"""The reference scorer's numbers, by its own reading of a trace, for ``--format scores``.
 
-It differs from the metrics of the same names in four things: it reads only ``answer_json``, ``retrieved_ids``, ``qid``
-and ``q_id``; a refusal is the token and nothing else; ``recall@k`` looks at the raw first k, repeats included; and no
-shipped answer makes precision and chr 1.0, no (un)answerable item makes its rate 0.0.
+Four things differ from the metrics of the same names. It reads only ``answer_json``, ``retrieved_ids``, ``qid`` and
+``q_id``. A refusal is exactly the token. ``recall@k`` uses the raw first k, repeats included. Without answers precision
+and chr are 1.0, and without (un)answerable items their rate is 0.0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ReferenceGold(Struct, array_like=True, gc=False):
 
 
 class PackedGold(bytes):
-    """A gold item as bytes: a quarter of its memory, of which a million items need much."""
+    """A gold item as bytes, in a quarter of the memory, for gold sets with a million items."""
 
     __slots__ = ()
 
@@ -54,12 +54,12 @@ class PackedGold(bytes):
 
     @property
     def qid(self) -> str:
-        """The id of the item."""
+        """Return the id of the item."""
         return _DECODER.decode(self).qid
 
     @property
     def line(self) -> int:
-        """The line of the item in its file."""
+        """Return the line of the item in its file."""
         return _DECODER.decode(self).line
 
 
@@ -67,7 +67,7 @@ _DECODER = msgpack.Decoder(ReferenceGold)
 
 
 class ReferenceCases:
-    """Scores cases as the reference scorer does: each is a hit, a miss, or None for a number that is not about it."""
+    """Scores cases as the reference scorer does: a hit, a miss, or None for a number that does not apply."""
 
     columns: tuple[str, ...] = ("precision", "chr", "under", "over", "recall")
     least_pool = sys.maxsize
@@ -112,7 +112,7 @@ class ReferenceCases:
         return True
 
     def suspects(self, traces: Sequence[Trace]) -> tuple[int, ...]:  # noqa: ARG002
-        """Return no place."""
+        """Return no index."""
         return ()
 
     def unpriced(self, usage: Usage) -> str:  # noqa: ARG002
@@ -121,7 +121,7 @@ class ReferenceCases:
 
 
 class ReferenceScorer(Scorer):
-    """Scores traces as the reference scorer reads them: the last trace of a question counts, whatever its run."""
+    """A scorer that reads traces as the reference scorer does: the last trace of a question counts, in any run."""
 
     def __init__(self, golds: Mapping[str, PackedGold], k: int, token: str) -> None:
         super().__init__(golds, ReferenceCases(k, token))
@@ -131,7 +131,7 @@ class ReferenceScorer(Scorer):
         return ((gold.qid, gold) for gold in map(_DECODER.decode, self._golds))
 
     def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
-        """Score traces into the log; of one without a qid it is only checked whether it names a question."""
+        """Score traces into the log; a trace without a qid is only checked for its question."""
         for trace in traces:
             if trace.answer_json is None or not (trace.qid or trace.q_id):
                 self.log.unread += 1

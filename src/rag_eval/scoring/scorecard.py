@@ -30,15 +30,12 @@ _QID, _LINE = map(attrgetter, ("qid", "line"))
 
 
 def filled(kind: type[NT], columns: Iterable[Iterable[Any]]) -> Iterator[NT]:
-    """Make named tuples of columns, without a call in Python for each: there may be millions."""
+    """Make named tuples from columns without a Python call for each: there may be millions."""
     return map(tuple.__new__, repeat(kind), zip(*columns, strict=True))
 
 
 class Completeness(NamedTuple):
-    """Counts of expected, scored and missing cases.
-
-    Counts of cases; ``duplicate`` and ``unknown`` count trace rows.
-    """
+    """Counts of expected, scored and missing cases; ``duplicate`` and ``unknown`` count trace rows."""
 
     expected: int
     scored: int
@@ -51,7 +48,7 @@ class Completeness(NamedTuple):
 class Scored(NamedTuple):
     """The result of one case: labels, lines, scores, and its degenerate behaviours.
 
-    ``scores`` stand in the order of the scorecard's columns; None says that one does not apply.
+    ``scores`` are in the order of the scorecard's columns; None if the column does not apply.
     """
 
     qid: str
@@ -66,7 +63,7 @@ class Scored(NamedTuple):
 
 
 class Cases(Sequence[Scored]):
-    """All cases of all runs, sorted by qid and run. Each is made when it is looked at: they may be many millions."""
+    """All cases of all runs, sorted by qid and run. Each is made on access: there may be many millions."""
 
     def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, RunOutcomes]) -> None:
         self._golds = golds
@@ -99,12 +96,12 @@ class Cases(Sequence[Scored]):
 
     @property
     def golds(self) -> list[Gold]:
-        """The gold items by qid: the cases of each stand together, one for each of the :attr:`runs`."""
+        """Return the gold items by qid, each with consecutive cases, one for each of the :attr:`runs`."""
         return [self._golds[slot] for slot in self._order]
 
     @property
     def runs(self) -> tuple[str | None, ...]:
-        """The names of the runs, sorted."""
+        """Return the names of the runs, sorted."""
         return tuple([name for name, _ in self._runs])
 
     def repeated(self, column: Iterable[T]) -> Iterator[T]:
@@ -116,7 +113,7 @@ class Cases(Sequence[Scored]):
         return self._in_order([log.outcomes for _, log in self._runs])
 
     def lines(self) -> Iterator[int]:
-        """Return the line of the trace of each case, 0 where none came."""
+        """Yield the line of the trace of each case, 0 without a trace."""
         return self._in_order([log.lines for _, log in self._runs])
 
     def _in_order(self, columns: Sequence[Sequence[T]]) -> Iterator[T]:
@@ -144,7 +141,7 @@ class Cases(Sequence[Scored]):
 
     @property
     def questions(self) -> int:
-        """The number of gold items."""
+        """Return the number of gold items."""
         return len(self._order)
 
     def outcome_counts(self) -> list[tuple[Outcome, int]]:
@@ -170,7 +167,7 @@ class Cases(Sequence[Scored]):
 
 def _merge_shared(outcomes: Sequence[tuple[Outcome, int]]) -> list[tuple[Outcome, int]]:
     distinct, counts = zip(*outcomes, strict=True) if outcomes else ((), ())
-    # Scores are one object for most cases that have them: to tell these by it is quicker than to look at them.
+    # Most cases share one object of scores: distinguishing them by identity is faster than by value.
     keys = list(zip(map(id, map(_SCORES, distinct)), *(map(part, distinct) for part in _OTHER_FIELDS), strict=True))
     known = dict(zip(keys, distinct, strict=True))
     return [(known[key]._replace(case_scores=()), count) for key, count in weighed(keys, counts).items()]
@@ -182,7 +179,7 @@ def _scored(item: Item) -> Scored:
 
 
 class Scorecard(NamedTuple):
-    """All scored cases, sorted by qid and run; ``columns`` names their scores, of which ``measures`` are folds.
+    """All scored cases, sorted by qid and run; ``columns`` names their scores, which ``measures`` aggregate.
 
     ``unpriced`` are the models, sorted, whose tokens are counted and have no price.
     """
@@ -215,11 +212,11 @@ class Scorecard(NamedTuple):
 
 
 def _counted(scores: Sequence[tuple[tuple[Score | None, ...], int]]) -> list[Counter[Any]]:
-    """Return the multiset of the scores of each column, of cases that may have them as one object."""
+    """Return the multiset of the scores of each column, from cases that may share them as one object."""
     all_scores, numbers = zip(*scores, strict=True) if scores else ((), ())
     known: dict[int, tuple[Score | None, ...]] = dict(zip(map(id, all_scores), all_scores, strict=True))
     counts = weighed(list(map(id, all_scores)), numbers)
-    # Many may have come to something of their own: what one case came to each is counted at once.
+    # Many cases may have their own object: objects of single cases are counted at once.
     once = [known[key] for key, count in counts.items() if count == 1]
     counters = list(map(_counter, zip(*once, strict=True)))
     for key, count in counts.items() if len(once) < len(counts) else ():

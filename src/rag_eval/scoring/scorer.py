@@ -1,4 +1,4 @@
-"""The loop: traces into outcomes, of each case the last one, and the outcomes into a scorecard."""
+"""The main loop: traces into outcomes, the last one for each case, and outcomes into a scorecard."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     """The outcome of a case, shared by all cases with the same one.
 
     ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
-    case, such as measured times, in the order of the columns that follow; it is empty if no column does.
+    case, such as measured times, in the order of the columns that follow; it is empty without such columns.
     """
 
     scores: Scores
@@ -45,8 +45,8 @@ class Outcome(NamedTuple):
 class RunLog:
     """The outcomes of one run in the order of its traces.
 
-    An entry of each list is a trace: the place of its gold item in the set, its outcome, its line, and the fingerprint
-    of the ids that it retrieved if they are a long list, else 0.
+    An entry of each list is a trace: the index of its gold item, its outcome, its line, and the fingerprint of its
+    retrieved ids if they are a long list, otherwise 0.
     """
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class RunLog:
 class OutcomeLog:
     """The scored traces of a part of a file, by run.
 
-    ``unknown`` counts traces of no gold item, ``replaced`` those that were not scored as others replace them, and
-    ``unread`` those without what the reference scorer reads. ``pool_sizes`` are the lengths of long lists of ids by
-    their fingerprint, ``unpriced`` models without a price.
+    ``unknown`` counts traces of no gold item, ``replaced`` those that later ones replace unscored, and ``unread`` those
+    without the fields of the reference scorer. ``pool_sizes`` are the lengths of long lists of ids by their
+    fingerprint, ``unpriced`` models without a price.
     """
 
     def __init__(self) -> None:
@@ -95,26 +95,26 @@ _NOTHING = Outcome((), "", "", "", 0)
 
 
 class RunOutcomes:
-    """The outcomes of one run by the places of the gold items, and what its log knows of their traces."""
+    """The outcomes of one run by the indexes of the gold items, with the logged facts about their traces."""
 
     def __init__(self, size: int) -> None:
         self.outcomes: list[Outcome] = [_NOTHING] * size
         self.lines, self.pools = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
 
     def store(self, log: RunLog, lines_before: int) -> None:
-        """Store the traces of a log, of each case the last; their lines count from ``lines_before``."""
-        # Millions pass here: no step of it is Python's for each of them.
+        """Store the traces of a log, the last one for each case; their lines count from ``lines_before``."""
+        # Millions of traces pass through this method, so it runs no Python code for each.
         deque(map(self.outcomes.__setitem__, log.slots, log.outcomes), maxlen=0)
         deque(map(self.lines.__setitem__, log.slots, map(lines_before.__add__, log.lines)), maxlen=0)
         deque(map(self.pools.__setitem__, log.slots, log.pools), maxlen=0)
 
     def missing(self) -> list[int]:
-        """Return the places without a trace."""
+        """Return the indexes without a trace."""
         return [slot for slot, outcome in enumerate(self.outcomes) if outcome is _NOTHING]
 
 
 class ScoresCases(Protocol):
-    """Scores one case at a time; a gold item is a :class:`Gold` or what the scorer of cases keeps of one.
+    """A protocol that scores single cases; a gold item is a :class:`Gold` or a reduced form of one.
 
     ``columns`` name the scores of an outcome. Lists of ids that are longer than ``least_pool`` are compared with those
     of other cases.
@@ -124,10 +124,10 @@ class ScoresCases(Protocol):
     least_pool: int
 
     def is_plain(self, gold: Any) -> bool:
-        """Return whether an item has no labels but those that are cheap to compare."""
+        """Return whether an item has only labels that are cheap to compare."""
 
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
-        """Return the places of traces in whose claims a leak detector may find something, many at once."""
+        """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
 
     def score(self, gold: Any, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
         """Return the outcome of a trace under its gold item."""
@@ -145,8 +145,8 @@ class ScoresCases(Protocol):
 class Scorer:
     """Scores traces in the order of their file; the last trace of a run and a question counts.
 
-    Memory grows with the gold set and the runs, not with the trace file. Traces of the items ``ignored`` are known and
-    not scored.
+    Memory grows with the gold set and the runs, not with the trace file. Traces of the items ``ignored`` are
+    recognised, but not scored.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Scorer:
 
     @property
     def size(self) -> int:
-        """The number of gold items."""
+        """Return the number of gold items."""
         return len(self._golds)
 
     def empty_copy(self) -> Scorer:
@@ -183,7 +183,8 @@ class Scorer:
     def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
         """Score traces into the log.
 
-        ``answered`` says of each item whether later traces answer it, which replace those of this log that have no run.
+        ``answered`` tells for each item whether a later trace answers it, which replaces traces of this log without a
+        run.
         """
         golds, slots, is_plain, log, cases = self._golds, self._slots, self._is_plain, self.log, self._cases
         suspects = cases.suspects(traces)
@@ -211,16 +212,16 @@ class Scorer:
             run.pools.append(log.pool(trace.retrieved) if is_pool and len(trace.retrieved) > cases.least_pool else 0)
 
     def settle(self) -> None:
-        """Let the traces of the log replace earlier ones."""
+        """Replace earlier traces by the traces of the log."""
         self._store(self.log, 0)
         self.log = OutcomeLog()
 
     def intern(self, log: OutcomeLog) -> None:
-        """Replace the outcomes in the log of another process by this scorer's equal ones, which take no memory."""
+        """Replace the outcomes in the log of another process by this scorer's equal ones, which need no memory."""
         log.replace_outcomes(self._cases.intern)
 
     def merge(self, log: OutcomeLog, lines_before: int) -> None:
-        """Add the log of another scorer, whose traces follow all others; its lines count from ``lines_before``."""
+        """Add the log of another scorer, whose traces are after all others; its lines count from ``lines_before``."""
         self._store(log, lines_before)
 
     def _store(self, log: OutcomeLog, lines_before: int) -> None:

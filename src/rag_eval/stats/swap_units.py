@@ -58,7 +58,7 @@ def enough_in_both(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
 
 
 def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
-    """The units of the pairs that have both scores."""
+    """Return the units of the pairs that have both scores."""
     units = Units()
     for unit, count in units_of(pairs).items():
         pairs_with_both = tuple([(pair, times) for pair, times in unit if None not in pair])

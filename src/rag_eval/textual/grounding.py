@@ -1,9 +1,9 @@
 """Groundedness without a judge: how far the retrieved chunks support an answer, sentence by sentence.
 
-The value is the mean of three precisions over the words of the answer: the share of its content words that occur in
-the chunks, of its neighbouring words that are neighbours there, and of its neighbouring content words that are near
-each other there. A sentence is supported if its own value is high enough, none of its numbers is made up, and the best
-place does not deny it or have another number or unit.
+The value is the mean of three precisions over the words of the answer: the share of its content words that occur in the
+chunks, of its neighbouring words that are neighbours there, and of its neighbouring content words that are near each
+other there. A sentence is supported if its own value is high enough, none of its numbers is made up, and the best
+position does not deny it or have another number or unit.
 """
 
 from __future__ import annotations

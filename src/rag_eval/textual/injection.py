@@ -1,6 +1,6 @@
 """Instructions to a language model in a retrieved text: wordings, role markers, hidden text, encoded payloads.
 
-The patterns are data in ``data/injection.toml``. A keyword look is no guardrail: docs/safety.md says what it finds.
+The patterns are data in ``data/injection.toml``. A keyword search is no guardrail: docs/safety.md lists what it finds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FIRST_TAG = 0xE0000
 _GAPS = {"<gap>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,4}", "<few>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,2}"}
-_TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007e]{3,}")  # a flag may have some
+_TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007e]{3,}")  # flags may have some
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]{8,}|[\u202d\u202e]")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{4}){5,}(?:[A-Za-z0-9+/]{2,3}={0,2})?")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){20,}(?![0-9A-Fa-f])")
@@ -51,7 +51,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 
 def instruction(text: str) -> Instruction | None:
-    """Return the first instruction to a model in a text, hidden and encoded parts included; None if there is none."""
+    """Return the first instruction to a model in a text, also in hidden and encoded parts; None without one."""
     if wording := _worded(text):
         return wording
     if tags := _TAGS.search(text):
@@ -71,7 +71,7 @@ def _worded(text: str) -> Instruction | None:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """Yield what runs of Base64, hexadecimal digits, percent signs and HTML entities stand for."""
+    """Yield the decoded text of Base64, hexadecimal digits, percent signs and HTML entities."""
     for run in _BASE64.finditer(text):
         with suppress(Error):
             yield b64decode(run[0] + "=" * (-len(run[0]) % 4)).decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """Recognise refusals in free text: does a claim refuse to answer, in which language, and by which pattern.
 
 A claim refuses when one of its first sentences says that the speaker will not or cannot answer, and the rest answers
-nothing. ``I can't say who built it, but it was finished in 1889`` is a partial answer, which is no refusal.
+nothing. ``I can't say who built it, but it was finished in 1889`` is a partial answer, not a refusal.
 
 The patterns of a language are data in ``data/refusals/CODE.toml``. To add a language, add such a file and examples in
 ``tests/refusals/``, and run ``make generate``, which lists in ``required.json`` the words that each pattern requires:
@@ -74,7 +74,7 @@ _SENTENCE_END = re.compile(
 )
 _QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
 _MARKUP = re.compile("[*_#>]")
-_COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # what NFKD splits off, Arabic vowel signs and tatweel
+_COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # marks split by NFKD, Arabic vowel signs, tatweel
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
 _WORD = re.compile(rf"(\w{{1,{WORD_START}}})\w*")
@@ -341,7 +341,7 @@ class Language:
         return 0 if kind == "declines" and self._moral.search(text, 0, _MAX_SENTENCE) else len(text)
 
     def _compile(self, *names: str, start: bool = True, end: str = "") -> re.Pattern[str]:
-        """Compile the alternatives of the entries ``names``; a pattern that never matches if there are none."""
+        """Compile the alternatives of the entries ``names``; without any, a pattern that never matches."""
         entries = [self.table[name] for name in names if name in self.table]
         texts = [text for entry in entries for text in ([entry] if isinstance(entry, str) else entry)]
         return self._compiled(texts or ["(?!)"], start, end)
@@ -370,7 +370,7 @@ class Language:
 
     @cached_property
     def _rules(self) -> list[_Rule]:
-        """The patterns that refuse, each with the words that it requires."""
+        """Return the patterns that refuse, each with the words that it requires."""
         table = _required()[self.code]
         sets = [frozenset(words.split(" ")) for words in table["words"]]
         return [
@@ -381,7 +381,7 @@ class Language:
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]]:
-        """The numbers of the patterns by a word of their first set."""
+        """Return the numbers of the patterns by a word of their first set."""
         numbers = defaultdict[str, list[int]](list)
         for number, rule in enumerate(self._rules):
             for word in rule.required[0]:

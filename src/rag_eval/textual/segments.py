@@ -1,6 +1,6 @@
-"""A text cut into pieces that each have one state, so that a page can colour them without reading anything.
+"""A text split into pieces that each have one state, so that a page can colour them.
 
-The pieces, joined, are the text again, but for what is masked.
+Joined, the pieces are the text again, except masked parts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Segment(NamedTuple):
 
 
 def segments(text: str, marks: Iterable[Mark]) -> list[Segment]:
-    """The pieces of ``text``; where marks overlap, the later one counts, and each mask is a piece of its own."""
+    """Return the pieces of ``text``; where marks overlap, the later one counts, and each mask is a separate piece."""
     states: list[tuple[str, int]] = [(PLAIN, 0)] * len(text)
     for number, (start, end, state) in enumerate(marks, 1):
         states[start:end] = [(state, number if state == MASKED else 0)] * len(states[start:end])

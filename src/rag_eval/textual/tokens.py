@@ -29,15 +29,15 @@ STOP_WORDS = frozenset(
 
 
 def tokens(text: str) -> list[str]:
-    r"""Words of ``text``: NFKC, casefolded, ``\w+``; a run of Chinese or Japanese script as overlapping pairs."""
+    r"""Return the words of ``text``: NFKC, casefolded, ``\w+``; Chinese and Japanese script as overlapping pairs."""
     if text.isascii():
-        return text.lower().translate(_APART).split()  # the same, and five times quicker
+        return text.lower().translate(_APART).split()  # the same, but five times faster
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
 
 
 class Passage:
-    """A text that is read again and again, such as a chunk that many answers retrieve. Nothing in it may be changed."""
+    """A text that is read repeatedly, such as a chunk that many answers retrieve. Do not modify its values."""
 
     def __init__(self, text: str) -> None:
         self.tokens = tokens(text)
@@ -49,17 +49,17 @@ class Passage:
 
     @cached_property
     def distinct(self) -> frozenset[str]:
-        """Its tokens, each once."""
+        """Return its distinct tokens."""
         return frozenset(self.tokens)
 
     @cached_property
     def trigrams(self) -> frozenset[tuple[str, str, str]]:
-        """Each three tokens in a row."""
+        """Return all sequences of three tokens."""
         return frozenset(zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False))
 
     @cached_property
     def size(self) -> int:
-        """The square of the length of its vector of counts."""
+        """Return the square of the length of its vector of counts."""
         return sum([count * count for count in self.counts.values()])
 
 
@@ -67,12 +67,12 @@ _remembered = lru_cache(maxsize=MAX_PASSAGES)(Passage)
 
 
 def passage(text: str) -> Passage:
-    """Return a text as it is read, from the last :data:`MAX_PASSAGES` different ones unless it is long."""
+    """Return a parsed text, from the cache of the last :data:`MAX_PASSAGES` unless it is long."""
     return _remembered(text) if len(text) <= MAX_PASSAGE else Passage(text)
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The distinct tokens of ``text`` without :data:`STOP_WORDS`."""
+    """Return the distinct tokens of ``text`` without :data:`STOP_WORDS`."""
     return frozenset(tokens(text)) - STOP_WORDS
 
 
@@ -86,7 +86,7 @@ def holds_any(parts: Iterable[str], text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def heading_parts(path: str) -> tuple[str, ...]:
-    """The parts of a heading path ``A > B``, inner space collapsed; parts without a sign are none."""
+    """Return the parts of a heading path ``A > B``, inner space collapsed, without empty ones."""
     return tuple(part for raw in path.split(">") if (part := " ".join(raw.split())))
 
 

@@ -86,7 +86,7 @@ class Read(NamedTuple):
 
 
 def read_runs(paths: Sequence[str], options: Options) -> Read:
-    """The runs of report.json files and trace files; the latter are scored under ``options``.
+    """Return the runs of report.json files and trace files; the latter are scored under ``options``.
 
     InputError with the problems of the first file that cannot be read.
     """

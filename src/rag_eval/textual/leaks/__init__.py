@@ -1,7 +1,8 @@
-"""Detectors of what an answer must not hold: personal data, secrets, internal names, long runs of a source's own words.
+"""Detectors of leaks in answers: personal data, secrets, internal names, long verbatim passages.
 
-Pure: patterns and checksums, no model, no network. Work is linear in the length of the text: every pattern begins where
-a run of its characters begins, and repeats nothing that repeats. docs/safety.md says what they see and what not.
+Pure: patterns and checksums, no model, no network. The time is linear in the length of the text: every pattern begins
+where a run of its characters begins, and no nested repetition is used. docs/safety.md lists what they detect and what
+not.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class Leak(NamedTuple):
 
 
 class Detector(NamedTuple):
-    """A detector that needs the text alone.
+    """A detector that needs only the text.
 
-    ``spans`` are those that it finds in a text. ``among`` gives the places of those texts in which it may find any,
-    cheaply and many at once.
+    ``spans`` finds leaks in a text. ``among`` returns the indexes of those texts that may contain any, cheaply and many
+    at once.
     """
 
     name: str
@@ -64,8 +65,8 @@ _SEARCHES = tuple(dict.fromkeys([detector.among for detector in DETECTORS]))
 def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]], safety: Safety) -> tuple[Leak, ...]:
     """Return the leaks in ``text`` by position.
 
-    Values of the ``expected`` texts are no leaks: the question, and the parts of the right answer. ``chunks`` are the
-    tokens of each chunk.
+    Values in the ``expected`` texts, which are the question and the parts of the right answer, are no leaks. ``chunks``
+    are the tokens of each chunk.
     """
     known = _Expected(expected)
     leaks = [leak for leak in _detected(text, safety) if not known.has(leak)]
@@ -75,14 +76,14 @@ def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]]
 
 
 def suspects(texts: Sequence[str], safety: Safety) -> set[int]:
-    """Return the places of ``texts`` in which a detector may find something; in the others none does."""
+    """Return the indexes of ``texts`` in which a detector may find something; the others have no leak."""
     if safety.internal_ids:
         return set(range(len(texts)))
     return set().union(*[among(texts) for among in _SEARCHES])
 
 
 def masked(text: str) -> str:
-    """Return a leaked value as it may be shown: at most twelve stars between its first and last two characters."""
+    """Return a leaked value for display: at most twelve stars between its first and last two characters."""
     hidden = len(text) - 2 * _SHOWN
     if hidden <= 0:
         return "*" * len(text)
@@ -90,7 +91,7 @@ def masked(text: str) -> str:
 
 
 def without(text: str, leaks: Iterable[Leak]) -> str:
-    """``text`` with every leaked value masked; verbatim runs stay, they are the source's words."""
+    """Return ``text`` with every leaked value masked; verbatim passages stay, because they are the source's words."""
     pieces, position = [], 0
     for leak in leaks:
         if leak.category != VERBATIM and leak.end > position:
@@ -111,7 +112,7 @@ def _detected(text: str, safety: Safety) -> Iterator[Leak]:
 
 
 class _Expected:
-    """Texts whose values may be said. Letter case, spaces and punctuation between figures make no difference."""
+    """Texts with allowed values, compared without case, and without spaces and punctuation between digits."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -125,5 +126,5 @@ class _Expected:
 
 
 def _bare(text: str) -> str:
-    """Letters and digits alone, without regard to case."""
+    """Return only letters and digits, without regard to case."""
     return "".join(filter(str.isalnum, text.casefold()))

@@ -1,6 +1,6 @@
-"""Names that a team says no answer may hold, by the regular expressions of ``safety.internal_ids``.
+"""Internal names that no answer may contain, by the regular expressions of ``safety.internal_ids``.
 
-They run on RE2, whose time is linear in the length of a text whatever the pattern is.
+They run on RE2, whose time is linear in the length of a text for any pattern.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern, which RE2 does as ``re`` would; ValueError says why it is refused."""
+    """Compile a pattern with RE2; raise ValueError with the reason if it is refused."""
     try:
         re2 = import_module("re2")
     except ImportError:

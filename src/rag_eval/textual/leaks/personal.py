@@ -98,7 +98,7 @@ def with_account(text: str) -> bool:
 
 
 def mail_addresses(text: str) -> Spans:
-    """Addresses with a domain that ends in letters; ``git@`` and files such as icon@2x.png are none."""
+    """Yield addresses with a domain that ends in letters, except ``git@`` and files such as icon@2x.png."""
     for match in re.finditer(_MAIL, text):
         before = text[max(0, match.start() - _CREDENTIALS) : match.start()].rpartition("://")
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
@@ -107,7 +107,7 @@ def mail_addresses(text: str) -> Spans:
 
 
 def phone_numbers(text: str) -> Spans:
-    """Numbers in a form that is one of phones', or that a word such as ``tel.`` announces.
+    """Yield numbers in the form of a phone number, or after a word such as ``tel.``.
 
     International with ``+`` or ``00`` and a gap; North American in 3-3-4; French in pairs; with a leading zero, a gap
     and nine to twelve digits; Japanese with two hyphens.
@@ -120,13 +120,13 @@ def phone_numbers(text: str) -> Spans:
 
 
 def social_security_numbers(text: str) -> Spans:
-    """``123-45-6789`` in the ranges that are given out; nine digits in a row are any number."""
+    """Yield numbers such as ``123-45-6789`` in the assigned ranges; nine digits in a row may be any number."""
     yield from (match.span() for match in re.finditer(_SSN, text))
     yield from (match.span(1) for match in re.finditer(_STATED_SSN, text))
 
 
 def card_numbers(text: str) -> Spans:
-    """13 to 19 digits, in groups as cards have them or in a row, of an issuer's range and with Luhn's check digit."""
+    """Yield 13 to 19 digits, in groups or in a row, in an issuer's range and with Luhn's check digit."""
     for match in re.finditer(_CARD, text):
         digits = _digits(match[0])
         if _issued(digits) and luhn(digits):
@@ -134,7 +134,7 @@ def card_numbers(text: str) -> Spans:
 
 
 def ibans(text: str) -> Spans:
-    """A country, as many characters as it gives its accounts, and a checksum that is right (ISO 13616)."""
+    """Yield a country code, the country's number of characters, and a right checksum (ISO 13616)."""
     for match in re.finditer(_IBAN, text):
         span = _account(match[0])
         if span:
@@ -159,7 +159,7 @@ def _phone_spans(text: str) -> Spans:
 
 
 def _is_international(number: str) -> bool:
-    """Return whether a number is no amount such as ``+12 000 000``, and one that the North American plan assigns."""
+    """Return whether a number is no amount such as ``+12 000 000``, and is assigned by the North American plan."""
     digits, groups = _digits(number), re.findall(r"[0-9]+", number)
     if digits[0] == "1":
         return len(digits) == 11 and digits[1] in "23456789" and digits[4] in "23456789"
@@ -179,7 +179,7 @@ def _issued(digits: str) -> bool:
 
 
 def _account(text: str) -> int:
-    """Return the length of an account number at the start of ``text``, with spaces; 0 if there is none."""
+    """Return the length of an account number at the start of ``text``, with spaces; 0 without one."""
     length, positions = _IBAN_LENGTHS.get(text[:2], 0), [place for place, sign in enumerate(text) if sign != " "]
     if not length or len(positions) < length or text[positions[length - 1] + 1 : positions[length - 1] + 2].isalnum():
         return 0

@@ -1,4 +1,4 @@
-"""Cheap searches in many texts at once: most texts have nothing to find."""
+"""Cheap searches in many texts at once, because most texts contain no leak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets: keys in their issuers' formats, private keys, passwords in URLs, and what a text calls a secret."""
+"""Secrets: keys in their issuers' formats, private keys, passwords in URLs, and values that a text calls secret."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LEAST_ENTROPY = 2.5
 
 @among
 def with_long_word(text: str) -> bool:
-    """Return whether a text may have a key: one word of so many characters."""
+    """Return whether a text may have a key: a sufficiently long word."""
     return b"x" * _SHORTEST in text.encode(errors="replace").translate(_SIGNS)
 
 
@@ -61,7 +61,7 @@ def with_address(text: str) -> bool:
 
 
 def announcing(texts: Sequence[str]) -> list[int]:
-    """Return the places of texts that name a secret of some kind, and have a word that may be one."""
+    """Return the indexes of texts that name a secret of some kind, and have a word that may be one."""
     whole = "\n".join(texts).lower()
     cues = [*[cue for cue in _CUES if cue in whole], *_keys(whole)]
     named = [at for at, text in enumerate(texts) if holds_any(cues, text.lower())] if cues else []
@@ -80,7 +80,7 @@ def _keys(lowered: str) -> set[str]:
 
 def _has_mixed_word(text: str) -> bool:
     """Return whether a word is as long as a secret and contains a digit."""
-    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # letters alone: most of them
+    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # only letters: most of them
     return any([any(map(str.isdigit, word)) for word in long])
 
 
@@ -92,26 +92,26 @@ def _key() -> re.Pattern[str]:
 
 
 def known_keys(text: str) -> Spans:
-    """Keys in the forms of their issuers."""
+    """Yield keys in the forms of their issuers."""
     for word in re.finditer(_LONG_WORD, text):
         for match in _key().finditer(word[0]):
             yield word.start() + match.start(), word.start() + match.end()
 
 
 def private_keys(text: str) -> Spans:
-    """The first line of a private key in PEM, PuTTY's or age's form."""
+    """Yield the first line of a private key in PEM, PuTTY's or age's form."""
     yield from (match.span() for match in re.finditer(_PRIVATE, text))
 
 
 def passwords_in_urls(text: str) -> Spans:
-    """The password of ``scheme://user:password@host``, unless it stands for one."""
+    """Yield the password of ``scheme://user:password@host``, except placeholders."""
     yield from (match.span(1) for match in re.finditer(_IN_URL, text) if not re.search(_NO_VALUE, match[1]))
 
 
 def stated_secrets(text: str) -> Spans:
-    """Find values named as password, token or key, or after ``Bearer``, that mix letters and digits.
+    """Yield values named as password, token or key, or after ``Bearer``, that mix letters and digits.
 
-    Words, numbers and dates joined by hyphens, dots and the like are none, nor is what stands for a value, as in
+    Words, numbers and dates joined by hyphens or dots are not secrets, and neither are placeholders such as
     ``<your-token>``.
     """
     for pattern in (_STATED, _BEARER):
@@ -122,7 +122,7 @@ def stated_secrets(text: str) -> Spans:
 
 
 def entropy(text: str) -> float:
-    """Shannon's entropy of the characters, in bits a character; 0 for no text."""
+    """Return Shannon's entropy of the characters, in bits for each; 0 for an empty text."""
     counts = Counter(text).values()
     return -sum(count / len(text) * log2(count / len(text)) for count in counts)
 

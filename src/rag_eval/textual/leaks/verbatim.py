@@ -1,4 +1,4 @@
-"""Runs of a source's own words: a guard against answers that hand out whole passages."""
+"""Verbatim passages of a source: a guard against answers that repeat whole passages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _WORD = re.compile(r"\w+")
 def first_run(
     text: str, chunks: Iterable[Sequence[str]], words: int, expected: Iterable[str] = ()
 ) -> tuple[int, int] | None:
-    """Return where ``text`` first has ``words`` words in a row as one chunk has them; None if nowhere.
+    """Return where ``text`` first has ``words`` words in a row in the order of a chunk; None if nowhere.
 
-    ``chunks`` are tokens. Runs that the ``expected`` texts have too are no leaks. The span covers whole words, or the
-    whole text if tokens and words differ.
+    ``chunks`` are tokens. Passages that the ``expected`` texts have too are no leaks. The span covers whole words, or
+    the whole text if tokens and words differ.
     """
     long = [chunk for chunk in chunks if len(chunk) >= words] if len(text) >= words else []
     answer = tokens(text) if long else []
