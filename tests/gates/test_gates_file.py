@@ -168,16 +168,16 @@ def test_a_threshold_is_compared_exactly_not_as_the_nearest_float():
     assert not gate.keeps(Fraction(4, 5) - Fraction(1, 10**30))
 
 
-@each_row("one", measures((7,)), ids=lambda entry: entry.name)
-def test_every_value_can_be_gated_on_its_own_side(item):
-    bound = "min" if item.metric.better == "higher" else "max"
-    assert accepted(gates(f"{item.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
+@each_row("measure", measures((7,)), ids=lambda entry: entry.name)
+def test_every_value_can_be_gated_on_its_own_side(measure):
+    bound = "min" if measure.metric.better == "higher" else "max"
+    assert accepted(gates(f"{measure.name}: {{{bound}: 0.5}}")).gates[0].direction == bound
 
 
-@each_row("one", measures((7,)), ids=lambda entry: entry.name)
-def test_no_value_can_be_gated_on_its_wrong_side(item):
-    wrong, right = ("max", "min") if item.metric.better == "higher" else ("min", "max")
-    problems = refused(gates(f"{item.name}: {{{wrong}: 0.5}}"))
+@each_row("measure", measures((7,)), ids=lambda entry: entry.name)
+def test_no_value_can_be_gated_on_its_wrong_side(measure):
+    wrong, right = ("max", "min") if measure.metric.better == "higher" else ("min", "max")
+    problems = refused(gates(f"{measure.name}: {{{wrong}: 0.5}}"))
     assert any(f"'{wrong}' on " in problem and f"Use '{right}'." in problem for problem in problems)
 
 
