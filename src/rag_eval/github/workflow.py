@@ -51,8 +51,8 @@ def output(name: str, value: str, delimiter: str) -> str:
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+def _data(line: str) -> str:
+    return line.replace("%", "%25")
 
 
 def _property(text: str) -> str:
