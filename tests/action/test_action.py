@@ -341,7 +341,7 @@ def test_bad_input_counts_as_a_failure_for_the_comment(in_workspace, pages):
 @pytest.mark.parametrize(("trace", "code"), [("good.jsonl", 0), ("bad.jsonl", 1)])
 def test_a_refused_comment_is_a_notice_and_changes_no_verdict(in_workspace, pages, trace, code):
     run = in_workspace
-    pages.refuse = GitHubError(403, "the token may not write. It needs pull-requests: write.")
+    pages.refuse = GitHubError("the token may not write. It needs pull-requests: write.", 403)
     assert run(trace) == code
     assert "::notice title=rag-eval::No comment: the token may not write." in run.log
     assert run.outputs["comment-url"] == ""

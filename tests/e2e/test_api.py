@@ -83,17 +83,17 @@ def repo(github, tmp_path):
 
 def test_git_objects(client, repo):
     head, parent, first = (repo.git("rev-parse", ref) for ref in ("HEAD", "HEAD~1", "HEAD~2"))
-    assert (client.commit("main"), client.parents(head), client.parents(first)) == (head, [parent], [])
+    assert client.commit("main") == head
+    assert f"\nparent {parent}\n".encode() in client.raw("commit", head)
     assert client.merge_base(first, head) == first
     assert (client.last_change("eval/gold.jsonl", head), client.last_change("gone", head)) == (head, None)
     assert (client.ahead(first, head), client.committed(head)[:2]) == (2, "20")
-    (folder,) = client.tree(head)
-    (file,) = client.tree(folder.sha)
-    assert (folder.path, folder.type, file.path, file.mode) == ("eval", "tree", "gold.jsonl", "100644")
-    assert client.blob(file.sha) == (repo.path / "eval/gold.jsonl").read_bytes()
-    for ask in (client.parents, client.tree, client.blob):
+    file = repo.git("rev-parse", "HEAD:eval/gold.jsonl")
+    assert client.raw("tree", repo.git("rev-parse", "HEAD:eval")) == b"100644 gold.jsonl\0" + bytes.fromhex(file)
+    assert client.raw("blob", file) == (repo.path / "eval/gold.jsonl").read_bytes()
+    for kind in ("commit", "tree", "blob"):
         with pytest.raises(GitHubError) as refused:
-            ask("0" * 40)
+            client.raw(kind, "0" * 40)
         assert refused.value.status == 404
 
 

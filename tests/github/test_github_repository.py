@@ -9,7 +9,6 @@ import pytest
 
 from fake_github import Answer, Fault
 from gitrepo import Repo
-from rag_eval.github.api import TreeEntry
 from rag_eval.gold.signoff.identity import Authorship, Review, approvals, authors
 from seams import GitHub, GitHubError, Network, UsageError
 
@@ -22,7 +21,7 @@ BOB = {"GIT_AUTHOR_NAME": "Bob", "GIT_AUTHOR_EMAIL": "bob@example.org"}
 
 @pytest.fixture
 def github(fake):
-    return GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None))
+    return GitHub(fake.url, "t0ken", "octo/hello", Network(sleep=lambda _: None))
 
 
 @pytest.fixture
@@ -49,15 +48,29 @@ def pull(fake, repo, base):
 # --- git objects -----------------------------------------------------------------------------------------------------
 
 
-def test_parents_come_in_git_s_order(repo, github):
+def test_commits_and_trees_come_as_git_keeps_them(repo, github):
+    root = repo.git("rev-parse", "HEAD")
+    (repo.path / "link").symlink_to("elsewhere")
+    repo.git("checkout", "-q", "-b", "side")
+    side = commit(repo, {"a b": "1", "eval/é": "2"})
+    repo.git("checkout", "-q", "main")
+    main = commit(repo, {"two.txt": "1"})
+    repo.git("merge", "-q", "--no-edit", "side")
+    for kind, names in {"commit": ("HEAD", main, side, root), "tree": ("HEAD^{tree}", "HEAD:eval")}.items():
+        for name in names:
+            kept = subprocess.run(
+                ["git", "cat-file", kind, name], cwd=repo.path, capture_output=True, check=True
+            ).stdout
+            assert github.raw(kind, repo.git("rev-parse", name)) == kept
+
+
+def test_names_stand_for_commits(repo, github):
     root = repo.git("rev-parse", "HEAD")
     repo.git("checkout", "-q", "-b", "side")
     side = commit(repo, {"one.txt": "1"})
     repo.git("checkout", "-q", "main")
     main = commit(repo, {"two.txt": "1"})
     repo.git("merge", "-q", "--no-edit", "side")
-    assert github.parents(repo.git("rev-parse", "HEAD")) == [main, side]
-    assert github.parents(root) == []
     assert github.merge_base("main", "side") == side
     assert github.merge_base(main, side) == root
     assert github.commit("side") == side
@@ -76,31 +89,16 @@ def test_branches_without_a_common_ancestor_are_an_error(repo, github):
     assert missing.value.status == 404
 
 
-def test_a_tree_is_listed_by_its_hash_and_by_a_commits(repo, github):
-    (repo.path / "link").symlink_to("elsewhere")
-    head = commit(repo, {"a b": "1", "eval/é": "2"})
-    root = github.tree(head)
-    assert github.tree(repo.git("rev-parse", "HEAD^{tree}")) == root
-    assert [(item.path, item.mode, item.type) for item in root] == [
-        ("a b", "100644", "blob"),
-        ("eval", "040000", "tree"),
-        ("link", "120000", "blob"),
-    ]
-    below = github.tree(root[1].sha)
-    assert [item.path for item in below] == ["gold.jsonl", "é"]
-    assert below[0] == TreeEntry("gold.jsonl", "100644", "blob", repo.git("rev-parse", f"HEAD:{GOLD}"))
-
-
 @pytest.mark.parametrize("data", [b"", b"\xff\x00\r\n", b"{}\n", b'{"content": "e30=", "encoding": "base64"}'])
 def test_a_blob_comes_as_its_bytes(fake, repo, github, data):
     commit(repo, {GOLD: data})
-    assert github.blob(repo.git("rev-parse", f"HEAD:{GOLD}")) == data
+    assert github.raw("blob", repo.git("rev-parse", f"HEAD:{GOLD}")) == data
     assert fake.seen[-1].headers["accept"] == "application/vnd.github.raw+json"
 
 
 def test_a_blob_of_a_repository_with_longer_hashes(fake, github, monkeypatch):
     monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=b"one"))
-    assert github.blob(hashlib.sha256(b"blob 3\0one").hexdigest()) == b"one"
+    assert github.raw("blob", hashlib.sha256(b"blob 3\0one").hexdigest()) == b"one"
 
 
 @pytest.mark.parametrize(
@@ -109,14 +107,14 @@ def test_a_blob_of_a_repository_with_longer_hashes(fake, github, monkeypatch):
 def test_other_bytes_than_the_hash_says_are_never_given(fake, repo, github, monkeypatch, raw):
     monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=raw))
     with pytest.raises(GitHubError, match="does not match its hash"):
-        github.blob(repo.git("rev-parse", f"HEAD:{GOLD}"))
+        github.raw("blob", repo.git("rev-parse", f"HEAD:{GOLD}"))
 
 
 def test_a_tree_in_part_is_refused(fake, repo, github, monkeypatch):
     whole = fake.git.tree
     monkeypatch.setattr(fake.git, "tree", lambda sha: {**whole(sha), "truncated": True})
     with pytest.raises(GitHubError, match="only a part"):
-        github.tree(repo.git("rev-parse", "HEAD"))
+        github.raw("tree", repo.git("rev-parse", "HEAD^{tree}"))
 
 
 def test_the_default_branch(fake, github):
@@ -126,40 +124,94 @@ def test_the_default_branch(fake, github):
 
 @pytest.mark.parametrize("sha", ["", "main", "a" * 39, "A" * 40, "../../user", f"{'a' * 40}\n"])
 def test_what_is_no_hash_is_not_asked_for(fake, github, sha):
-    for ask in (github.parents, github.tree, github.blob, lambda sha: github.commits_touching((GOLD,), sha, 2)):
-        with pytest.raises((UsageError, GitHubError)):
-            ask(sha)
+    for kind in ("commit", "tree", "blob"):
+        with pytest.raises(UsageError, match="not the full hash"):
+            github.raw(kind, sha)
+    with pytest.raises((UsageError, GitHubError)):
+        github.commits_touching((GOLD,), sha, 2)
     assert [
         seen.target for seen in fake.seen if "/git/" in seen.target or "commits?" in seen.target.split("pulls")[0]
     ] == []
 
 
-EVERY = {
-    "parents": lambda github: github.parents("a" * 40),
-    "tree": lambda github: github.tree("a" * 40),
-    "merge_base": lambda github: github.merge_base("main", "side"),
-    "default_branch": lambda github: github.default_branch(),
-    "opened_by": lambda github: github.opened_by(2),
-    "reviews": lambda github: github.reviews(2),
-    "commits_touching": lambda github: github.commits_touching((GOLD,), "a" * 40, 2),
+SHA = "a" * 40
+CHECK = {"name": "rag-eval", "head_sha": SHA, "output": {"title": "x", "summary": "x", "annotations": []}}
+READS = {
+    "commit": (lambda github: github.raw("commit", SHA), "read commit aaaaaaaaaaaa", "contents: read"),
+    "tree": (lambda github: github.raw("tree", SHA), "read tree aaaaaaaaaaaa", "contents: read"),
+    "merge_base": (lambda github: github.merge_base("main", "side"), "compare 'main' with 'side'", "contents: read"),
+    "default_branch": (lambda github: github.default_branch(), "read the repository", "contents: read"),
+    "last_change": (lambda github: github.last_change(GOLD, SHA), f"read the history of '{GOLD}'", "contents: read"),
+    "ahead": (lambda github: github.ahead(SHA, "b" * 40), f"compare {'a' * 12} with {'b' * 12}", "contents: read"),
+    "opened_by": (lambda github: github.opened_by(2), "read #2", "pull-requests: read"),
+    "pull_head": (lambda github: github.pull_head(2), "read #2", "pull-requests: read"),
+    "open_pulls": (lambda github: list(github.open_pulls()), "list the pull requests", "pull-requests: read"),
+    "reviews": (lambda github: github.reviews(2), "read the reviews", "pull-requests: read"),
+    "commits_touching": (
+        lambda github: github.commits_touching((GOLD,), SHA, 2),
+        "read the commits",
+        "pull-requests: read",
+    ),
+    "comments": (lambda github: list(github.comments(2)), "read the comments", "pull-requests: read"),
+    "check_runs": (
+        lambda github: github.check_runs(SHA, "rag-eval"),
+        "read the check runs of aaaaaaaaaaaa",
+        "checks: read",
+    ),
+}
+OTHERS = {
+    "blob": (lambda github: github.raw("blob", SHA), "read blob aaaaaaaaaaaa", "contents: read"),
+    "named": (lambda github: github.commit("main"), "find 'main'", "contents: read"),
+    "committed": (lambda github: github.committed(SHA), "read commit aaaaaaaaaaaa", "contents: read"),
+    "create_comment": (lambda github: github.create_comment(2, "x", nothing), "comment", "pull-requests: write"),
+    "update_comment": (lambda github: github.update_comment(7, "x"), "change the comment", "pull-requests: write"),
+    "create_check_run": (
+        lambda github: github.create_check_run(CHECK, nothing),
+        "write the check run",
+        "checks: write",
+    ),
+    "add_to_check_run": (
+        lambda github: github.add_to_check_run(7, CHECK["output"]),
+        "add annotations",
+        "checks: write",
+    ),
 }
 
 
-@pytest.mark.parametrize("ask", EVERY.values(), ids=EVERY)
+def nothing():
+    return None
+
+
+@pytest.mark.parametrize("ask", [ask for ask, *_ in READS.values()], ids=READS)
 @pytest.mark.parametrize(
     "raw",
     [b"<html>", b"7", b'"x"', b"[[]]", b'{"parents": [{"sha": "x"}], "tree": 1, "truncated": false}', b"[{}]", b"null"],
 )
 def test_an_answer_of_something_else_is_an_error_of_ours(fake, github, monkeypatch, ask, raw):
     monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=raw))
-    with pytest.raises(GitHubError, match="a proxy changed it"):
+    with pytest.raises(GitHubError, match=r"a proxy changed it\."):
         ask(github)
 
 
-@pytest.mark.parametrize("ask", EVERY.values(), ids=EVERY)
-def test_faults_that_pass_are_waited_out_and_others_told(fake, repo, github, ask):
+@pytest.mark.parametrize(("ask", "aim", "needs"), [*READS.values(), *OTHERS.values()], ids=[*READS, *OTHERS])
+def test_a_refusal_names_what_was_asked_and_the_permission_that_allows_it(fake, repo, github, ask, aim, needs):
+    why = " Runs for forks and Dependabot never get it." if needs.endswith("write") else ""
+    fake.faults = [Fault("", 403, message="Resource not accessible")]
+    with pytest.raises(GitHubError) as refused:
+        ask(github)
+    said = f"The token may not {aim}: the job needs `{needs}` under permissions.{why} GitHub says 'Resource not acces"
+    assert str(refused.value).startswith(said)
+    fake.faults = [Fault("", 404)]
+    with pytest.raises(GitHubError) as gone:
+        ask(github)
+    said = f"Could not {aim}: GitHub does not find it, or the token lacks `{needs}`. GitHub says 'fault'."
+    assert (str(gone.value), gone.value.status, len(fake.seen)) == (said, 404, 2)
+
+
+@pytest.mark.parametrize("ask", [ask for ask, *_ in READS.values()], ids=READS)
+def test_faults_that_pass_are_waited_out(fake, repo, github, ask):
     fake.faults = [Fault("", 502), Fault("", 403)]
-    with pytest.raises(GitHubError, match=r"the job needs `(contents|pull-requests): read`") as refused:
+    with pytest.raises(GitHubError) as refused:
         ask(github)
     assert (refused.value.status, len(fake.seen)) == (403, 2)
 
@@ -255,7 +307,7 @@ def test_as_many_commits_as_github_lists_are_too_many(fake, repo, github):
     import_commits(repo, 249)
     assert len(github.commits_touching((GOLD,), pull(fake, repo, base), 2)) == 249
     import_commits(repo, 1)
-    with pytest.raises(GitHubError, match="Split the pull request"):
+    with pytest.raises(GitHubError, match=r"#2 has 250 or more commits, .* Split the pull request"):
         github.commits_touching((GOLD,), pull(fake, repo, base), 2)
 
 

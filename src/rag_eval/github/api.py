@@ -6,13 +6,12 @@ Every answer is checked: unexpected content is a ``GitHubError``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.git import commit_objects
 from rag_eval.git.commit_objects import commit_bytes, tree_bytes
 from rag_eval.git.snapshots import is_object_id, object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
@@ -44,15 +43,6 @@ class Comment(NamedTuple):
     url: str
 
 
-class TreeEntry(NamedTuple):
-    """One entry of a folder of git: ``mode`` as git writes it (100644), ``type`` blob, tree or commit."""
-
-    path: str
-    mode: str
-    type: str
-    sha: str
-
-
 class OpenPull(NamedTuple):
     """A pull request in a list of open ones, and its last commit."""
 
@@ -80,9 +70,6 @@ class GitHub:
         self.repository = repository
         self._http = Http(api_url, token, network or Network())
         self._raw: dict[str, bytes] = {}
-
-    def __repr__(self) -> str:
-        return f"GitHub({self._http.address.geturl()!r}, {self.repository!r})"
 
     def limit_outage(self, seconds: float) -> None:
         """Stop waiting for GitHub when it has been failing for so many seconds."""
@@ -171,21 +158,10 @@ class GitHub:
             raise _unexpected("not a repository")
         return branch
 
-    def parents(self, sha: str) -> list[str]:
-        """Return the hashes of a commit's parents, in git's order."""
-        return commit_objects.parents(self, sha)
-
-    def tree(self, sha: str) -> list[TreeEntry]:
-        """Return the entries of a folder by the hash of its tree or, for the root, of a commit, without subfolders."""
-        entries = self._entries(sha)
-        if self._tree_bytes(entries, sha) is None and self._tree_bytes(entries, commit_objects.root(self, sha)) is None:
-            raise _other("tree", sha)
-        return entries
-
     def raw(self, kind: str, sha: str) -> bytes:
         """Return the bytes of a commit, a tree or a blob, checked against ``sha``."""
         if sha not in self._raw:
-            self._raw[sha] = {"commit": self._commit, "tree": self._tree, "blob": self.blob}[kind](sha)
+            self._raw[sha] = {"commit": self._commit, "tree": self._tree, "blob": self._blob}[kind](sha)
         return self._raw[sha]
 
     def _commit(self, sha: str) -> bytes:
@@ -196,21 +172,16 @@ class GitHub:
         return data
 
     def _tree(self, sha: str) -> bytes:
-        data = self._tree_bytes(self._entries(sha), sha)
+        answer = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
+        if answer.get("truncated") is not False:
+            raise GitHubError(f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
+        rows = _list(answer.get("tree"))
+        data = tree_bytes(((text_of(row, "mode"), text_of(row, "path"), text_of(row, "sha")) for row in rows), sha)
         if data is None:
             raise _other("tree", sha)
         return data
 
-    def _tree_bytes(self, entries: Iterable[TreeEntry], sha: str) -> bytes | None:
-        return tree_bytes(((entry.mode, entry.path, entry.sha) for entry in entries), sha)
-
-    def _entries(self, sha: str) -> list[TreeEntry]:
-        answer = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
-        if answer.get("truncated") is not False:
-            raise GitHubError(0, f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
-        return [_entry(row) for row in _list(answer.get("tree"))]
-
-    def blob(self, sha: str) -> bytes:
+    def _blob(self, sha: str) -> bytes:
         """Return the bytes of a file, checked against ``sha``."""
         where = self._path(f"git/blobs/{_checked_hash(sha)}")
         data = self._http.send(Request("GET", where, f"read blob {sha[:12]}", "contents: read", _RAW)).data
@@ -251,7 +222,7 @@ class GitHub:
         """
         commits = self._pull_commits(within)
         if head not in commits:
-            raise GitHubError(0, f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
+            raise GitHubError(f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
         touching = {sha for path in paths for sha in self._history(path, head)}
         return [author for sha, row in commits.items() if sha in touching for author in _authors(sha, row)]
 
@@ -265,7 +236,7 @@ class GitHub:
         rows = list(self._all_pages(path, "read the commits", "pull-requests: read"))
         if len(rows) >= MOST_COMMITS:
             what = f"#{number} has {MOST_COMMITS} or more commits, and GitHub does not list the others"
-            raise GitHubError(0, f"{what}: their authors are unknown. Split the pull request.")
+            raise GitHubError(f"{what}: their authors are unknown. Split the pull request.")
         return {_sha(text_of(row, "sha")): row for row in rows}
 
     def last_change(self, path: str, head: str) -> str | None:
@@ -308,7 +279,7 @@ class GitHub:
             # From the header only the existence of a next page is used: its address may name another host.
             if len(rows) < _PER_PAGE and 'rel="next"' not in answer.headers.get("link", ""):
                 return
-        raise GitHubError(0, f"Could not {aim}: there are over {_PER_PAGE * _MOST_PAGES}, too many to read.")
+        raise GitHubError(f"Could not {aim}: there are over {_PER_PAGE * _MOST_PAGES}, too many to read.")
 
     def _path(self, rest: str) -> str:
         return f"/repos/{self.repository}/{rest}".removesuffix("/")
@@ -338,11 +309,11 @@ def _checked_path(path: str) -> str:
 def _other(kind: str, sha: str) -> GitHubError:
     """Return the error for an answer that does not match its hash: forged, or in a form that the API cannot show."""
     what = f"GitHub's answer for {kind} {sha[:12]} does not match its hash. {_SURPRISE}"
-    return GitHubError(0, f"{what} Otherwise check out with fetch-depth: 2 or more, so that git has it.")
+    return GitHubError(f"{what} Otherwise check out with fetch-depth: 2 or more, so that git has it.")
 
 
 def _unexpected(what: str) -> GitHubError:
-    return GitHubError(0, f"GitHub's answer is {what}. {_SURPRISE}")
+    return GitHubError(f"GitHub's answer is {what}. {_SURPRISE}")
 
 
 def _sha(text: str) -> str:
@@ -386,13 +357,6 @@ def _comment(row: object) -> Comment:
 def _check_run(row: object) -> CheckRun:
     answer = _object(row, "check run")
     return CheckRun(_id(answer, "check run"), text_of(row, "html_url"), text_of(row, "external_id"))
-
-
-def _entry(row: object) -> TreeEntry:
-    entry = TreeEntry(text_of(row, "path"), text_of(row, "mode"), text_of(row, "type"), _sha(text_of(row, "sha")))
-    if not (entry.path and entry.mode and entry.type):
-        raise _unexpected("not a tree")
-    return entry
 
 
 def _review(row: Mapping[str, Any]) -> Review:

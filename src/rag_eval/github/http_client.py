@@ -1,8 +1,8 @@
 """HTTP for GitHub's REST API, safe against hostile and failing networks.
 
-The token is sent in one header, only to the host of the API: redirects elsewhere are refused, and no ``repr``, error
-message or URL contains it. Temporary failures are retried within ``Network.patience``; all others are a ``GitHubError``
-whose message has the fix.
+The token is sent in one header, only to the host of the API: redirects elsewhere are refused, and no error message or
+URL contains it. Temporary failures are retried within ``Network.patience``; all others are a ``GitHubError`` whose
+message has the fix.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-
 class GitHubError(RagEvalError):
     """GitHub refused, failed or could not be reached. ``status`` is HTTP's, 0 without a usable answer."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
 
@@ -113,7 +113,7 @@ class Answer(NamedTuple):
         try:
             value: object = json.loads(self.data)
         except (ValueError, RecursionError):
-            raise GitHubError(self.status, "GitHub's answer is not JSON. Check if a proxy changed it.") from None
+            raise GitHubError("GitHub's answer is not JSON. Check if a proxy changed it.") from None
         return value
 
     def message(self) -> str:
@@ -153,7 +153,7 @@ class Http:
         """Yield the successful answer, and before it None for each temporary failure, after waiting."""
         for attempt in count():
             if self._patience <= 0:
-                raise GitHubError(0, f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
+                raise GitHubError(f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
             began = self._network.now()
             answer = self._once(request)
             took = max(self._network.now() - began, 0.0)
@@ -173,7 +173,7 @@ class Http:
             self._outage = self.outage_limit
         if seconds is None or seconds > self._patience or attempt + 1 >= _MAX_ATTEMPTS or enough:
             text = _sentence(request, answer, seconds)
-            raise GitHubError(answer.status, text.replace(self._token, "***") if self._token else text)
+            raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
         self._patience -= seconds
         self._outage += seconds if answer.is_outage else 0.0
         self._network.sleep(seconds)
@@ -189,10 +189,9 @@ class Http:
             url = _followed(url, answer.headers.get("location", ""))
             if not url or not _same_host(urlsplit(url), self.address):
                 raise GitHubError(
-                    answer.status,
-                    "GitHub redirects to another host, which must not get the token. Check the address of the API.",
+                    "GitHub redirects to another host, which must not get the token. Check the address of the API."
                 )
-        raise GitHubError(answer.status, "GitHub redirects in a loop. Check if the repository was renamed.")
+        raise GitHubError("GitHub redirects in a loop. Check if the repository was renamed.")
 
     def _ask(self, request: Request, url: str) -> Answer:
         from urllib3 import exceptions
@@ -211,7 +210,7 @@ class Http:
             seconds = self._network.body_seconds
             data = _within(seconds + 1, lambda: _read_body(got, seconds, remaining, self._network.now))
         except exceptions.SSLError as error:
-            raise GitHubError(0, f"No secure connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
+            raise GitHubError(f"No secure connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
         except (exceptions.HTTPError, OSError) as error:
             self._pool.clear()
             return Answer(0, {}, one_line(str(error), 200).encode())
@@ -257,7 +256,7 @@ def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Cal
         pieces.append(piece)
         if size > MOST_BYTES:
             got.close()
-            raise GitHubError(0, f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
+            raise GitHubError(f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
         maximum = min(seconds, remaining + size / _SLOW)
         if now() - began > maximum:
             got.close()
