@@ -47,12 +47,27 @@ _COMPARED: dict[type[ast.cmpop], str] = {
 }
 _COMPUTED: dict[type[ast.operator], str] = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv: "*"}
 
+ENTERED = """
+import os
+
+class Entered(set):
+    def add(self, function):
+        if function not in self:
+            super().add(function)
+            if os.environ.get("MUTANTS_PID", str(os.getpid())) != str(os.getpid()):  # a command that a test started
+                with open(os.environ["MUTANTS_OUT"] + ".commands", "a") as file:
+                    file.write(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0] + "\\t" + function + "\\n")
+
+entered = Entered()
+"""
+
 PLUGIN = """
 import json, os, time
 import pytest
 import mutants_entered
 
 FOUND = {}
+os.environ["MUTANTS_PID"] = str(os.getpid())
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item, nextitem):
@@ -62,6 +77,11 @@ def pytest_runtest_protocol(item, nextitem):
     FOUND[item.nodeid] = [time.perf_counter() - begun, sorted(mutants_entered.entered)]
 
 def pytest_sessionfinish(session):
+    commands = os.environ["MUTANTS_OUT"] + ".commands"
+    for line in open(commands) if os.path.exists(commands) else ():
+        test, function = line.rstrip("\\n").split("\\t")
+        if test in FOUND and function not in FOUND[test][1]:
+            FOUND[test][1].append(function)
     with open(os.environ["MUTANTS_OUT"], "w") as file:
         json.dump(FOUND, file)
 """
@@ -273,7 +293,7 @@ def entered(folder: Path, paths: Iterable[str], tests: list[str], jobs: int) -> 
     """For each function of the given files, the tests that enter it with their seconds, the fastest first."""
     for path in paths:
         (folder / path).write_text(instrument((folder / path).read_text("utf-8"), path), "utf-8")
-    (folder / "mutants_entered.py").write_text("entered = set()\n")
+    (folder / "src" / "mutants_entered.py").write_text(ENTERED)  # where the commands that tests start look
     (folder / "mutants_plugin.py").write_text(PLUGIN)
     running = []
     for number in range(jobs):
