@@ -108,6 +108,57 @@ def test_an_empty_value_is_never_taken_for_none(rag, project, words):
     assert f"{words[-1]} is empty." in err or f"argument {words[-1]}: " in err
 
 
+@pytest.mark.parametrize(
+    ("option", "least", "most"),
+    [
+        ("score --jobs", 1, 512),
+        ("collect --python x:y --repeats", 1, 1000),
+        ("collect --python x:y --concurrency", 1, 1000),
+        ("collect --python x:y --retries", 0, 1000),
+        ("collect --python x:y --warm-up", 0, 1000),
+        ("judge repeat --n", 1, 100),
+        ("judge repeat --sample", 1, 10_000),
+        ("judge spot-check --n", 1, 10_000),
+        ("gold draft --from x --sample", 0, 999_999_999),
+        ("dataset squad_v2 --sample", 0, 999_999_999),
+        ("dataset squad_v2 --seed", 0, 999_999_999),
+        ("history . --last", 1, 999_999_999),
+        ("import langfuse x --max-records", 1, 999_999_999),
+        ("import langfuse x --timeout", 1, 999_999_999),
+        ("import langfuse x --retries", 1, 999_999_999),
+    ],
+)
+def test_a_whole_number_has_bounds(rag, option, least, most):
+    *words, name = option.split()
+    for number in (least, most):
+        assert number in vars(build_parser().parse_args([*words, name, str(number)])).values()
+    for text in (str(least - 1), str(most + 1), "1.5", "x", "\u0663", "0000000001", "9" * 5000):
+        code, out, err = rag(*words, f"{name}={text}")
+        assert (code, out) == (2, "")
+        assert f"argument {name}: '{text[:40]}' is not a whole number from {least} to {most}" in err
+
+
+@pytest.mark.parametrize("option", ["--rate", "--timeout"])
+def test_a_rate_or_a_time_is_above_0(rag, option):
+    parsed = vars(build_parser().parse_args(["collect", "--python", "x:y", option, "0.5"]))
+    assert parsed[option.strip("-")] == 0.5
+    for text in ("0", "-1", "x", "nan", "inf", "1e6"):
+        code, out, err = rag("collect", "--python", "x:y", f"{option}={text}")
+        assert (code, out) == (2, "")
+        assert f"argument {option}: '{text}' is not a number above 0" in err
+
+
+def test_the_defaults_are_those_that_the_help_names():
+    for words, action in valued(build_parser()):
+        option = " ".join((*words, *action.option_strings))
+        named = re.search(r"\(default: (\S+)\)", (action.help or "") % {**vars(action), "prog": "rag-eval"})
+        if named and named[1] not in ("all", "stdout", "OpenAI's") and action.default not in (None, "", [], ()):
+            default = f"{action.default:g}" if isinstance(action.default, float) else str(action.default)
+            assert (option, default) == (option, named[1])
+        if action.choices and action.default:
+            assert action.default in action.choices, option
+
+
 @pytest.mark.parametrize("text", [",", " ", " , "])
 def test_no_perspective_is_not_all_of_them(rag, project, text):
     assert rag("score", "--perspective", text)[:2] == rag("metrics", "--perspective", text)[:2] == (2, "")
@@ -482,6 +533,17 @@ def test_init_leaves_what_is_there(rag, project):
     out = rag("init")[1]
     assert out.startswith("kept   eval/gold.jsonl\nwrote  eval-gates.yml\n")
     assert (project / "eval" / "gold.jsonl").read_bytes() == before
+
+
+def test_init_says_if_a_configuration_that_is_there_does_not_name_rag_eval(rag, project):
+    (project / ".pre-commit-config.yaml").write_text("repos: []\n", "utf-8")
+    (project / ".github/workflows/rag-eval.yml").mkdir(parents=True)
+    advice = "  (it does not name rag-eval yet: the README shows the entry to add)\n"
+    out = rag("init")[1]
+    assert f"kept   .pre-commit-config.yaml{advice}" in out
+    assert f"kept   .github/workflows/rag-eval.yml{advice}" in out
+    (project / ".pre-commit-config.yaml").write_text("repos: []  # rag-eval is elsewhere\n", "utf-8")
+    assert "kept   .pre-commit-config.yaml\n" in rag("init")[1]
 
 
 def test_init_leaves_a_gates_file_of_the_other_usual_name(rag, project):

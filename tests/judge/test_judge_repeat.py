@@ -132,7 +132,7 @@ def test_failed_replies_are_left_out_and_said(repeat):
     code, out, err = repeat(server, "--n", "2", "--format", "json")
     assert code == 1
     assert json.loads(out)["metrics"][0]["n"] == N - 1
-    assert "24 replies, 2 without a verdict" in err
+    assert f"24 replies, 2 without a verdict, {22 * 960} tokens\n" in err
     assert "left out: 'Q1': " in err
     server.reply = lambda _: (400, {"error": "no"})
     code, out, _ = repeat(server, "--force")

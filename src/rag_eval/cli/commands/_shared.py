@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +69,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         metavar="N",
-        type=jobs,
+        type=whole(1, _MOST_JOBS),
         default=0,
         help="number of processes for a large trace file (default: one per core)",
     )
@@ -86,11 +86,15 @@ def execution(args: argparse.Namespace) -> ExecutionOptions:
     return ExecutionOptions(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
 
 
-def jobs(text: str) -> int:
-    """Parse a number of processes."""
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_JOBS):
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to {_MOST_JOBS}")
-    return int(text)
+def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
+    """Return a parser of whole numbers in a range, for the ``type`` of an option."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and minimum <= int(text) <= maximum):
+            raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from {minimum} to {maximum}")
+        return int(text)
+
+    return parse
 
 
 def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:

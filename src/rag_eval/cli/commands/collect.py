@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.commands._shared import remark, write
+from rag_eval.cli.commands._shared import remark, whole, write
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--suite", metavar="SUITE", default="full", help="full, smoke, or smoke:N for a sample")
     parser.add_argument(
-        "--repeats", metavar="N", type=_whole, default=1, help="ask every question N times (default: 1)"
+        "--repeats", metavar="N", type=whole(1, 1000), default=1, help="ask every question N times (default: 1)"
     )
     parser.add_argument(
         "--matrix", metavar="FILE", default="", help="YAML file of named configurations, each of them a run"
@@ -63,7 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", metavar="NAME", default="", help="name of the run in every row")
     add_pace(parser)
     parser.add_argument(
-        "--warm-up", metavar="N", type=_count, default=0, help="warm-up calls before the first question (default: 0)"
+        "--warm-up",
+        metavar="N",
+        type=whole(0, 1000),
+        default=0,
+        help="warm-up calls before the first question (default: 0)",
     )
     parser.add_argument(
         "--config-file", metavar="FILE", default="", help="JSON file of the system's settings, for run.json"
@@ -73,13 +77,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
     """Add ``--concurrency``, ``--rate``, ``--timeout`` and ``--retries``."""
-    parser.add_argument("--concurrency", metavar="N", type=_whole, default=4, help="questions at a time (default: 4)")
+    parser.add_argument(
+        "--concurrency", metavar="N", type=whole(1, 1000), default=4, help="questions at a time (default: 4)"
+    )
     parser.add_argument("--rate", metavar="N", type=_number, default=0.0, help="at most N questions a second")
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=_number, default=60.0, help="time limit of each question (default: 60)"
     )
     parser.add_argument(
-        "--retries", metavar="N", type=_count, default=3, help="retries after status 429 or 5xx (default: 3)"
+        "--retries", metavar="N", type=whole(0, 1000), default=3, help="retries after status 429 or 5xx (default: 3)"
     )
 
 
@@ -293,18 +299,6 @@ def _bar(done: int, total: int, rate: float, errors: int) -> str:
     bar = "#" * (_BAR * done // max(total, 1))
     remaining = f", {round((total - done) / rate)} s left" if done < total else ""
     return f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{remaining}"
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= 1000:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to 1000")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text[:6]) > 1000:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 0 to 1000")
-    return int(text)
 
 
 def _number(text: str) -> float:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import write
+from rag_eval.cli.commands._shared import whole, write
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, Item
@@ -40,11 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
         metavar="N",
-        type=_count,
+        type=whole(0),
         default=0,
         help="sample of N questions with the same share of answerable ones (default: all)",
     )
-    parser.add_argument("--seed", metavar="N", type=_count, default=0, help="seed of the sample (default: 0)")
+    parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="seed of the sample (default: 0)")
     parser.add_argument("--download", action="store_true", help="fetch the files from the Hugging Face hub")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
@@ -166,9 +166,3 @@ def _digest(path: str) -> str:
 
 def _lines(rows: Any) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number")
-    return int(text)

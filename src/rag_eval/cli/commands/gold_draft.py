@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.pairing import plain_question
-from rag_eval.cli.commands._shared import file_bytes, gates_path, names, write
+from rag_eval.cli.commands._shared import file_bytes, gates_path, names, whole, write
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
         metavar="N",
-        type=int,
+        type=whole(0),
         default=0,
         help="at most N drafts, drawn from the strata in turn (default: all)",
     )
@@ -67,12 +67,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Add drafts of questions that are neither in the gold set nor in the drafts."""
     unknown = [kind for kind in args.select if kind not in KINDS]
-    if unknown or args.sample < 0:
-        raise UsageError(
-            f"--select {quoted(unknown[0], 40)} is not a kind of draft. Choose from: {', '.join(KINDS)}"
-            if unknown
-            else "--sample is not a whole number from 0. Write: --sample 20"
-        )
+    if unknown:
+        raise UsageError(f"--select {quoted(unknown[0], 40)} is not a kind of draft. Choose from: {', '.join(KINDS)}")
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     known = read_drafts(args.drafts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.commands._shared import remark, write_together
+from rag_eval.cli.commands._shared import remark, whole, write_together
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 
@@ -35,18 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by", metavar="FIELD", help="sort by this field of each run's run.json (default: by file name)"
     )
-    parser.add_argument("--last", metavar="N", type=_count, help="only the newest N reports (default: all)")
+    parser.add_argument("--last", metavar="N", type=whole(1), help="only the newest N reports (default: all)")
     parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
     parser.add_argument("--site", metavar="DIR", help="write a web page and badges into this folder instead")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
-
-
-def _count(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0 and len(text) < 10):
-        raise ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, write_data
+from rag_eval.cli.commands._shared import remark, whole, write_data
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.importers import IMPORTERS, importer
@@ -102,15 +102,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument(
         "--max-records",
         metavar="N",
-        type=_positive,
+        type=whole(1),
         default=100_000,
         help="maximum number of spans to fetch (default: 100000)",
     )
     live.add_argument(
-        "--timeout", metavar="SECONDS", type=_positive, default=60, help="time limit of each page (default: 60)"
+        "--timeout", metavar="SECONDS", type=whole(1), default=60, help="time limit of each page (default: 60)"
     )
     live.add_argument(
-        "--retries", metavar="N", type=_positive, default=5, help="attempts after status 429 or 5xx (default: 5)"
+        "--retries", metavar="N", type=whole(1), default=5, help="attempts after status 429 or 5xx (default: 5)"
     )
 
 
@@ -404,9 +404,3 @@ def _time(text: str) -> str:
     if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
     return text if nanoseconds(text) is not None else f"{text}T00:00:00"
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 10**9:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1")
-    return int(text)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, write
+from rag_eval.cli.commands._shared import remark, whole, write
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, add_asking, judge_of, judged, recorded
 from rag_eval.cli.commands.judge_calibrate import shown
 from rag_eval.common.escaping import log_line, quantity, quoted
@@ -29,13 +29,11 @@ EXAMPLE = "example: rag-eval judge repeat --model gpt-4o-2024-08-06 --n 3 --samp
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from rag_eval.cli.commands.judge_spot_check import size
-
     parser.add_argument(
-        "--n", metavar="N", type=_times, default=3, help="how often to ask about each answer (default: 3)"
+        "--n", metavar="N", type=whole(1, 100), default=3, help="how often to ask about each answer (default: 3)"
     )
     parser.add_argument(
-        "--sample", metavar="N", type=size, default=0, help="number of answers to ask about (default: all)"
+        "--sample", metavar="N", type=whole(1, 10_000), default=0, help="number of answers to ask about (default: all)"
     )
     parser.add_argument("--seed", metavar="TEXT", default="0", help="seed of the sample (default: 0)")
     parser.add_argument(
@@ -44,16 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help=f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})",
     )
-    parser.add_argument("--out", metavar="FILE", default="runs/judge-repeats.jsonl", help="replies (%(default)s)")
+    parser.add_argument(
+        "--out", metavar="FILE", default="runs/judge-repeats.jsonl", help="replies (default: %(default)s)"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite finished replies")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default) or json")
     add_asking(parser)
-
-
-def _times(text: str) -> int:
-    if text not in (valid := [str(number) for number in range(1, 101)]):
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from {valid[0]} to {valid[-1]}")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

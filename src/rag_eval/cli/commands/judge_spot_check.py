@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, write, write_data
+from rag_eval.cli.commands._shared import remark, whole, write, write_data
 from rag_eval.cli.commands.judge_calibrate import add_recorded, recorded_by
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import PASSED, UsageError
@@ -33,7 +33,9 @@ _BY = ("query_type", "category")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--n", metavar="N", type=size, default=20, help="how many answers to draw (default: 20)")
+    parser.add_argument(
+        "--n", metavar="N", type=whole(1, 10_000), default=20, help="how many answers to draw (default: 20)"
+    )
     parser.add_argument("--seed", metavar="TEXT", default="0", help="seed of the sample (default: 0)")
     parser.add_argument("--by", metavar="FIELD[,FIELD]", default="", help="kinds of question: fields of the gold items")
     parser.add_argument(
@@ -49,13 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
     )
     add_recorded(parser)
-
-
-def size(text: str) -> int:
-    """Return the size of a sample."""
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:7]) <= 10_000:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from 1 to 10000")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
