@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cases.ranking import (
@@ -60,13 +60,6 @@ class Case:
             return self.trace.abstained
         return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
 
-    @cached_property
-    def _recognised(self) -> Refusal | None:
-        from rag_eval.textual.refusals import recognise
-
-        # A missing trace is not an empty answer.
-        return recognise(self.claim) if self.trace.answered else None
-
     @property
     def refused_by(self) -> str:
         """Return the rule that made the claim a refusal or an answer; empty if none applies."""
@@ -80,7 +73,8 @@ class Case:
             return "the token"
         if phrase := _phrase(self.claim, self.settings.phrases):
             return f"the phrase '{phrase}'"
-        return str(self._recognised) if self.settings.builtin and self._recognised else ""
+        is_asked = self.settings.builtin and self.trace.answered  # a missing trace is not an empty answer
+        return str(_builtin_refusal(self.claim) or "") if is_asked else ""
 
     @property
     def errored(self) -> bool:
@@ -352,11 +346,14 @@ def refused_in_words(claim: str, settings: Settings) -> bool:
     """Return whether an answer refuses by configured or built-in phrases, not by the token."""
     if settings.phrases and _phrase(claim, settings.phrases):
         return True
-    if not settings.builtin:
-        return False
+    return settings.builtin and _builtin_refusal(claim) is not None
+
+
+@lru_cache(maxsize=16)  # the features of an answer and its case ask one after the other
+def _builtin_refusal(claim: str) -> Refusal | None:
     from rag_eval.textual.refusals import recognise
 
-    return recognise(claim) is not None
+    return recognise(claim)
 
 
 def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
