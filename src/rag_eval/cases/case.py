@@ -202,6 +202,14 @@ class Case:
         return ground(self.prose, self.chunk_texts, self.gold.question)
 
     @cached_property
+    def verdicts(self) -> list[bool]:
+        """The verdict on each checked sentence of an answer: True if the chunks support it."""
+        from rag_eval.textual.grounding import supported
+
+        verdicts = [supported(one, *self.settings.groundedness) for one in self.grounded or ()]
+        return [verdict for verdict in verdicts if verdict is not None]
+
+    @cached_property
     def evidence(self) -> list[Evidence]:
         """Return the support for each sentence of an answer; scores do not need it, and it costs more than they do."""
         from rag_eval.textual.grounding import evidence, supported

@@ -27,7 +27,7 @@ _CHECKED = "answers with chunk texts and a sentence to check"
 )
 def claim_support(case: Case) -> Ratio | None:
     """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion` (`groundedness.inference` for sentences with may, might or likely), no number in it is made up, and the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations and statements about gaps in the sources are not checked."""  # noqa: E501
-    verdicts = _verdicts(case)
+    verdicts = case.verdicts
     return (sum(verdicts), len(verdicts)) if verdicts else None
 
 
@@ -44,7 +44,7 @@ def claim_support(case: Case) -> Ratio | None:
 )
 def unsupported_claims(case: Case) -> int | None:
     """Number of checked sentences of an answer that the chunks do not support."""
-    verdicts = _verdicts(case)
+    verdicts = case.verdicts
     return len(verdicts) - sum(verdicts) if verdicts else None
 
 
@@ -109,14 +109,6 @@ def groundedness(case: Case) -> float | None:
 
     values = groundedness(case.grounded or ())
     return None if values is None else round(values, DECIMALS)
-
-
-def _verdicts(case: Case) -> list[bool]:
-    """Return the verdict on each checked sentence."""
-    from rag_eval.textual.grounding import supported
-
-    verdicts = [supported(item, *case.settings.groundedness) for item in case.grounded or ()]
-    return [verdict for verdict in verdicts if verdict is not None]
 
 
 def _makes(case: Case, claim: str) -> bool:

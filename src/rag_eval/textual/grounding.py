@@ -201,6 +201,7 @@ class Index:
 
     def __init__(self, chunks: Sequence[str], parts: Sequence[Sentence]) -> None:
         self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
+        self._places = [source.places for source in self.sources]
         wanted = frozenset([part.keys[place] for part in parts for place in part.content])
         pairs = frozenset(chain.from_iterable([part.pairs for part in parts]))
         self.known = set[str]().union(*[wanted & source.vocabulary for source in self.sources])
@@ -208,9 +209,8 @@ class Index:
 
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
-        for source in self.sources:
-            few, many = source.places.get(first), source.places.get(second)
-            if few and many:
+        for places in self._places:
+            if (few := places.get(first)) and (many := places.get(second)):
                 few, many = (few, many) if len(few) <= len(many) else (many, few)
                 for place in few[:_MAX_PLACES]:
                     at = bisect_left(many, place - distance)

@@ -172,13 +172,13 @@ def possible_languages(folded: str) -> list[Language]:
 
     A short text without any needs only a hint.
     """
-    words = set(folded.translate(_SEPARATORS).split())
+    words = folded.translate(_SEPARATORS).split()
     by_start, within, within_ascii = _hints()
     codes = {code for start in by_start.keys() & {word[:_HINT] for word in words} for code in by_start[start]}
     codes.update([code for hint, code in (within_ascii if folded.isascii() else within) if hint in folded])
     hinted = [one for one in _languages() if one.code in codes] if codes else []
-    typical = [one for one in hinted if not one.spaced or not words.isdisjoint(one.typical)]
-    return typical if typical or len(words) >= _MANY_WORDS else hinted
+    typical = [one for one in hinted if not one.spaced or not one.typical.isdisjoint(words)]
+    return typical if typical or len(set(words)) >= _MANY_WORDS else hinted
 
 
 def fold(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rag_eval.textual.tokens import tokens
+from rag_eval.textual.tokens import passage, tokens
 
 _WORD = re.compile(r"\w+")
 
@@ -19,7 +19,7 @@ def first_run(
     the whole text if tokens and words differ.
     """
     long = [chunk for chunk in chunks if len(chunk) >= words] if len(text) >= words else []
-    answer = tokens(text) if long else []
+    answer = passage(text).tokens if long else []
     shared = shared_runs(answer, long, words)
     shared -= set().union(*(_runs(tokens(one), words) for one in expected)) if shared else set()
     if not shared:
@@ -38,8 +38,8 @@ def shared_runs(answer: Sequence[str], sources: Iterable[Sequence[str]], words: 
     block, shared, known = (words + 1) // 2, set[tuple[str, ...]](), set(answer)
     answer_blocks = set[tuple[str, ...]]()
     for source in sources if len(answer) >= words else ():
-        blocks = [source[at : at + block] for at in range(0, len(source) - block + 1, block)]
-        candidates = [tuple(one) for one in blocks if known.issuperset(one)]
+        starts = [at for at in range(0, len(source) - block + 1, block) if source[at] in known]
+        candidates = [tuple(one) for at in starts if known.issuperset(one := source[at : at + block])]
         if candidates:
             answer_blocks = answer_blocks or _runs(answer, block)
             if not answer_blocks.isdisjoint(candidates):
