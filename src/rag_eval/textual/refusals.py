@@ -275,8 +275,8 @@ class Language:
         """Return the patterns with a word of each of their sets in a sentence, in the order of the file."""
         words = self._read(sentence[:_MAX_SENTENCE])
         numbers = {number for word in self._by_word.keys() & words for number in self._by_word[word]}
-        rules = [self._rules[number] for number in sorted(numbers)]
-        return [rule for rule in rules if not any([one.isdisjoint(words) for one in rule.required])]
+        rules = map(self._rules.__getitem__, sorted(numbers))
+        return [rule for rule in rules if not any(map(words.isdisjoint, rule.required))]
 
     def _read(self, text: str) -> set[str]:
         """Return the starts of the words of a text; its signs and pairs of signs if no spaces separate words."""
