@@ -233,6 +233,20 @@ def test_a_matrix_asks_once_for_each_configuration(command, tmp_path, gold, serv
     assert len(calls) == 12
 
 
+def test_decimals_of_maps_reach_the_server_as_numbers(command, tmp_path, gold, serve):
+    url, calls = serve(lambda body, _times: (200, {"answer": f"t={body['temperature']}"}))
+    (tmp_path / "matrix.yml").write_text("warm: {body: {temperature: 0.2, stop: [0.5]}}\n")
+    (tmp_path / "request.yml").write_text("body: {question: '{question}', temperature: 0.7}\n")
+    out = tmp_path / "trace.jsonl"
+    for option, file, value in (("--matrix", "matrix.yml", 0.2), ("--request", "request.yml", 0.7)):
+        words = ("--url", url, "--gold", gold, "--out", out, option, tmp_path / file, "--force")
+        code, _, err = command("collect", *words)
+        assert (code, "6 traces, 0 with an error" in err) == (0, True), err
+        assert {json.loads(body)["temperature"] for body, _ in calls} == {value}
+        assert {row["answer_json"]["claim"] for row in rows(out)} == {f"t={value}"}
+        calls.clear()
+
+
 def test_secrets_come_from_the_environment_alone(command, tmp_path, gold, serve, monkeypatch):
     url, calls = serve(lambda *_: (200, {"out": {"text": "x"}}))
     request = tmp_path / "map.yml"

@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
 from rag_eval.common.escaping import one_line
+
+if TYPE_CHECKING:
+    from rag_eval.readers.source import Reader
 
 Event = Any
 
@@ -44,6 +47,37 @@ class Document(NamedTuple):
 def parse(text: str) -> Document:
     """Return the one document of ``text``; an empty text is an empty mapping. Raise :class:`YamlError`."""
     return _Builder(text).document()
+
+
+def read_mapping(reader: Reader, path: str) -> dict[str, Any]:
+    """Return the mapping in a file, with plain floats; an empty mapping, and a problem in the ledger, for another file."""
+    from rag_eval.readers import strict_json
+
+    source = reader.open(path)
+    if source is None:
+        return {}
+    with source:
+        data = source.whole()
+    if data is None:
+        return {}
+    try:
+        value = parse(strict_json.decode(data)).value
+    except (YamlError, strict_json.JsonError) as error:
+        reader.ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
+        return {}
+    if not isinstance(value, dict):
+        reader.ledger.problem(path, 0, "", "must be a mapping", "Write lines such as name: value")
+        return {}
+    return {name: _plain(inner) for name, inner in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with a float for each :class:`~decimal.Decimal`."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return float(value) if isinstance(value, Decimal) else value
 
 
 class _Builder:

@@ -184,12 +184,12 @@ def _system(args: argparse.Namespace, more: Mapping[str, Any]) -> System:
         if more:
             raise UsageError("--matrix needs --url or --exec. A Python function has no request to change.")
         return FunctionSystem(args.python)
-    return HttpSystem(args.url, request_map(args.preset, _yaml(args.request) if args.request else {}), more)
+    return HttpSystem(args.url, request_map(args.preset, _mapping(args.request) if args.request else {}), more)
 
 
 def _matrix(path: str) -> dict[str, dict[str, Any]]:
     """Return the named configurations of a matrix: ``name: {body: …, headers: …, env: …}``."""
-    content = _yaml(path)
+    content = _mapping(path)
     for name, more in content.items():
         if not isinstance(more, dict) or not {*more} <= {"body", "headers", "env"}:
             raise UsageError(
@@ -200,23 +200,16 @@ def _matrix(path: str) -> dict[str, dict[str, Any]]:
     return content
 
 
-def _yaml(path: str) -> dict[str, Any]:
-    from rag_eval.readers.import_inputs import Files
+def _mapping(path: str) -> dict[str, Any]:
+    """Return the mapping in a YAML file; raise InputError if it is unreadable or has anything else."""
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
-    from rag_eval.readers.yaml_file import YamlError, parse
+    from rag_eval.readers.yaml_file import read_mapping
 
     reader = Reader(ProblemCollector())
-    try:
-        value = parse((Files(reader, [path]).data(path) or b"").decode()).value
-    except YamlError as error:
-        raise UsageError(f"{path}:{error.line}: {error.message}. {error.hint}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8. Save it as UTF-8.") from None
+    content = read_mapping(reader, path)
     reader.ledger.stop_on_problems()
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} must be a mapping. Write lines such as name: value")
-    return value
+    return content
 
 
 def _texts(*paths: str) -> list[str]:

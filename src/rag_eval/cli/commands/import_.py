@@ -324,17 +324,9 @@ def _yaml(name: str) -> str:
 def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
     """Read a map of fields from a YAML file; raise InputError with its problems."""
     from rag_eval.importers.table import FORMS
-    from rag_eval.readers.import_inputs import Files
-    from rag_eval.readers.yaml_file import YamlError, parse
+    from rag_eval.readers.yaml_file import read_mapping
 
-    fields: dict[str, Any] = {}
-    try:
-        content = parse((Files(reader, [path]).data(path) or b"").decode()).value
-        fields = content if isinstance(content, dict) else {}
-    except YamlError as error:
-        reader.ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
-    except UnicodeDecodeError:
-        reader.ledger.problem(path, 0, "", "is not UTF-8", "Save the file as UTF-8.")
+    fields = read_mapping(reader, path)
     reader.ledger.stop_on_problems()
     for field, value in fields.items():
         if field not in FORMS[name]:
