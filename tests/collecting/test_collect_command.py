@@ -292,6 +292,29 @@ def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
     assert (code, said in err) == (2, True), err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--exec", "python 'x"), "--exec python 'x is not a command: no closing quotation"),
+        (("--exec", " "), "--exec names no command"),
+        (("--exec", "no-such-command x"), "--exec no-such-command cannot be started"),
+        (("--config-exec", "echo 'x"), "--config-exec echo 'x is not a command: no closing quotation"),
+        (("--config-exec", "no-such-command"), "--config-exec no-such-command cannot be started"),
+        (("--config-file", "missing.json"), "missing.json: no such file"),
+        (("--config-file", "wrong.json"), "the system's settings are not JSON"),
+        (("--request", "missing.yml"), "missing.yml: no such file"),
+        (("--matrix", "missing.yml"), "missing.yml: no such file"),
+        (("--out", "gold.jsonl/t.jsonl"), "t.jsonl.partial cannot be written: "),
+    ],
+)
+def test_what_cannot_be_read_started_or_written_is_no_bug(command, tmp_path, gold, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.json").write_bytes(b"{\xff")
+    asked = () if "--exec" in words else ("--exec", f"{sys.executable} -c 'input()'")
+    code, out, err = command("collect", *asked, "--gold", gold, *words)
+    assert (code, out, message in err, "Traceback" in err) == (2, "", True, False), err
+
+
 def test_a_server_that_is_not_there_is_said_before_anything_is_asked(command, tmp_path, gold):
     out = tmp_path / "t.jsonl"
     code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", out)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.collecting.systems import Busy, System
+from rag_eval.errors import UsageError
 
 Row = dict[str, Any]
 _LONGEST_PAUSE = 60.0
@@ -41,7 +42,11 @@ class Journal:
         self._digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         self._lock = threading.Lock()
         self.rows: dict[tuple[str, str], Row] = {}
-        self._read()
+        try:
+            self._read()
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            raise UsageError(f"{self._path} cannot be written: {reason}. Name another file with --out") from None
 
     def _read(self) -> None:
         lines = self._path.read_text("utf-8", "replace").splitlines() if self._path.exists() else []

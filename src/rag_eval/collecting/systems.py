@@ -109,13 +109,23 @@ class HttpSystem:
         self._client.close()
 
 
+def command_words(option: str, command: str) -> list[str]:
+    """Return the words of a command; raise UsageError if it has none, or a quote that is not closed."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        reason = str(error).lower()
+        raise UsageError(f"{option} {command} is not a command: {reason}. Write: {option} 'python answer.py'") from None
+    if not words:
+        raise UsageError(f"{option} names no command. Write: {option} 'python answer.py'")
+    return words
+
+
 class CommandSystem:
     """Long-lived processes: one JSON line in, one JSON line out. Each thread has its own process."""
 
     def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
-        self._words = shlex.split(command)
-        if not self._words:
-            raise UsageError("--exec names no command")
+        self._words = command_words("--exec", command)
         stated = {name: filled(text, {}, os.environ) for name, text in (more or {}).get("env", {}).items()}
         self._environment = {**os.environ, **stated}
         self._own = threading.local()
@@ -165,7 +175,9 @@ class CommandSystem:
                     env=self._environment,
                 )
             except OSError as error:
-                raise UsageError(f"--exec {self._words[0]} cannot be started: {error.strerror}") from None
+                raise UsageError(
+                    f"--exec {self._words[0]} cannot be started: {error.strerror}. Check the command."
+                ) from None
             lines: queue.Queue[str | None] = queue.Queue()
             threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
             current = self._own.process = process, lines

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.commands._shared import remark, whole, write
+from rag_eval.cli.commands._shared import file_bytes, remark, whole, write
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 
@@ -98,10 +98,11 @@ def run(args: argparse.Namespace) -> int:
     if not (replaceable or args.force):
         raise UsageError(f"{out} already exists. Name another file with --out, or overwrite it with --force")
     questions, gold_sha256 = _questions(args.gold, args.suite)
+    request = _mapping(args.request) if args.request else {}
     configurations = _matrix(args.matrix) if args.matrix else {args.run: {}}
     names = {name: [_repeated(name, number, args.repeats) for number in range(args.repeats)] for name in configurations}
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
-    journal = Journal(out, {**settings, "gold": gold_sha256, "maps": _texts(args.request, args.matrix)})
+    journal = Journal(out, {**settings, "gold": gold_sha256, "maps": [request, configurations]})
     pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
     about: dict[str, Any] = {
         "gold_sha256": gold_sha256,
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     if journal.rows:
         print(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial", file=sys.stderr)
     for name, more in configurations.items():
-        system = _system(args, more)
+        system = _system(args, request, more)
         try:
             system.check()
             about |= _configuration(args, system)
@@ -174,7 +175,7 @@ def _questions(path: str, suite: str) -> tuple[list[tuple[str, str]], str]:
     return [(qid, gold.question) for qid, gold in in_suite(golds, suite_named(suite)).items()], digests.hex("gold")
 
 
-def _system(args: argparse.Namespace, more: Mapping[str, Any]) -> System:
+def _system(args: argparse.Namespace, request: Mapping[str, Any], more: Mapping[str, Any]) -> System:
     from rag_eval.collecting.request_map import request_map
     from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem
 
@@ -184,7 +185,7 @@ def _system(args: argparse.Namespace, more: Mapping[str, Any]) -> System:
         if more:
             raise UsageError("--matrix needs --url or --exec. A Python function has no request to change.")
         return FunctionSystem(args.python)
-    return HttpSystem(args.url, request_map(args.preset, _mapping(args.request) if args.request else {}), more)
+    return HttpSystem(args.url, request_map(args.preset, request), more)
 
 
 def _matrix(path: str) -> dict[str, dict[str, Any]]:
@@ -212,10 +213,6 @@ def _mapping(path: str) -> dict[str, Any]:
     return content
 
 
-def _texts(*paths: str) -> list[str]:
-    return [Path(path).read_text("utf-8", "replace") for path in paths if path]
-
-
 def _repeated(name: str, number: int, repeats: int) -> str:
     """Return the run of a repeat: ``NAME-1``, or ``try-1`` if the run has no name."""
     return f"{name or 'try'}-{number + 1}" if repeats > 1 else name
@@ -224,18 +221,13 @@ def _repeated(name: str, number: int, repeats: int) -> str:
 def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     """Return the system's settings and their digest: from a file, a command, or the server."""
     if args.config_file:
-        text = Path(args.config_file).read_text("utf-8")
+        text = file_bytes(args.config_file)
     elif args.config_exec:
-        done = subprocess.run(shlex.split(args.config_exec), capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            raise UsageError(
-                f"the command of --config-exec ended with exit code {done.returncode}: {done.stderr.strip()[:200]}"
-            )
-        text = done.stdout
+        text = _printed(args.config_exec)
     else:
         ask = getattr(system, "configuration", None)
         snapshot = ask() if ask else None
-        text = "" if snapshot is None else json.dumps(snapshot)
+        text = b"" if snapshot is None else json.dumps(snapshot).encode()
     if not text:
         return {}
     try:
@@ -246,6 +238,21 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
         ) from None
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
     return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
+
+
+def _printed(command: str) -> bytes:
+    """Return the output of the command of ``--config-exec``."""
+    from rag_eval.collecting.systems import command_words
+
+    words = command_words("--config-exec", command)
+    try:
+        done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the command that the user names
+    except OSError as error:
+        raise UsageError(f"--config-exec {words[0]} cannot be started: {error.strerror}. Check the command.") from None
+    if done.returncode:
+        why = done.stderr.decode("utf-8", "replace").strip()[:200]
+        raise UsageError(f"the command of --config-exec ended with exit code {done.returncode}: {why}")
+    return done.stdout
 
 
 def _commit() -> dict[str, str]:
