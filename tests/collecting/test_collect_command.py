@@ -315,6 +315,26 @@ def test_what_cannot_be_read_started_or_written_is_no_bug(command, tmp_path, gol
     assert (code, out, message in err, "Traceback" in err) == (2, "", True, False), err
 
 
+def test_failed_questions_are_reported_with_the_first_error(command, tmp_path, gold):
+    script = tmp_path / "answer.py"
+    script.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    answer = {'answer': 'x'} if json.loads(line)['qid'] in sys.argv else {'text': 'x'}\n"
+        "    print(json.dumps(answer), flush=True)\n"
+    )
+    words = ("--gold", gold, "--out", tmp_path / "t.jsonl", "--force")
+    code, _, err = command("collect", "--exec", f"{sys.executable} {script}", *words)
+    last = err.strip().splitlines()[-1]
+    assert (code, "6 traces, 6 with an error" in err, "every question failed" in last) == (2, True, True)
+    assert "The first error: Q0: ValueError: no text at /answer" in last
+    assert len(rows(tmp_path / "t.jsonl")) == 6
+    code, _, err = command("collect", "--exec", f"{sys.executable} {script} Q0 Q1 Q2", *words)
+    last = err.strip().splitlines()[-1]
+    assert (code, "3 with an error. Next: rag-eval score" in err) == (0, True)
+    assert "3 questions failed. The first error: Q3: ValueError: no text at /answer" in last
+
+
 def test_a_server_that_is_not_there_is_said_before_anything_is_asked(command, tmp_path, gold):
     out = tmp_path / "t.jsonl"
     code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", out)

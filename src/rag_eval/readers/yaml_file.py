@@ -50,7 +50,7 @@ def parse(text: str) -> Document:
 
 
 def read_mapping(reader: Reader, path: str) -> dict[str, Any]:
-    """Return the mapping in a file, with plain floats; an empty one, with a problem in the ledger, for any other file."""
+    """Return the mapping in a file, with plain floats; an empty one, with a problem in the ledger, for another file."""
     from rag_eval.readers import strict_json
 
     source = reader.open(path)

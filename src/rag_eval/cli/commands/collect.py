@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import file_bytes, remark, whole, write
 from rag_eval.common.escaping import quantity
-from rag_eval.errors import UsageError
+from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 
 if TYPE_CHECKING:
     from rag_eval.collecting.collector import Pace
@@ -90,7 +90,10 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and write traces and run.json; raise UsageError if the system is unreachable or an option is wrong."""
+    """Ask, and write traces and run.json; raise UsageError if the system is unreachable or an option is wrong.
+
+    Returns 2 if every question failed.
+    """
     from rag_eval.collecting.collector import Journal, Pace, collect
 
     out = Path(args.out)
@@ -134,10 +137,15 @@ def run(args: argparse.Namespace) -> int:
     _write_rows(out, rows)
     write(out.with_name("run.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
     journal.remove()
-    failed = sum("error" in row for row in rows)
+    failed = [row for row in rows if "error" in row]
     following = f"rag-eval score --trace {shlex.quote(str(out))}"
-    print(f"wrote {out}: {quantity(len(rows), 'trace')}, {failed} with an error. Next: {following}", file=sys.stderr)
-    return 0
+    wrote = f"wrote {out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error"
+    print(wrote if failed == rows else f"{wrote}. Next: {following}", file=sys.stderr)
+    if failed:
+        some = "every question failed" if failed == rows else f"{quantity(len(failed), 'question')} failed"
+        again = " Correct it, and run the same command with --force." if failed == rows else ""
+        remark([f"{some}. The first error: {failed[0]['qid']}: {failed[0]['error'].rstrip('.')}.{again}"], quiet=False)
+    return CANNOT_JUDGE if rows and failed == rows else PASSED
 
 
 def _places(names: Mapping[str, list[str]], questions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
