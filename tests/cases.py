@@ -29,6 +29,11 @@ def make_case(gold, trace, settings=None):
     return Case(item, answered, settings or Settings())
 
 
+def in_full(card):
+    """A scorecard that can be compared: its cases as a list."""
+    return card._replace(cases=list(card.cases))
+
+
 def subject(row):
     """What an example is about: the case of its gold and trace, or what its run.json says."""
     if "run" in row:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import gold_row
+from cases import gold_row, in_full
 from depth import examples
 from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.engines.work import Work, merge, score_range, score_stream
@@ -47,7 +47,7 @@ def reference(golds):
 
 
 def outcome(scorer, ledger):
-    return scorer.close(), ledger.problems, ledger.more, ledger.notes
+    return in_full(scorer.close()), ledger.problems, ledger.more, ledger.notes
 
 
 def whole(work, data, ledger=None):

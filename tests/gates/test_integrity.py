@@ -52,7 +52,7 @@ def card(pairs):
 def of_run(pairs, *gates, **output):
     """The findings of scored pairs under gates that any value keeps."""
     scored = card(pairs)
-    return found(scored.cases.outcome_counts(), gates, scored.pool, **output)
+    return found(scored.cases.outcome_counts, gates, scored.pool, **output)
 
 
 @pytest.mark.parametrize("code", LEVELS)

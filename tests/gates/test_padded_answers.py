@@ -44,9 +44,7 @@ def found(asked, answer, shuffle=None):
     scorer = metric_scorer(asked, [measure("precision")], Settings())
     scorer.add(traces)
     card = scorer.close()
-    return [
-        (finding.code, finding.level) for finding in findings(Run(card.cases.outcome_counts(), GATES, card.pool), {})
-    ]
+    return [(finding.code, finding.level) for finding in findings(Run(card.cases.outcome_counts, GATES, card.pool), {})]
 
 
 def everything(asked):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import gold_row, trace_row
+from cases import gold_row, in_full, trace_row
 from depth import examples
 from rag_eval.scoring import case_scorer
 from seams import Completeness, Gold, Settings, Trace, UsageError, measure, measures, metric_scorer
@@ -40,8 +40,8 @@ def test_a_complete_run_is_counted_as_such():
 
 
 def test_the_last_trace_of_a_qid_wins():
-    found = card(*ALL, trace("Q1", 4, "a week"))
-    assert (found.cases[0].label, found.cases[0].trace_line) == ("WRONG_CLAIM", 4)
+    first = next(iter(card(*ALL, trace("Q1", 4, "a week")).cases))
+    assert (first.label, first.trace_line) == ("WRONG_CLAIM", 4)
 
 
 def test_superseded_traces_are_counted():
@@ -55,14 +55,14 @@ def test_a_trace_without_a_gold_item_is_counted_and_not_scored():
 
 def test_a_missing_trace_is_scored_as_an_empty_answer():
     found = card(*ALL[:2])
-    assert found.cases[2][:4] == ("Q3", None, (False,), "MISSING")
+    assert list(found.cases)[2][:4] == ("Q3", None, (False,), "MISSING")
     assert found.completeness == Completeness(3, 2, 1, 0, 0, 0)
 
 
 def test_an_error_without_an_answer_is_counted_and_scored_as_wrong():
     failed = Trace.from_row(trace_row(error="down"), "Q3", 3)
     found = card(*ALL[:2], failed)
-    assert found.cases[2][2:4] == ((False,), "ERROR")
+    assert list(found.cases)[2][2:4] == ((False,), "ERROR")
     assert found.completeness == Completeness(3, 3, 0, 0, 0, 1)
 
 
@@ -120,12 +120,12 @@ def test_traces_together_come_to_what_they_come_to_one_by_one(items, found, ofte
         scorers[1].add([one])
         if number % often == 0:
             scorers[1].settle()
-    assert scorers[0].close() == scorers[1].close()
+    assert in_full(scorers[0].close()) == in_full(scorers[1].close())
 
 
 def test_pairs_at_hand_are_scored_as_a_file_is():
     pairs = [(GOLDS[one.qid], one) for one in ALL[:2]] + [(GOLDS["Q3"], Trace.missing("Q3"))]
-    assert score(pairs, PRECISION, Settings()) == card(*ALL[:2])
+    assert in_full(score(pairs, PRECISION, Settings())) == in_full(card(*ALL[:2]))
 
 
 @pytest.mark.parametrize(

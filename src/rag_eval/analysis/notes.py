@@ -40,7 +40,7 @@ def remarks(
     card: Scorecard, golds: Mapping[str, Gold], policy: Policy, about: Mapping[str, Any], inputs: Iterable[Input]
 ) -> Iterator[InputNote]:
     """Yield notes on how the cases were scored and on run.json (``about``)."""
-    by_documents = sum(count for outcome, count in card.cases.shared_outcomes() if outcome.level == "doc")
+    by_documents = sum(count for outcome, count in card.cases.outcome_counts if outcome.level == "doc")
     if by_documents:
         yield InputNote("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)
     yield from _only_attacks(golds, policy)

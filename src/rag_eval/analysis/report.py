@@ -363,7 +363,7 @@ def _part(now: Evidence, name: str, part: str) -> MetricResult:
 def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
     """Return the integrity findings of a run; with several policies each has the most severe level."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
-    run = integrity.Run(card.cases.shared_outcomes(), set.union(*names), card.pool, set.intersection(*names))
+    run = integrity.Run(card.cases.outcome_counts, set.union(*names), card.pool, set.intersection(*names))
     return integrity.findings(run, levels(*policies))
 
 

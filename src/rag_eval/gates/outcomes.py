@@ -18,7 +18,6 @@ from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expanded, selected_gates, slices_of
 from rag_eval.metrics import METRICS
 from rag_eval.scoring.aggregations import FOLDS
-from rag_eval.scoring.scorecard import filled
 from rag_eval.stats.tally import Value, as_shown, tally
 
 if TYPE_CHECKING:
@@ -186,24 +185,24 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
     golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
     positions = {name: index for index, name in enumerate(card.columns)}
     scores = {
-        id(outcome): Scores(positions, outcome.scores, outcome.case_scores) for outcome, _ in cases.outcome_counts()
+        id(outcome): Scores(positions, outcome.scores, outcome.case_scores) for outcome, _ in cases.outcome_counts
     }
     qids = list(map(_QID, golds))
     slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
-    columns: dict[str, Iterable[Any]] = {
-        "qid": repeated(qids),
-        "run": runs * len(golds),
-        "question": repeated([gold.question[:_QUESTION_SHOWN] for gold in golds]),
-        "answerable": repeated(map(_ANSWERABLE, golds)),
-        "label": map(_LABEL, outcomes),
-        "coarse_label": map(_EXAMPLE, outcomes),
-        "scores": map(scores.__getitem__, map(id, outcomes)),
-        "gold_line": repeated(map(_LINE, golds)),
-        "trace_line": cases.lines(),
-        "gold_sha256": repeated(map(hashes.get, qids, repeat(""))),
-        "slices": repeated(slices),
-    }
-    return tuple(filled(Question, map(columns.__getitem__, Question._fields)))
+    columns: list[Iterable[Any]] = [
+        repeated(qids),
+        runs * len(golds),
+        repeated([gold.question[:_QUESTION_SHOWN] for gold in golds]),
+        repeated(map(_ANSWERABLE, golds)),
+        map(_LABEL, outcomes),
+        map(_EXAMPLE, outcomes),
+        map(scores.__getitem__, map(id, outcomes)),
+        repeated(map(_LINE, golds)),
+        cases.lines(),
+        repeated(map(hashes.get, qids, repeat(""))),
+        repeated(slices),
+    ]
+    return tuple(map(Question, *columns))
 
 
 def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:

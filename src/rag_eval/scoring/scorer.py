@@ -257,7 +257,7 @@ class Scorer:
 
     def _completeness(self, cases: Cases) -> Completeness:
         labels: Counter[str] = Counter()
-        for outcome, count in cases.shared_outcomes():
+        for outcome, count in cases.outcome_counts:
             labels[outcome.label] += count
         expected, missing = len(cases), labels["MISSING"]
         scored = expected - missing
