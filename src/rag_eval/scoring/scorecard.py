@@ -103,7 +103,7 @@ class Cases:
 
     @cached_property
     def outcome_counts(self) -> list[tuple[Outcome, int]]:
-        """The distinct outcomes with their counts."""
+        """Return the distinct outcomes with their counts."""
         outcomes: dict[int, Outcome] = {}
         counts: Counter[int] = Counter()
         for _, log in self._runs:
