@@ -404,7 +404,9 @@ def test_reader_and_schema_agree(one, change):
     position, junk = change
     value = json.loads(one.file)
     (value["changes"][0] if position.startswith("/") else value)[position.removeprefix("/")] = junk
-    valid = jsonschema.Draft202012Validator(SCHEMA).is_valid(value)
+    # In a schema, $ is the end of the text; Python also takes the place before a last line feed for it.
+    exact = json.loads(json.dumps(SCHEMA).replace('$"', r'\\Z"'))
+    valid = jsonschema.Draft202012Validator(exact).is_valid(value)
     ends = [(row.get("from"), row.get("to")) for row in value["changes"]] if position.startswith("/") else []
     assume(all(before != after or before is None for before, after in ends))
     assert valid == isinstance(Record.read(value), Record)
