@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from rag_eval import __version__
-from rag_eval.common.escaping import log_line
+from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import WINDOWS, misread_names
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
 
@@ -44,21 +44,22 @@ def guarded(work: Callable[[], int]) -> int:
 
 def _surroundings(error: Exception) -> int:
     """Report an error of the machine, such as a full disk, and return its exit code; 0 for any other error."""
+    message = ""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         what = f"write {error.filename}" if error.filename else "write"
-        return _say(
-            [f"rag-eval: cannot {what}: {error.strerror}. Free some space, or write to another place."], CANNOT_JUDGE
-        )
-    if is_out_of_memory(error):
-        return _say([f"rag-eval: {OUT_OF_MEMORY}"], CANNOT_JUDGE)
-    if isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
-        again = "Install rag-eval-action again, with its dependencies."
-        return _say([f"rag-eval: {error.name} cannot be loaded: {error}. {again}"], CANNOT_JUDGE)
-    if isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
-        return _say([f"rag-eval: {misread}"], CANNOT_JUDGE)
-    if isinstance(error, FileNotFoundError) and _nowhere():
-        return _say(["rag-eval: the current folder no longer exists. Change to another one."], CANNOT_JUDGE)
-    return 0
+        message = f"cannot {what}: {error.strerror}. Free some space, or write to another place."
+    elif is_out_of_memory(error):
+        message = OUT_OF_MEMORY
+    elif isinstance(error, ImportError) and error.name and error.name.partition(".")[0] != "rag_eval":
+        message = f"{error.name} cannot be loaded: {error}. Install rag-eval-action again, with its dependencies."
+    elif isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
+        message = misread
+    elif isinstance(error, FileNotFoundError) and _nowhere():
+        message = "the current folder no longer exists. Change to another one."
+    elif isinstance(error, OSError) and error.filename is not None:
+        why = (error.strerror or "unknown reason").lower()
+        message = f"{quoted(str(error.filename), 200)}: {why}. Check the path and its rights."
+    return _say([f"rag-eval: {message}"], CANNOT_JUDGE) if message else 0
 
 
 def is_out_of_memory(error: Exception) -> bool:
