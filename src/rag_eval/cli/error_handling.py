@@ -58,7 +58,7 @@ def _surroundings(error: Exception) -> int:
         message = "the current folder no longer exists. Change to another one."
     elif isinstance(error, OSError) and error.filename is not None:
         why = (error.strerror or "unknown reason").lower()
-        message = f"{quoted(str(error.filename), 200)}: {why}. Check the path and its rights."
+        message = f"{quoted(str(error.filename), 200)}: {why}. Check its path and permissions."
     return _say([f"rag-eval: {message}"], CANNOT_JUDGE) if message else 0
 
 

@@ -160,7 +160,7 @@ def _write_rows(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def _is_interrupted(out: Path) -> bool:
     """Return whether a file of traces is left from an interruption: all of its rows are in OUT.partial, too."""
     try:
-        partial = out.with_name(f"{out.name}.partial").read_bytes().splitlines()
+        partial = (out.parent / f"{out.name}.partial").read_bytes().splitlines()
         return set(out.read_bytes().splitlines()) <= set(partial)
     except OSError:
         return False

@@ -159,7 +159,7 @@ def _check_live(args: argparse.Namespace) -> None:
     from rag_eval.collecting.live import SOURCES
 
     out = Path(args.out)
-    args.save = args.save or str(out.with_name(f"{out.stem}.{args.format}.jsonl"))
+    args.save = args.save or str(out.parent / f"{out.stem}.{args.format}.jsonl")
     wrong = (
         (args.format not in SOURCES, f"{args.format} has no --from-api. Use it with one of: {', '.join(SOURCES)}"),
         (bool(args.files), "--from-api and FILE cannot be used together. Remove one of them."),
