@@ -185,6 +185,9 @@ def test_what_is_written_lets_the_gate_fail_and_keeps_the_rest_of_the_file(calib
     assert (code, json.loads(out)["findings"]) == (1, [])
     calibrate(csv_of(scores[0]), "--write")
     assert gates.read_text("utf-8") == recorded
+    gates.write_bytes(recorded.replace("\n", "\r\n").encode())
+    calibrate(csv_of(scores[0]), "--write")
+    assert gates.read_bytes() == recorded.replace("\n", "\r\n").encode()
     gates.write_text(recorded.replace(JUDGE["rubric"], "sha256:cc"), "utf-8")
     rows = [verdict_row(*pair, {**JUDGE, "rubric": "sha256:cc"}) for pair in zip(gold_of(N), trace_of(N), strict=True)]
     write_rows(tmp_path / "runs/trace.jsonl", trace_of(N))

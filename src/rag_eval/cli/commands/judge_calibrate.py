@@ -256,7 +256,9 @@ def _write(policy: Policy, block: str) -> None:
     if not policy.file:
         raise UsageError("there is no gates file to write to. Name it with --gates, or create one: rag-eval init")
     path = Path(policy.file)
-    text = path.read_text("utf-8")
+    text = path.read_bytes().decode("utf-8")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = block.replace("\n", newline)
     lines = text.splitlines(keepends=True)
     begin = next((at for at, line in enumerate(lines) if line.startswith("judge:")), len(lines))
     end = next(
@@ -265,7 +267,7 @@ def _write(policy: Policy, block: str) -> None:
     while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
         end -= 1
     before = "".join(lines[:begin])
-    made_text = before + ("" if not before or before.endswith("\n") else "\n") + block + "".join(lines[end:])
+    made_text = before + ("" if not before or before.endswith("\n") else newline) + block + "".join(lines[end:])
     ledger = ProblemCollector()
     after = policy_of(made_text.encode(), policy.file, ledger)
     others = {name: value for name, value in policy.stated.items() if name != "judge"}
