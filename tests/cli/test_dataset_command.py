@@ -221,3 +221,12 @@ def test_what_is_no_data_set_is_refused(command, tmp_path, text):
 def test_names_and_files_are_asked_for(command, tmp_path):
     assert "unknown data set" in command("dataset", "squad", "x")[2]
     assert "Name the files" in command("dataset", "squad_v2")[2]
+
+
+def test_traces_of_a_set_without_answers_are_refused_before_anything_is_written(command, tmp_path):
+    path, gold, chunks = (tmp_path / name for name in ("in.json", "gold.jsonl", "corpus.jsonl"))
+    path.write_text(json.dumps(SQUAD))
+    words = ("--out", gold, "--chunks", chunks, "--traces", tmp_path / "trace.jsonl")
+    code, _, err = command("dataset", "squad_v2", path, *words)
+    assert (code, "squad_v2 has no answers of a system" in err) == (2, True)
+    assert [file.name for file in tmp_path.iterdir()] == ["in.json"]

@@ -68,14 +68,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"{', '.join(args.files)}: no question of {args.name} was found. Check that the files are complete."
         )
+    traces = [item.trace for item in items if item.trace] if args.traces else []
+    if args.traces and not traces:
+        raise UsageError(f"{args.name} has no answers of a system. Remove --traces, and run: rag-eval collect")
     write(Path(args.out), _lines(item.gold for item in items))
     if args.chunks:
         chunks = {identity: text for item in items for identity, text in item.chunks.items()}
         write(Path(args.chunks), _lines({"id": identity, "text": text} for identity, text in chunks.items()))
     if args.traces:
-        traces = [item.trace for item in items if item.trace]
-        if not traces:
-            raise UsageError(f"{args.name} has no answers of a system. Remove --traces, and run: rag-eval collect")
         write(Path(args.traces), _lines(traces))
     about = {
         "dataset": args.name,
