@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +79,14 @@ class Report(AnalysisReport):
         return pd.DataFrame(rows, columns=None if rows else list(names))
 
     def to_html(self, path: Path) -> None:
-        """Write the HTML report, one file that loads nothing from elsewhere."""
-        with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - pathlib costs start-up time
-            file.write(render(self, "html"))
+        """Write the HTML report, one file that loads nothing from elsewhere; raise UsageError if it is unwritable."""
+        html = render(self, "html")
+        try:
+            with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - pathlib costs start-up time
+                file.write(html)
+        except OSError as error:
+            reason = (error.strerror or "unknown reason").lower()
+            raise UsageError(f"{os.fsdecode(path)} cannot be written: {reason}. Write to another file.") from None
 
 
 def score(
