@@ -40,11 +40,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only; exit 1 where a file is stale")
     check = parser.parse_args().check
-    stale = [name for name, text in generated().items() if _differs(ROOT / name, text)]
-    for name in stale:
+    stale = {name: text for name, text in generated().items() if _differs(ROOT / name, text)}
+    for name, text in stale.items():
         if not check:
             (ROOT / name).parent.mkdir(exist_ok=True)
-            (ROOT / name).write_text(generated()[name], encoding="utf-8")
+            (ROOT / name).write_text(text, encoding="utf-8")
         print(f"{name} is stale; run: make generate" if check else f"wrote {name}", file=sys.stderr)
     return 1 if check and stale else 0
 
