@@ -300,6 +300,10 @@ def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
         (("--exec", "no-such-command x"), "--exec no-such-command cannot be started"),
         (("--config-exec", "echo 'x"), "--config-exec echo 'x is not a command: no closing quotation"),
         (("--config-exec", "no-such-command"), "--config-exec no-such-command cannot be started"),
+        (
+            ("--config-exec", "cat missing.json"),
+            "the command of --config-exec ended with exit code 1: cat: missing.json: ",
+        ),
         (("--config-file", "missing.json"), "missing.json: no such file"),
         (("--config-file", "wrong.json"), "the system's settings are not JSON"),
         (("--request", "missing.yml"), "missing.yml: no such file"),
@@ -339,3 +343,24 @@ def test_a_server_that_is_not_there_is_said_before_anything_is_asked(command, tm
     out = tmp_path / "t.jsonl"
     code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", out)
     assert (code, "does not answer" in err, "Start the server" in err, out.exists()) == (2, True, True, False)
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    """An application to ask, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "settled_app.py").write_text("def answer(question):\n    return question\n")
+    return ("collect", "--python", "settled_app:answer", "--gold", "gold.jsonl", "--out", "t.jsonl", "--force")
+
+
+@pytest.mark.parametrize("option", ["--config-file", "--config-exec"])
+def test_the_settings_are_those_of_a_file_or_of_a_command(command, gold, app, option):
+    given = "settings.json" if option == "--config-file" else "cat settings.json"
+    for text, config in (('{"k": "\u00e9"}', {"k": "\u00e9"}), ("[1]", {"value": [1]})):
+        (gold.parent / "settings.json").write_text(text, "utf-8")
+        assert command(*app, option, given)[0] == 0
+        about = json.loads((gold.parent / "run.json").read_text("utf-8"))
+        assert (about["config"], len(about["config_sha256"])) == (config, 64)
+    (gold.parent / "settings.json").write_text("")
+    assert command(*app, option, given)[0] == 0
+    assert "config" not in json.loads((gold.parent / "run.json").read_text("utf-8"))
