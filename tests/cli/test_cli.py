@@ -276,6 +276,18 @@ def test_score_prints_notes_on_stderr_unless_quiet(rag, project):
     assert rag("score", "--quiet")[2] == ""
 
 
+@pytest.mark.parametrize(("traces", "code"), [(GOOD, 0), (BAD, 1)])
+def test_watch_ends_with_the_last_exit_code(rag, project, monkeypatch, traces, code):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    write_rows(project / "runs/trace.jsonl", traces)
+    monkeypatch.setattr("time.sleep", interrupt)
+    result, out, _ = rag("score", "--watch")
+    assert (result, out.endswith("\nWatching for changes; Ctrl-C ends.\n")) == (code, True)
+    assert rag("score", "--watch", "--trace", "-")[0] == rag("score", "--watch", "--gold", "-")[0] == 2
+
+
 def test_score_writes_every_format_whole(rag, project):
     out = rag("score", "--out", "report", "--format", "json")[1]
     files = {path.name: path.read_text(encoding="utf-8") for path in (project / "report").iterdir()}

@@ -143,6 +143,16 @@ def test_gates_in_folders_below_are_not_passed_over_where_there_is_nothing_else(
     assert fresh.gold("check") == (0, "")
 
 
+def test_gates_in_the_folder_above_are_those_of_a_folder(fresh):
+    fresh.write("one/eval-gates.yml", "gold: gold.jsonl\n")
+    fresh.git("add", ".")
+    for name in ("one/below", "another"):
+        (fresh.path / name).mkdir()
+    assert Repo(fresh.path / "one/below").gold("check") == (0, "")
+    code, output = Repo(fresh.path / "another").gold("check")
+    assert (code, "folders below have 'one/eval-gates.yml'. Choose one" in output) == (2, True), output
+
+
 def test_the_first_commit_of_a_repository_is_signed_like_any_other(fresh):
     fresh.hook()
     fresh.stage(ONE, TWO)

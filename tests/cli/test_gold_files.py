@@ -151,6 +151,8 @@ MIXED = [
     {
         **ONE,
         "category": "time",
+        "query_type": "fact",
+        "multi_hop": True,
         "tags": ["x", "y", "x"],
         "meta": {"vault": "hr", "old": True},
         "gold_citations": ["a", "b"],
@@ -165,11 +167,20 @@ def test_stats_count_what_is_there(rag, folder):
     write_rows(folder / GOLD, MIXED)
     value = json.loads(rag("stats", "--format", "json")[1])
     assert [value[name] for name in ("items", "answerable", "unanswerable", "attacks")] == [4, 2, 1, 1]
-    assert list(value["slices"]) == ["category", "difficulty", "tags", "meta.old", "meta.vault"]
+    assert list(value["slices"]) == [
+        "category",
+        "difficulty",
+        "query_type",
+        "multi_hop",
+        "tags",
+        "meta.old",
+        "meta.vault",
+    ]
     assert value["slices"]["category"] == {
         "time": {"items": 2, "answerable": 1},
         "space": {"items": 1, "answerable": 1},
     }
+    assert value["slices"]["multi_hop"] == {"true": {"items": 1, "answerable": 1}}
     assert value["slices"]["tags"] == {"x": {"items": 2, "answerable": 1}, "y": {"items": 1, "answerable": 1}}
     assert value["slices"]["meta.vault"] == {"7": {"items": 1, "answerable": 0}, "hr": {"items": 1, "answerable": 1}}
     assert value["per_item"]["gold_citations"] == {"0": 1, "1": 2, "2": 1}
@@ -194,6 +205,83 @@ def test_stats_as_text_are_tables_that_say_when_they_are_cut(rag, folder):
     assert lines[2].split() == ["category", "items", "answerable", "unanswerable"]
     assert lines[4].split() == ["kind", "00", "1", "1", "0"]
     assert "… and 5 more. To see all: --format json" in lines
+    write_rows(folder / GOLD, [{**ONE, "qid": f"A{n}", "category": f"kind {n:02d}"} for n in range(20)])
+    assert "more. To see all" not in rag("stats")[1]
+
+
+def test_stats_as_text_have_every_count(rag, folder):
+    write_rows(folder / GOLD, MIXED)
+    assert (
+        rag("stats")[1]
+        == """\
+eval/gold.jsonl: 4 items, 2 answerable, 1 unanswerable, 1 safety case.
+
+category      items    answerable    unanswerable
+----------  -------  ------------  --------------
+time              2             1               1
+space             1             1               0
+
+difficulty      items    answerable    unanswerable
+------------  -------  ------------  --------------
+hard                1             0               1
+
+query_type      items    answerable    unanswerable
+------------  -------  ------------  --------------
+fact                1             1               0
+
+multi_hop      items    answerable    unanswerable
+-----------  -------  ------------  --------------
+true               1             1               0
+
+tags      items    answerable    unanswerable
+------  -------  ------------  --------------
+x             2             1               1
+y             1             1               0
+
+meta.old      items    answerable    unanswerable
+----------  -------  ------------  --------------
+true              1             1               0
+
+meta.vault      items    answerable    unanswerable
+------------  -------  ------------  --------------
+7                   1             0               1
+hr                  1             1               0
+
+gold_citations of an item      items
+---------------------------  -------
+0                                  1
+1                                  2
+2                                  1
+
+gold_claim_substr of an item      items
+------------------------------  -------
+0                                     1
+1                                     2
+2                                     1
+
+length                         minimum    median    maximum    total
+---------------------------  ---------  --------  ---------  -------
+question, characters                12        20         20       72
+question, words                      3         5          5       18
+expected_answer, characters          3         3          3        3
+
+field                items
+-----------------  -------
+answerable               4
+gold_citations           4
+gold_claim_substr        4
+qid                      4
+question                 4
+category                 3
+meta                     2
+tags                     2
+attack                   1
+difficulty               1
+expected_answer          1
+multi_hop                1
+query_type               1
+"""
+    )
 
 
 # --- freeze ----------------------------------------------------------------------------------------------------------

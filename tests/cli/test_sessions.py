@@ -18,7 +18,8 @@ from unittest.mock import patch
 
 import pytest
 
-from cases import ROOT
+import verdicts
+from cases import ROOT, write_rows
 from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval import __version__
@@ -65,6 +66,25 @@ def project(folder):
     made.put(trace=[*map(trace_of, range(1, 9)), trace_of(9)])
 
 
+def judged(folder):
+    """Verdicts of a judge on 60 answers, and the scores of two people, who mostly agree with it."""
+    golds, traces = verdicts.gold_of(60), verdicts.trace_of(60)
+    for number, trace in enumerate(traces):
+        trace["answer_json"]["claim"] += " And so on." * (number % 7)
+    scores = [number * 7 % 6 for number in range(60)]
+    rows = [
+        verdicts.verdict_row(*pair, groundedness=scores[n]) for n, pair in enumerate(zip(golds, traces, strict=True))
+    ]
+    write_rows(folder / "eval/gold.jsonl", golds)
+    write_rows(folder / "runs/trace.jsonl", traces)
+    write_rows(folder / "eval/verdicts.jsonl", rows)
+    gates = "version: 1\nverdicts: eval/verdicts.jsonl\ngates:\n  judge_groundedness: {min: 2.5}\n"
+    (folder / "eval-gates.yml").write_text(gates, "utf-8")
+    people = [f"Q{n},{min(5, score + (n % 5 == 0))},{'ann' if n % 2 else 'bob'}\n" for n, score in enumerate(scores)]
+    second = [f"Q{n},{max(0, scores[n] - (n % 4 == 0))},cy\n" for n in range(0, 60, 3)]
+    (folder / "humans.csv").write_text("".join(["qid,groundedness,rater\n", *people, *second]), "utf-8")
+
+
 def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
@@ -73,7 +93,7 @@ TABLES = re.compile(r"$|.*  .*[↑↓]$|.* {3,}|-{3,}|[A-Z][a-z]+: [a-z]|No data
 """Lines of the table of metrics that the action prints; tests/expected has them."""
 SHOWN = 14
 """Lines shown of each comment."""
-FOLDERS = {"quickstart": quickstart, "perspectives": perspectives, "project": project}
+FOLDERS = {"quickstart": quickstart, "perspectives": perspectives, "project": project, "judged": judged}
 
 
 @pytest.fixture(scope="module")

@@ -61,9 +61,33 @@ def test_drafts_are_what_failed_was_refused_or_is_not_grounded_and_not_in_the_go
         "Who pays?": "failed",
     }
     assert all(row[name] is None for row in content for name in ("answerable", "gold_claim_substr", "gold_citations"))
-    assert "2 already in gold or drafts" in capsys.readouterr().out
+    assert capsys.readouterr().out == (
+        "wrote eval/drafts.jsonl: 3 new drafts (1 failed, 1 refused, 1 ungrounded); "
+        "skipped 2 already in gold or drafts, 1 of another kind. Next: rag-eval gold review\n"
+    )
     assert draft() == 0  # and no second time
     assert rows(files / "eval/drafts.jsonl") == content
+
+
+def test_a_draft_shows_what_was_answered_cited_and_retrieved(files):
+    write_rows(
+        files / "trace.jsonl",
+        [
+            {"q": "One?", "answer": "No idea.", "error": "x", "conversation": "c", "turn": 2, "chunks": CHUNKS * 6},
+            {"question": "Two?", "error": "late", "timed_out": True, "retrieved_ids": [f"m#{n}" for n in range(11)]},
+            {"q": "Three?", "ok": False, "answer_json": {"claim": "Mars.", "citations": ["m#2"]}},
+            {"error": "x"},
+        ],
+    )
+    assert draft() == 0
+    by_question = {row.pop("question"): row for row in rows(files / "eval/drafts.jsonl")}
+    assert all(row.pop("qid").startswith("D-") for row in by_question.values())
+    blank = {"draft": "failed", "answerable": None, "gold_claim_substr": None, "gold_citations": None}
+    assert by_question == {
+        "One?": {**blank, "conversation": "c", "turn": 2, "answer": "No idea.", "cited": [], "retrieved": CHUNKS * 5},
+        "Two?": {**blank, "answer": "", "cited": [], "retrieved": [{"id": f"m#{n}"} for n in range(10)]},
+        "Three?": {**blank, "answer": "Mars.", "cited": ["m#2"], "retrieved": []},
+    }
 
 
 def test_a_sample_takes_the_strata_by_turns_and_its_seed_decides(files):

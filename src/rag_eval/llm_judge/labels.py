@@ -63,8 +63,10 @@ def read_labels(
 def _rows(inputs: Inputs, path: str, columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
     """Yield lines and rows with the names of the scores as keys; empty cells are left out."""
     stated = {name: score for score, name in columns.items()}
-    first = next(inputs.lines(path), (0, b""))[1].lstrip(b"\xef\xbb\xbf \t")
-    is_json = first[:1] in (b"{", b"[")
+    first = next(inputs.lines(path), None)
+    if first is None:  # missing, which is a problem already, or empty
+        return
+    is_json = first[1].lstrip(b"\xef\xbb\xbf \t")[:1] in (b"{", b"[")
     rows: Iterator[tuple[int, Row]] = objects(inputs, path, "a label") if is_json else csv_rows(inputs, path)
     for line, row in rows:
         names = {name.strip().lstrip("\ufeff"): name for name in row}
