@@ -218,6 +218,16 @@ def test_what_is_no_data_set_is_refused(command, tmp_path, text):
         assert (code, out, "Traceback" in err, str(path) in err) == (2, "", False, True), (name, err)
 
 
+def test_a_record_of_another_shape_is_named_by_its_line(command, tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"context": 1}\n\n{"qas": 2}\n')
+    code, _, err = command("dataset", "hotpotqa", path, "--out", tmp_path / "gold.jsonl")
+    assert code == 2
+    for line in (1, 3):
+        assert f"{path}:{line}: is not a record of this data set: " in err
+    assert err.count("Use the files as the data set publishes them.") == 2
+
+
 def test_names_and_files_are_asked_for(command, tmp_path):
     assert "unknown data set" in command("dataset", "squad", "x")[2]
     assert "Name the files" in command("dataset", "squad_v2")[2]

@@ -429,7 +429,7 @@ def test_check_refuses_a_manifest_that_was_edited(repo, change, said):
     change(value)
     repo.write(MANIFEST, json.dumps(value))
     code, answer = repo.gold("freeze", "v1", "--check")
-    assert (code, said in answer) == (2, True), answer
+    assert (code, answer.startswith(f"{MANIFEST}: "), said in answer) == (2, True, True), answer
 
 
 def test_check_of_a_tag_that_was_never_frozen_ends_with_2(repo):

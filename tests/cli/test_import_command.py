@@ -298,3 +298,10 @@ def test_a_topic_without_anything_relevant_counts_0_if_asked_to(tmp_path, comman
         )
         values[terms] = json.loads(command("score", *files, "--format", "json")[1])["metrics"]["map"]["value"]
     assert list(values.values()) == [0.75, 0.5]
+
+
+def test_a_map_that_is_no_text_is_a_problem(command, tmp_path):
+    (tmp_path / "map.yml").write_bytes(b"question: \xe9\n")
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    code, out, err = command("import", "table", tmp_path / "rows.csv", "--map", tmp_path / "map.yml")
+    assert (code, out, err) == (2, "", f"{tmp_path / 'map.yml'}: is not UTF-8. Save the file as UTF-8.\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import sys
 
 import pytest
 
@@ -99,6 +101,33 @@ def test_a_chunk_that_is_gone_is_named_and_stays(files, capsys):
     shown = capsys.readouterr().out
     assert "`no similar chunk`" in shown
     assert "New ids for 0 of 8 old chunk ids, in 0 items." in shown
+
+
+def zstd(data):
+    library = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    return library.compress(data)
+
+
+def an_array(data):
+    items = [json.loads(line) for line in data.splitlines()]
+    return json.dumps(
+        [
+            {"qid": row["qid"], "q": row["question"], "answerable": True, "gold_ids": row["gold_citations"]}
+            for row in items
+        ]
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "convert"), [("g.jsonl.gz", gzip.compress), ("g.jsonl.zst", zstd), ("g.json", an_array)]
+)
+def test_only_plain_json_lines_are_written(files, capsys, name, convert):
+    data = convert((files / "gold.jsonl").read_bytes())
+    (files / name).write_bytes(data)
+    assert relink("--gold", name) == 0
+    assert relink("--gold", name, "--write") == 2
+    assert f"{name} is not JSON Lines, which --write needs" in capsys.readouterr().err
+    assert (files / name).read_bytes() == data
 
 
 def test_bad_input_is_a_problem_with_its_line(files, capsys):

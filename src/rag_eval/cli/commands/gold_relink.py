@@ -34,6 +34,7 @@ _SHOWN = 60
 
 
 _WORDS = 4  # in a shingle
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 _COVERED = 0.5  # share of the shingles of the shorter text
 
 
@@ -122,7 +123,7 @@ def _write(path: str, links: Sequence[Link]) -> None:
     """Rewrite the lines of changed items; all others keep their bytes."""
     file = Path(path)
     data = b"" if file.is_dir() else file.read_bytes()
-    if not data or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or data.startswith(b"\x1f\x8b"):
+    if not data or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or data.startswith(_PACKED):
         raise UsageError(f"{path} is not JSON Lines, which --write needs. Convert it: rag-eval import --help")
     lines = data.split(b"\n")
     for number, group in groupby(links, key=lambda link: link.line):
