@@ -44,15 +44,17 @@ from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.json_file import from_json
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.case_scorer import score as score_rows
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.tally import Value, mean, tally
 from rag_eval.textual.injection import instruction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from rag_eval.analysis.report import Report
+    from rag_eval.metrics import Measure
+    from rag_eval.scoring.scorecard import Scorecard
 
 __all__ = [
     "COMMANDS",
@@ -139,6 +141,14 @@ def as_json(report: Report) -> Any:
 def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
     """Score files as the command line does: gold, trace and gates, and the options of a run by name."""
     return api.run(api.Options(*files, **options), authority)
+
+
+def score_rows(cases: Iterable[tuple[Gold, Trace]], wanted: Sequence[Measure], settings: Settings) -> Scorecard:
+    """Score pairs in memory."""
+    pairs = list(cases)
+    scorer = metric_scorer({gold.qid: gold for gold, _ in pairs}, wanted, settings)
+    scorer.add([trace for _, trace in pairs if trace.line])
+    return scorer.close()
 
 
 class ReadResult(NamedTuple):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cases import gold_row, trace_row
 from depth import examples
 from rag_eval.cases.labels import coarse_label
-from rag_eval.scoring.case_scorer import CaseScorer, FeatureConfig, extract_features, has_features
+from rag_eval.scoring.case_scorer import CaseScorer, extract_features, has_features
 from seams import METRICS, Case, Gold, Settings, Trace, label, measures
 from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields
 
@@ -69,7 +69,7 @@ def outcome(gold, row, terms, columns=COLUMNS):
 
 def found(scorer, gold, row):
     trace = Trace.from_row(row, gold.qid, 1)
-    result = scorer.score(gold, trace, gold.is_plain, bool(scorer.suspects([trace])))
+    result = scorer.score(gold, trace, bool(scorer.suspects([trace])))
     return dict(zip(scorer.columns, (*result.scores, *result.case_scores), strict=True)), *result[1:4]
 
 
@@ -107,7 +107,7 @@ def test_what_stands_too_deep_for_all_that_is_asked_changes_nothing(items, colum
 def test_an_item_without_a_trace_has_the_outcome_of_an_empty_answer(items):
     scorer = CaseScorer({}, COLUMNS, Settings())
     for gold in [Gold.from_row(gold_row(**one), 1) for one in items]:
-        missing = scorer.score_missing(gold, gold.is_plain)
+        missing = scorer.score_missing(gold)
         case = Case(gold, Trace.missing(gold.qid), Settings())
         expected = {one.column: one.score(case) for one in COLUMNS}
         assert dict(zip(scorer.columns, (*missing.scores, *missing.case_scores), strict=True)) == expected
@@ -116,7 +116,7 @@ def test_an_item_without_a_trace_has_the_outcome_of_an_empty_answer(items):
 
 def features(gold, row):
     trace = Trace.from_row(trace_row(**row), "Q1", 1)
-    return extract_features(Gold.from_row(gold_row(**gold), 1), trace, FeatureConfig.of(Settings(), COLUMNS))[0]
+    return extract_features(Gold.from_row(gold_row(**gold), 1), trace, Settings())[0]
 
 
 GOLD = {"gold_claim_substr": ["thirty days"], "gold_citations": ["a", "b"]}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from hashlib import sha256
-from itertools import islice
 from math import ceil
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -22,8 +21,7 @@ from rag_eval.common.digests import sample_positions
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
-from rag_eval.scoring.scorecard import Scorecard
-from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, Outcome, Scorer, Scores
+from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, BaseCaseScorer, Outcome, Scorer, Scores
 from rag_eval.textual.leaks import suspects
 from rag_eval.textual.tokens import holds_any
 
@@ -43,25 +41,6 @@ Extract = tuple[Features, str, Sequence[str], frozenset[str]]
 _NONE: frozenset[str] = frozenset()
 
 
-class FeatureConfig(NamedTuple):
-    """The settings of features: the refusal token in lower case, if other words refuse, the depth of ranks.
-
-    Behind rank ``depth`` only the first relevant rank matters.
-    """
-
-    settings: Settings
-    token: str
-    has_phrases: bool
-    depth: int
-
-    @classmethod
-    def of(cls, settings: Settings, columns: Iterable[Measure]) -> FeatureConfig:
-        """Return the configuration of a run with ``columns``."""
-        cutoffs = [sys.maxsize if one.k is None else one.k for one in columns if one.metric.depends_on == "ranking"]
-        phrases = bool(settings.phrases or settings.builtin)
-        return cls(settings, settings.token.lower(), phrases, max([settings.k, *cutoffs]))
-
-
 def has_features(gold: Gold) -> bool:
     """Return whether an item's only relevance labels are gold citations, and it is no attack."""
     return (
@@ -75,7 +54,7 @@ def has_features(gold: Gold) -> bool:
     )
 
 
-def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract:
+def extract_features(gold: Gold, trace: Trace, settings: Settings) -> Extract:
     """Return the features of an answer without an error to an item that has features.
 
     They are read from the records directly, which is much faster than computing the scores.
@@ -88,9 +67,9 @@ def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract
         ids = tuple(dict.fromkeys(ids))
     claim = given.strip()
     lowered = claim.lower()
-    refused = by_token = lowered == config.token
-    if config.has_phrases and not refused:
-        refused = refused_in_words(claim, config.settings)
+    refused = by_token = lowered == settings.token.lower()
+    if not refused and (settings.phrases or settings.builtin):
+        refused = refused_in_words(claim, settings)
     abstained, status = trace.abstained, None
     if (trace.guardrail is not None or trace.flags is not None) and is_blocked(trace.guardrail, trace.flags):
         abstained = True
@@ -100,17 +79,13 @@ def extract_features(gold: Gold, trace: Trace, config: FeatureConfig) -> Extract
         status = abstained, trace.ok, trace.timed_out
     cited = frozenset(citations) if citations else _NONE
     retrieved = len(cited.intersection(ids)) if cited else 0
-    exact = refused and not cited and given == config.settings.token
+    exact = refused and not cited and given == settings.token
     features: Features = status, refused, by_token, exact, citations is None, not claim, len(cited), retrieved
     if not gold.answerable:
         return features, lowered, ids, cited
     relevant = frozenset(gold.citations)
     contained = refused or not gold.substrings or holds_any(gold.substrings, lowered)
-    if len(ids) <= config.depth:
-        ranks = ranks_of(relevant, ids)
-    else:
-        ranks = iter([*ranks_of(relevant, ids[: config.depth])] or [*islice(ranks_of(relevant, ids), 1)])
-    return (*features, contained, len(relevant), len(relevant & cited), *ranks), lowered, ids, cited
+    return (*features, contained, len(relevant), len(relevant & cited), *ranks_of(relevant, ids)), lowered, ids, cited
 
 
 class _Group(NamedTuple):
@@ -133,14 +108,13 @@ class _Group(NamedTuple):
         return not self.of_gold or all([get(gold) is not None for get in self.of_gold])
 
 
-class CaseScorer:
+class CaseScorer(BaseCaseScorer):
     """Scores traces one by one. Its caches change no outcome."""
 
     least_pool = LEAST_POOL
 
     def __init__(self, golds: Mapping[str, Gold], columns: Sequence[Measure], settings: Settings) -> None:
         self._settings = settings
-        self._config = FeatureConfig.of(settings, columns)
         by: dict[str, list[Measure]] = {}
         for one in columns:
             by.setdefault(one.metric.depends_on, []).append(one)
@@ -158,30 +132,22 @@ class CaseScorer:
         self._known: dict[Features, Outcome] = {}
         self._without_text: dict[Features, Outcome] = {}
         self._by_ranking: dict[Any, Scores] = {}
-        self._same: dict[tuple[Any, ...], Outcome] = {}
         self._same_scores: dict[Scores, Scores] = {}
         self._probes = _probes(golds)
         # A claim that is shorter than the answers need not be searched, which is true of most honest ones.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
         self._may_lack = len(self._probes) - ceil(len(self._probes) * _ALMOST_ALL)
 
-    def is_plain(self, gold: Gold) -> bool:
-        """Return whether an item has no label except substrings and citations."""
-        return gold.is_plain
-
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
         """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
         return suspects([trace.claim for trace in traces], self._settings.safety) if self.seeks_leaks else ()
 
-    def score(self, gold: Gold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
-        """Return the outcome of a trace under its gold item.
-
-        With ``is_plain`` the item has no label except substrings and citations; with ``is_suspect`` a leak detector may
-        find something in the claim.
-        """
+    def score(self, gold: Gold, trace: Trace, is_suspect: bool) -> Outcome:
+        """Return the outcome of a trace under its gold item."""
+        is_plain = gold.is_plain
         if trace.error is not None or not (is_plain or has_features(gold)):
             return self._score_exactly(gold, trace)
-        features, claim, retrieved, cited = extract_features(gold, trace, self._config)
+        features, claim, retrieved, cited = extract_features(gold, trace, self._settings)
         needs_text = self._of_text and (
             is_suspect
             or not is_plain
@@ -202,16 +168,14 @@ class CaseScorer:
         case = Case(gold, trace, self._settings)
         if outcome is None:
             outcome = _remember(known, features, self._outcome(case, with_text=not needs_text))
-        scores, label_found, coarse, level, _, _ = outcome
+        scores = outcome.scores
         if needs_text:
             scores = self._intern_scores((*scores, *[one.score(case) for one in self._of_text]))
-        return self._same_outcome(
-            Outcome(scores, label_found, coarse, level, behaviours, self._case_scores(groups, case))
-        )
+        return outcome._replace(scores=scores, behaviours=behaviours, case_scores=self._case_scores(groups, case))
 
-    def score_missing(self, gold: Gold, is_plain: bool) -> Outcome:
+    def score_missing(self, gold: Gold) -> Outcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
-        if not is_plain:
+        if not gold.is_plain:
             return self._score_exactly(gold, Trace.missing(gold.qid))
         features = ("missing", gold.answerable, len(gold.citations), not gold.substrings)
         outcome = self._known.get(features)
@@ -223,7 +187,7 @@ class CaseScorer:
         behaviours = self._behaviours(case.claim.lower(), trace.retrieved, frozenset(case.cites), case.cited_evidence)
         groups = [group for group in self._groups if group.applies(gold, trace)]
         outcome = self._outcome(case, with_text=True)
-        return self.intern(outcome._replace(behaviours=behaviours, case_scores=self._case_scores(groups, case)))
+        return outcome._replace(behaviours=behaviours, case_scores=self._case_scores(groups, case))
 
     def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
         """Return the outcome as far as the features decide it, with or without the scores of texts."""
@@ -234,9 +198,8 @@ class CaseScorer:
             ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
         text = [one.score(case) for one in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
-        return self.intern(
-            Outcome((*scores, *ranked, *text), label(case), coarse_label(case), level, 0, self._no_case_scores)
-        )
+        shared = self._intern_scores((*scores, *ranked, *text))
+        return Outcome(shared, label(case), coarse_label(case), level, 0, self._no_case_scores)
 
     def _case_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
         if not groups:
@@ -247,15 +210,11 @@ class CaseScorer:
         return tuple(scores)
 
     def intern(self, outcome: Outcome) -> Outcome:
-        """Return the one object for all cases with an outcome."""
-        return self._same_outcome(outcome._replace(scores=self._intern_scores(outcome.scores)))
+        """Return the outcome with the one object for all cases with its shared scores."""
+        return outcome._replace(scores=self._intern_scores(outcome.scores))
 
     def _intern_scores(self, scores: Scores) -> Scores:
         return _remember(self._same_scores, scores, scores)
-
-    def _same_outcome(self, outcome: Outcome) -> Outcome:
-        # Cases share their scores as one object: comparing it is faster than comparing each score.
-        return _remember(self._same, (id(outcome.scores), *outcome[1:]), outcome)
 
     def _behaviours(
         self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]
@@ -327,11 +286,3 @@ def metric_scorer(
     """Return a scorer of traces by metrics. Aggregations of a metric share its scores."""
     columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
     return Scorer(golds, CaseScorer(golds, list(columns), settings), measures, ignored)
-
-
-def score(cases: Iterable[tuple[Gold, Trace]], measures: Sequence[Measure], settings: Settings) -> Scorecard:
-    """Score pairs in memory."""
-    pairs = list(cases)
-    scorer = metric_scorer({gold.qid: gold for gold, _ in pairs}, measures, settings)
-    scorer.add([trace for _, trace in pairs if trace.line])
-    return scorer.close()

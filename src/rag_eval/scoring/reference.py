@@ -7,16 +7,15 @@ and chr are 1.0, and without (un)answerable items their rate is 0.0.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, msgpack
 
-from rag_eval.contract import Answer, Gold, Trace, Usage
+from rag_eval.contract import Answer, Gold, Trace
 from rag_eval.errors import UsageError
 from rag_eval.scoring.scorecard import Scorecard
-from rag_eval.scoring.scorer import Outcome, PairTrace, Scorer, Scores
+from rag_eval.scoring.scorer import BaseCaseScorer, Outcome, PairTrace, Scorer, Scores
 from rag_eval.textual.tokens import holds_any
 
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
@@ -66,21 +65,20 @@ class PackedGold(bytes):
 _DECODER = msgpack.Decoder(ReferenceGold)
 
 
-class ReferenceCases:
+class ReferenceCases(BaseCaseScorer):
     """Scores cases as the reference scorer does: a hit, a miss, or None for a number that does not apply."""
 
     columns: tuple[str, ...] = ("precision", "chr", "under", "over", "recall")
-    least_pool = sys.maxsize
 
     def __init__(self, k: int, token: str) -> None:
         self._k, self._token = k, token.lower()
         self._known: dict[tuple[Scores, str], Outcome] = {}
 
-    def score(self, gold: PackedGold, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:  # noqa: ARG002
+    def score(self, gold: PackedGold, trace: Trace, is_suspect: bool) -> Outcome:  # noqa: ARG002
         """Return the outcome of a trace under its gold item."""
         return self._outcome(self._scores(_DECODER.decode(gold), trace), "")
 
-    def score_missing(self, gold: PackedGold, is_plain: bool) -> Outcome:  # noqa: ARG002
+    def score_missing(self, gold: PackedGold) -> Outcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
         return self._outcome(self._scores(_DECODER.decode(gold), _MISSING), "MISSING")
 
@@ -102,22 +100,6 @@ class ReferenceCases:
     def _outcome(self, scores: Scores, label: str) -> Outcome:
         key = scores, label
         return self._known.get(key) or self._known.setdefault(key, Outcome(scores, label, "", "", 0))
-
-    def intern(self, outcome: Outcome) -> Outcome:
-        """Return the one object for all cases with an outcome."""
-        return self._outcome(outcome.scores, outcome.label)
-
-    def is_plain(self, gold: PackedGold) -> bool:  # noqa: ARG002
-        """Return True: no score depends on further labels, on leaks, or on prices."""
-        return True
-
-    def suspects(self, traces: Sequence[Trace]) -> tuple[int, ...]:  # noqa: ARG002
-        """Return no index."""
-        return ()
-
-    def unpriced(self, usage: Usage) -> str:  # noqa: ARG002
-        """Return no model."""
-        return ""
 
 
 class ReferenceScorer(Scorer):

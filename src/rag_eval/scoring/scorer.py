@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from abc import ABC, abstractmethod
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.cases.labels import ABSENT
 from rag_eval.contract import Trace, Usage
@@ -113,33 +115,35 @@ class RunOutcomes:
         return [slot for slot, outcome in enumerate(self.outcomes) if outcome is _NOTHING]
 
 
-class ScoresCases(Protocol):
-    """A protocol that scores single cases; a gold item is a :class:`Gold` or a reduced form of one.
+class BaseCaseScorer(ABC):
+    """Scores single cases; a gold item is a :class:`Gold` or a reduced form of one.
 
     ``columns`` name the scores of an outcome. Lists of ids that are longer than ``least_pool`` are compared with those
     of other cases.
     """
 
     columns: tuple[str, ...]
-    least_pool: int
+    least_pool = sys.maxsize
 
-    def is_plain(self, gold: Any) -> bool:
-        """Return whether an item has only labels that are cheap to compare."""
+    @abstractmethod
+    def score(self, gold: Any, trace: Trace, is_suspect: bool) -> Outcome:
+        """Return the outcome of a trace under its gold item; with ``is_suspect`` its claim may contain a leak."""
 
-    def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
-        """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
-
-    def score(self, gold: Any, trace: Trace, is_plain: bool, is_suspect: bool) -> Outcome:
-        """Return the outcome of a trace under its gold item."""
-
-    def score_missing(self, gold: Any, is_plain: bool) -> Outcome:
+    @abstractmethod
+    def score_missing(self, gold: Any) -> Outcome:
         """Return the outcome of an item without a trace."""
 
-    def intern(self, outcome: Outcome) -> Outcome:
-        """Return the one object for all cases with an outcome."""
+    def suspects(self, traces: Sequence[Trace]) -> Collection[int]:  # noqa: ARG002
+        """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
+        return ()
 
-    def unpriced(self, usage: Usage) -> str:
+    def intern(self, outcome: Outcome) -> Outcome:
+        """Return the outcome of another process with objects of this one for what cases share."""
+        return outcome
+
+    def unpriced(self, usage: Usage) -> str:  # noqa: ARG002
         """Return the model whose tokens are counted and have no price; empty if there is none."""
+        return ""
 
 
 class Scorer:
@@ -152,14 +156,13 @@ class Scorer:
     def __init__(
         self,
         golds: Mapping[str, Any],
-        cases: ScoresCases,
+        cases: BaseCaseScorer,
         measures: Sequence[Measure] = (),
         ignored: Container[str] = (),
     ) -> None:
         self._cases, self._measures, self._ignored = cases, tuple(measures), ignored
         self._golds = list(golds.values())
         self._slots = {qid: slot for slot, qid in enumerate(golds)}
-        self._is_plain = bytes(map(cases.is_plain, self._golds))
         self._reset()
 
     def _reset(self) -> None:
@@ -186,7 +189,7 @@ class Scorer:
         ``answered`` tells for each item whether a later trace answers it, which replaces traces of this log without a
         run.
         """
-        golds, slots, is_plain, log, cases = self._golds, self._slots, self._is_plain, self.log, self._cases
+        golds, slots, log, cases = self._golds, self._slots, self.log, self._cases
         suspects = cases.suspects(traces)
         name, run = "", log.run("")
         for place, trace in enumerate(traces):
@@ -205,7 +208,7 @@ class Scorer:
                 log.replaced += 1
                 continue
             run.slots.append(slot)
-            run.outcomes.append(cases.score(golds[slot], trace, is_plain[slot] == 1, place in suspects))
+            run.outcomes.append(cases.score(golds[slot], trace, place in suspects))
             run.lines.append(trace.line)
             ids = trace.chunks if trace.retrieved_ids is None else trace.retrieved_ids
             is_pool = ids is not None and len(ids) > cases.least_pool
@@ -213,7 +216,7 @@ class Scorer:
 
     def settle(self) -> None:
         """Replace earlier traces by the traces of the log."""
-        self._store(self.log, 0)
+        self.merge(self.log, 0)
         self.log = OutcomeLog()
 
     def intern(self, log: OutcomeLog) -> None:
@@ -222,9 +225,6 @@ class Scorer:
 
     def merge(self, log: OutcomeLog, lines_before: int) -> None:
         """Add the log of another scorer, whose traces are after all others; its lines count from ``lines_before``."""
-        self._store(log, lines_before)
-
-    def _store(self, log: OutcomeLog, lines_before: int) -> None:
         self._seen += log.replaced
         self._unknown += log.unknown
         self.unread += log.unread
@@ -244,7 +244,7 @@ class Scorer:
             self._runs[""] = RunOutcomes(len(self._golds))
         for run in self._runs.values():
             for slot in run.missing():
-                run.outcomes[slot] = self._cases.score_missing(self._golds[slot], self._is_plain[slot] == 1)
+                run.outcomes[slot] = self._cases.score_missing(self._golds[slot])
         cases = Cases(self._golds, {name or None: run for name, run in self._runs.items()})
         return Scorecard(
             self._measures,
