@@ -304,4 +304,5 @@ def test_a_map_that_is_no_text_is_a_problem(command, tmp_path):
     (tmp_path / "map.yml").write_bytes(b"question: \xe9\n")
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     code, out, err = command("import", "table", tmp_path / "rows.csv", "--map", tmp_path / "map.yml")
-    assert (code, out, err) == (2, "", f"{tmp_path / 'map.yml'}: is not UTF-8. Save the file as UTF-8.\n")
+    message = f"{tmp_path / 'map.yml'}:1: column 11: byte 0xe9 is not valid UTF-8. Save the file as UTF-8.\n"
+    assert (code, out, err) == (2, "", message)
