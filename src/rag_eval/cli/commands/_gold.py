@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval.common.escaping import log_line
+from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.errors import InputError
 from rag_eval.git.plumbing import INDEX, Git
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Tree
     from rag_eval.gold.signoff.checking import Policy
     from rag_eval.readers.signoff_record import Change
+
+_SHOWN = 100
 
 
 def place_of(git: Git, args: Namespace) -> Place:
@@ -75,6 +77,12 @@ def counted(changes: Iterable[Change]) -> str:
     verbs = [change.verb for change in changes]
     parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
     return ", ".join(parts) or "no changes"
+
+
+def capped(lines: Sequence[str], noun: str) -> list[str]:
+    """Return the first hundred lines, and the number of the others."""
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([f"… and {quantity(more, f'more {noun}')} not shown."] if more > 0 else [])]
 
 
 def say(lines: Iterable[str]) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval import REPOSITORY, __version__
-from rag_eval.cli.commands._gold import complain, effect, frame_since, place_of, say, unstaged
-from rag_eval.common.escaping import one_line, quantity, quoted
+from rag_eval.cli.commands._gold import capped, complain, effect, frame_since, place_of, say, unstaged
+from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.git.plumbing import INDEX, Git
@@ -30,7 +30,6 @@ _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand 
 
 
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'
-_SHOWN = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -63,9 +62,7 @@ def run(args: Namespace) -> int:
             say(f"{item.gold}: every change is signed off." for item in asked if frame.head.files(item.gold))
         complain(unstaged(git, asked, args))
         return PASSED
-    complain(map(str, violations[:_SHOWN]))
-    more = len(violations) - _SHOWN
-    complain([f"… and {quantity(more, 'more finding')} not shown."] if more > 0 else [])
+    complain(capped([str(violation) for violation in violations], "finding"))
     complain(["To fix it:", *dict.fromkeys(f"  {finding.fix}" for finding in violations)])
     if _program() != "rag-eval":
         complain([f"rag-eval is installed only for the hook. To install it for yourself: {_INSTALL}"])

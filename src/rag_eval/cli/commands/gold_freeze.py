@@ -6,13 +6,13 @@ Reads the files of the work tree.
 from __future__ import annotations
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.cli.commands._gold import capped, complain, say
 from rag_eval.cli.commands._shared import write
-from rag_eval.common.escaping import log_line, quantity, quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff.freeze import TAG, differences, fault, freeze, text
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rag_eval.readers.signoff_record import Change
 
 EXAMPLE = "examples: rag-eval gold freeze v1.0, rag-eval gold freeze v1.0 --check"
-_SHOWN = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -96,17 +95,17 @@ def _freeze(reader: Reader, frozen: Frozen, head: Side, out: str, args: Namespac
         return _frozen_already(reader, head, out, args.tag)
     write(Path(out), text(manifest))
     items = quantity(manifest["counts"]["items"], "item")
-    _say([f"Wrote {out}: {items}, {manifest['signed']} signed, frozen as {args.tag}."])
+    say([f"Wrote {out}: {items}, {manifest['signed']} signed, frozen as {args.tag}."])
     return PASSED
 
 
 def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
     """Return the exit code for gold that is already frozen, whatever the order of its lines."""
     if _is_manifest_of(reader, head, out, tag):
-        _say([f"Nothing to do: {out} already freezes the same gold set as {tag}."])
+        say([f"Nothing to do: {out} already freezes the same gold set as {tag}."])
         return PASSED
-    _complain([f"{out} already exists with other content, and a tag is frozen only once. Choose another tag."])
-    _complain([f"To see the differences: rag-eval gold freeze {tag} --check"])
+    complain([f"{out} already exists with other content, and a tag is frozen only once. Choose another tag."])
+    complain([f"To see the differences: rag-eval gold freeze {tag} --check"])
     return GATE_FAILED
 
 
@@ -128,9 +127,11 @@ def _changed(manifest: Mapping[str, Any], head: Side) -> list[Change]:
 
 def _refused(gold: str, head: Side, unsigned: list[str]) -> int:
     rows = sorted((head.items[qid].line, qid) for qid in unsigned)
-    _complain(_capped([f"{gold}:{line}: no record signs the current state of {quoted(qid)}." for line, qid in rows]))
-    _complain([f"Nothing was frozen. Items without a sign-off: {len(unsigned)} of {len(head.items)}. To fix it:"])
-    _complain(["  rag-eval gold signoff --baseline --reason '…'", "Or freeze the gold set as it is, with --unsigned."])
+    complain(
+        capped([f"{gold}:{line}: no record signs the current state of {quoted(qid)}." for line, qid in rows], "line")
+    )
+    complain([f"Nothing was frozen. Items without a sign-off: {len(unsigned)} of {len(head.items)}. To fix it:"])
+    complain(["  rag-eval gold signoff --baseline --reason '…'", "Or freeze the gold set as it is, with --unsigned."])
     return GATE_FAILED
 
 
@@ -142,21 +143,8 @@ def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
         raise InputError([Problem(out, 0, "", wrong, "Restore the manifest from the release.")])
     changed = _changed(manifest, head)
     if not changed:
-        _say([f"No differences: the gold set has the {quantity(len(head.items), 'item')} of {tag}."])
+        say([f"No differences: the gold set has the {quantity(len(head.items), 'item')} of {tag}."])
         return PASSED
-    _complain(_capped([f"{change.verb} {quoted(change.qid)}" for change in changed]))
-    _complain([f"{quantity(len(changed), 'difference')} from {out}. Freeze this gold set under a new tag."])
+    complain(capped([f"{change.verb} {quoted(change.qid)}" for change in changed], "line"))
+    complain([f"{quantity(len(changed), 'difference')} from {out}. Freeze this gold set under a new tag."])
     return GATE_FAILED
-
-
-def _capped(lines: list[str]) -> list[str]:
-    more = len(lines) - _SHOWN
-    return [*lines[:_SHOWN], *([f"… and {quantity(more, 'more line')} not shown."] if more > 0 else [])]
-
-
-def _say(lines: Iterable[str]) -> None:
-    sys.stdout.writelines(f"{log_line(line)}\n" for line in lines)
-
-
-def _complain(lines: Iterable[str]) -> None:
-    sys.stderr.writelines(f"{log_line(line)}\n" for line in lines)
