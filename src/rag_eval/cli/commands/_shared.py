@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import errno
 import gc
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import log_line
 from rag_eval.common.paths import GATES_FILES, nearest_gates
@@ -198,6 +199,17 @@ def write(path: Path, text: str) -> None:
     write_data(path, [text.encode()])
 
 
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines, completely or not at all."""
+    write_data(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
+
+
+def refuse_existing(path: str | Path, *, force: bool, other: str = "file with --out") -> None:
+    """Raise UsageError if a file exists and ``--force`` is not given."""
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{path} already exists. Name another {other}, or overwrite it with --force")
+
+
 def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
     """Write text files into ``folder`` by name, all or none, so that an interruption leaves no mixture.
 
@@ -262,7 +274,7 @@ def write_data(path: Path, data: Iterable[bytes]) -> None:
             part.unlink(missing_ok=True)
 
 
-def remark(lines: Iterable[object], *, quiet: bool) -> None:
+def remark(lines: Iterable[object], *, quiet: bool = False) -> None:
     """Print notes to stderr."""
     for line in () if quiet else lines:
         print(log_line(str(line)), file=sys.stderr)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.commands._shared import file_bytes, remark, whole, write
+from rag_eval.cli.commands._shared import file_bytes, refuse_existing, remark, whole, write, write_rows
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 
@@ -98,8 +98,8 @@ def run(args: argparse.Namespace) -> int:
 
     out = Path(args.out)
     replaceable = not os.path.lexists(out) or _is_interrupted(out)
-    if not (replaceable or args.force):
-        raise UsageError(f"{out} already exists. Name another file with --out, or overwrite it with --force")
+    if not replaceable:
+        refuse_existing(out, force=args.force)
     questions, gold_sha256 = _questions(args.gold, args.suite)
     request = _mapping(args.request) if args.request else {}
     configurations = _matrix(args.matrix) if args.matrix else {args.run: {}}
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             rows = [row for key in _places(names, questions) if (row := journal.rows.get(key))]
             if replaceable and rows:
-                _write_rows(out, rows)
+                write_rows(out, rows)
             where = out if replaceable and rows else f"{out}.partial"
             done = f"interrupted after {quantity(len(rows), 'answer')} in {where}"
             print(f"\n{done}. To continue, run the same command again.", file=sys.stderr)
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         finally:
             system.close()
     rows = [journal.rows[key] for key in _places(names, questions)]
-    _write_rows(out, rows)
+    write_rows(out, rows)
     write(out.with_name("run.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
     journal.remove()
     failed = [row for row in rows if "error" in row]
@@ -144,17 +144,13 @@ def run(args: argparse.Namespace) -> int:
     if failed:
         some = "every question failed" if failed == rows else f"{quantity(len(failed), 'question')} failed"
         again = " Correct it, and run the same command with --force." if failed == rows else ""
-        remark([f"{some}. The first error: {failed[0]['qid']}: {failed[0]['error'].rstrip('.')}.{again}"], quiet=False)
+        remark([f"{some}. The first error: {failed[0]['qid']}: {failed[0]['error'].rstrip('.')}.{again}"])
     return CANNOT_JUDGE if rows and failed == rows else PASSED
 
 
 def _places(names: Mapping[str, list[str]], questions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return run and qid of each row, in the order of the file."""
     return [(repeated, qid) for repeats in names.values() for repeated in repeats for qid, _ in questions]
-
-
-def _write_rows(out: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _is_interrupted(out: Path) -> bool:
@@ -278,7 +274,7 @@ def _warm_up(system: System, calls: int, pace: Pace) -> None:
         try:
             system.ask("", _WARM_UP, pace.timeout)
         except Exception as error:  # noqa: BLE001 - the questions will show whether it matters
-            remark([f"a warm-up call failed: {type(error).__name__}: {str(error)[:120]}"], quiet=False)
+            remark([f"a warm-up call failed: {type(error).__name__}: {str(error)[:120]}"])
 
 
 def progress(run: str, total: int) -> Any:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import whole, write
+from rag_eval.cli.commands._shared import refuse_existing, whole, write, write_rows
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, Item
@@ -61,8 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.files:
         raise UsageError("no files are named. Name the files of the data set, or fetch them with --download")
     for path in filter(None, (args.out, args.chunks, args.traces)):
-        if os.path.lexists(path) and not args.force:
-            raise UsageError(f"{path} already exists. Name another file, or overwrite it with --force")
+        refuse_existing(path, force=args.force, other="file")
     items = _sampled(list(_items(form, args.files)), args.sample, args.seed)
     if not items:
         raise UsageError(
@@ -71,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
     traces = [item.trace for item in items if item.trace] if args.traces else []
     if args.traces and not traces:
         raise UsageError(f"{args.name} has no answers of a system. Remove --traces, and run: rag-eval collect")
-    write(Path(args.out), _lines(item.gold for item in items))
+    write_rows(Path(args.out), [item.gold for item in items])
     if args.chunks:
         chunks = {identity: text for item in items for identity, text in item.chunks.items()}
-        write(Path(args.chunks), _lines({"id": identity, "text": text} for identity, text in chunks.items()))
+        write_rows(Path(args.chunks), [{"id": identity, "text": text} for identity, text in chunks.items()])
     if args.traces:
-        write(Path(args.traces), _lines(traces))
+        write_rows(Path(args.traces), traces)
     about = {
         "dataset": args.name,
         "licence": form.licence,
@@ -162,7 +160,3 @@ def _digest(path: str) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _lines(rows: Any) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import file_bytes, write
+from rag_eval.cli.commands._shared import file_bytes, refuse_existing, write
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 from rag_eval.exporters import EXPORTERS, Contents
@@ -63,8 +63,7 @@ def run(args: argparse.Namespace) -> int:
     files = form.write(Contents(gold, traces, report))
     for name, text in files.items():
         path = os.path.join(args.out, name)  # noqa: PTH118
-        if os.path.lexists(path) and not args.force:
-            raise UsageError(f"{path} already exists. Name another folder with --out, or overwrite it with --force")
+        refuse_existing(path, force=args.force, other="folder with --out")
         if not text:
             reason = "the traces have no ids of their source, or the format fits no item"
             raise UsageError(f"{args.format}: nothing to export: {reason}. See docs/export.md")

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.pairing import plain_question
-from rag_eval.cli.commands._shared import file_bytes, gates_path, names, whole, write
+from rag_eval.cli.commands._shared import file_bytes, gates_path, names, whole, write_rows
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
@@ -139,7 +139,7 @@ def read_drafts(path: str) -> list[Row]:
 
 def write_drafts(path: str, rows: list[Row]) -> None:
     """Write the drafts, each on one line."""
-    write(Path(path), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_rows(Path(path), rows)
 
 
 def kind_of(trace: Trace, settings: Settings) -> str:

@@ -6,14 +6,13 @@ Fields that are renamed or left out are printed on stderr. If anything is wrong,
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, whole, write_data
+from rag_eval.cli.commands._shared import refuse_existing, remark, whole, write_data
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.importers import IMPORTERS, importer
@@ -131,8 +130,8 @@ def run(args: argparse.Namespace) -> int:
         fix = f"Write: rag-eval import {name} {form.takes}"
         raise UsageError(f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}. {fix}")
     for path in (args.out, args.save):
-        if path not in ("", "-") and os.path.lexists(path) and not args.force:
-            raise UsageError(f"{path} already exists. Name another file, or overwrite it with --force")
+        if path not in ("", "-"):
+            refuse_existing(path, force=args.force, other="file")
     if args.from_api:
         _fetch(args)
     if form.module == "table" and (args.suggest_map or not args.map):

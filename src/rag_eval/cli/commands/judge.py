@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, file_bytes, gates_path, remark, write
+from rag_eval.cli.commands._shared import add_inputs, file_bytes, gates_path, remark, write_rows
 from rag_eval.cli.commands.collect import add_pace, progress
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
@@ -100,14 +100,14 @@ def run(args: argparse.Namespace) -> int:
     known = {row["hash"] for row in rows if "error" not in row}
     todo = [(name, text) for name, text in texts.items() if name not in known]
     count = quantity(len(texts), "answer")
-    remark([f"{count} to judge, {len(todo)} without a verdict of {judge.model}"], quiet=False)
+    remark([f"{count} to judge, {len(todo)} without a verdict of {judge.model}"])
     answers: dict[str, Row] = {}
     try:
         ask(args, judge, todo, policy, answers, out)
     finally:  # on Ctrl-C too: the verdicts so far are a valid file
         rows = list(merged(rows, questions, judge, answers))
         if rows or os.path.lexists(out):
-            write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+            write_rows(out, rows)
     out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies still to come
     return _print_summary(out, rows, texts.keys(), policy, judge)
 
@@ -211,7 +211,7 @@ def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, 
     others = sorted({item["model"] for item in usage if item.get("model", judge.model) != judge.model})
     if others:
         fix = f"Name that version: --model {others[0]}"
-        remark([f"{judge.model} was asked, but {', '.join(others)} replied. {fix}"], quiet=False)
+        remark([f"{judge.model} was asked, but {', '.join(others)} replied. {fix}"])
     if policy.judge != judge:
         block = "".join(f"\n  {name}: {json.dumps(value)}" for name, value in judge._asdict().items())
         print(
@@ -220,5 +220,5 @@ def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, 
     if failed:
         first = failed[0]
         error = f"{first['qid']}: {first['error'].rstrip('.')}"
-        remark([f"{len(failed)} failed. The first is {error}. Run the same command again."], quiet=False)
+        remark([f"{len(failed)} failed. The first is {error}. Run the same command again."])
     return 1 if failed or len(current) < len(wanted) else 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, whole, write
+from rag_eval.cli.commands._shared import refuse_existing, remark, whole, write_rows
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, add_asking, judge_of, judged, recorded
 from rag_eval.cli.commands.judge_calibrate import shown
 from rag_eval.common.escaping import log_line, quantity, quoted
@@ -58,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
     policy, questions = judged(args)
     prompt, judge = judge_of(args, policy)
     out = Path(args.out)
-    if os.path.lexists(out) and not args.force:
-        raise UsageError(f"{out} already exists. Name another file with --out, or overwrite it with --force")
+    refuse_existing(out, force=args.force)
     by_hash = {verdict_hash(judge, question.shown): question for question in questions}
     chosen = _drawn(list(by_hash), args.sample, args.seed)
     verdicts = Path(args.verdicts or policy.verdicts or USUAL_VERDICTS)
@@ -74,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         name: {"qid": by_hash[name].qid, **({"run": by_hash[name].run} if by_hash[name].run else {})} for name in chosen
     }
     rows = as_rows(answers, about)
-    write(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_rows(out, rows)
     out.with_name(f"{out.name}.partial").unlink(missing_ok=True)
     repeated = list(_repeated(chosen, by_hash, known, rows, args.n))
     measured = [noise(name, repeated, len(by_hash)) for name in metrics([gate.name for gate in policy.gates])]
@@ -85,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     tokens = sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
     print(f"{out}: {len(rows)} replies, {len(failed)} without a verdict, {tokens} tokens", file=sys.stderr)
     if failed:
-        remark([f"left out: {quoted(failed[0]['qid'], 60)}: {failed[0]['error']}"], quiet=False)
+        remark([f"left out: {quoted(failed[0]['qid'], 60)}: {failed[0]['error']}"])
     return 1 if failed else 0
 
 

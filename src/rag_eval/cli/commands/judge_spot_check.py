@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     prompt = prompt_of("", args.rubric)
     if prompt.judge(judge.model).rubric != judge.rubric:
         fix = "Name its rubric: --rubric FILE"
-        remark([f"{judge.model} graded by another rubric than the one to show. {fix}"], quiet=False)
+        remark([f"{judge.model} graded by another rubric than the one to show. {fix}"])
     print(
         f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(ungraded_sample)} to grade",
         file=sys.stderr,

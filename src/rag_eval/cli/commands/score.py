@@ -154,7 +154,7 @@ def _open(report: Report, out: str | None, details: Details | None) -> None:
     if not out:
         path.write_text(render(report, "html", details=details), encoding="utf-8", newline="\n")
     if not webbrowser.open(path.as_uri()):
-        remark([f"no browser was found; the report is {path}"], quiet=False)
+        remark([f"no browser was found; the report is {path}"])
 
 
 def _check_fields(report: Report, fields: Sequence[str]) -> None:
