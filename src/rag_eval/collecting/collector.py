@@ -37,7 +37,8 @@ class Journal:
     """
 
     def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
-        self._path = out.with_name(out.name + ".partial")
+        # Absolute: the system, such as a Python function, may change the current folder.
+        self._path = out.absolute().with_name(out.name + ".partial")
         text = json.dumps(settings, sort_keys=True, default=str)
         self._digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         self._lock = threading.Lock()
@@ -46,7 +47,7 @@ class Journal:
             self._read()
         except OSError as error:
             reason = (error.strerror or "unknown reason").lower()
-            raise UsageError(f"{self._path} cannot be written: {reason}. Name another file with --out") from None
+            raise UsageError(f"{out}.partial cannot be written: {reason}. Name another file with --out") from None
 
     def _read(self) -> None:
         lines = self._path.read_text("utf-8", "replace").splitlines() if self._path.exists() else []
