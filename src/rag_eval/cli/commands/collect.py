@@ -89,12 +89,19 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def pace(args: argparse.Namespace) -> Pace:
+    """Return the limits that the options of :func:`add_pace` set."""
+    from rag_eval.collecting.collector import Pace
+
+    return Pace(args.concurrency, args.rate, args.timeout, args.retries)
+
+
 def run(args: argparse.Namespace) -> int:
     """Ask, and write traces and run.json; raise UsageError if the system is unreachable or an option is wrong.
 
     Returns 2 if every question failed.
     """
-    from rag_eval.collecting.collector import Journal, Pace, collect
+    from rag_eval.collecting.collector import Journal, collect
 
     out = Path(args.out)
     replaceable = not os.path.lexists(out) or _is_interrupted(out)
@@ -106,7 +113,6 @@ def run(args: argparse.Namespace) -> int:
     names = {name: [_repeated(name, number, args.repeats) for number in range(args.repeats)] for name in configurations}
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
     journal = Journal(out, {**settings, "gold": gold_sha256, "maps": [request, configurations]})
-    pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
     about: dict[str, Any] = {
         "gold_sha256": gold_sha256,
         **_commit(),
@@ -120,9 +126,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             system.check()
             about |= _configuration(args, system)
-            _warm_up(system, args.warm_up, pace)
+            _warm_up(system, args.warm_up, args.timeout)
             for repeated in names[name]:
-                collect(system, questions, repeated, pace, journal, progress(repeated, len(questions)))
+                collect(system, questions, repeated, pace(args), journal, progress(repeated, len(questions)))
         except KeyboardInterrupt:
             rows = [row for key in _places(names, questions) if (row := journal.rows.get(key))]
             if replaceable and rows:
@@ -269,10 +275,10 @@ def _commit() -> dict[str, str]:
     return {"system_commit": process.stdout.strip()} if process.returncode == 0 and process.stdout.strip() else {}
 
 
-def _warm_up(system: System, calls: int, pace: Pace) -> None:
+def _warm_up(system: System, calls: int, timeout: float) -> None:
     for _ in range(calls):
         try:
-            system.ask("", _WARM_UP, pace.timeout)
+            system.ask("", _WARM_UP, timeout)
         except Exception as error:  # noqa: BLE001 - the questions will show whether it matters
             remark([f"a warm-up call failed: {type(error).__name__}: {str(error)[:120]}"])
 

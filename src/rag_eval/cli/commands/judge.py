@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import add_inputs, file_bytes, gates_path, remark, write_rows
-from rag_eval.cli.commands.collect import add_pace, progress
+from rag_eval.cli.commands.collect import add_pace, pace, progress
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 
@@ -101,11 +101,11 @@ def run(args: argparse.Namespace) -> int:
     todo = [(name, text) for name, text in texts.items() if name not in known]
     count = quantity(len(texts), "answer")
     remark([f"{count} to judge, {len(todo)} without a verdict of {judge.model}"])
-    answers: dict[str, Row] = {}
+    answers: dict[tuple[str, str], Row] = {}
     try:
         ask(args, judge, todo, policy, answers, out)
     finally:  # on Ctrl-C too: the verdicts so far are a valid file
-        rows = list(merged(rows, questions, judge, answers))
+        rows = list(merged(rows, questions, judge, {name: row for (_, name), row in answers.items()}))
         if rows or os.path.lexists(out):
             write_rows(out, rows)
     out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies still to come
@@ -177,24 +177,25 @@ def ask(
     judge: Judge,
     todo: Sequence[tuple[str, str]],
     policy: Policy,
-    answers: dict[str, Row],
+    answers: dict[tuple[str, str], Row],
     out: Path,
+    runs: Sequence[str] = ("",),
 ) -> None:
-    """Ask for verdicts by name and text; ``answers`` keeps the replies, even after an interruption."""
-    from rag_eval.collecting.collector import Journal, Pace, collect
+    """Ask for verdicts by name and text, once in each run; ``answers`` has the replies, even after an interruption."""
+    from rag_eval.collecting.collector import Journal, collect
     from rag_eval.llm_judge.asking import Endpoint
 
     if not todo:
         return
     endpoint = Endpoint(args.base_url, judge.model, policy.prices)
-    pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
     endpoint.check()
     journal = Journal(out, {"judge": judge, "url": args.base_url})
     try:
-        collect(endpoint, todo, "", pace, journal, progress("", len(todo)))
+        for run in runs:
+            collect(endpoint, todo, run, pace(args), journal, progress(run and f"time {run}", len(todo)))
     finally:
         endpoint.close()
-        answers.update({name: row for (_, name), row in journal.rows.items()})
+        answers.update(journal.rows)
 
 
 def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, judge: Judge) -> int:

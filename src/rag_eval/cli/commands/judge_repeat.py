@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import refuse_existing, remark, whole, write_rows
-from rag_eval.cli.commands.judge import USUAL_VERDICTS, add_asking, judge_of, judged, recorded
+from rag_eval.cli.commands.judge import USUAL_VERDICTS, add_asking, ask, judge_of, judged, recorded
 from rag_eval.cli.commands.judge_calibrate import shown
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.errors import UsageError
@@ -67,7 +67,15 @@ def run(args: argparse.Namespace) -> int:
     print(
         f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {quantity(args.n, 'time')}", file=sys.stderr
     )
-    answers = _ask(args, policy, judge, [(name, prompt.text(by_hash[name].shown)) for name in chosen], out)
+    answers: dict[tuple[str, str], Row] = {}
+    todo = [(name, prompt.text(by_hash[name].shown)) for name in chosen]
+    try:
+        ask(args, judge, todo, policy, answers, out, [str(number) for number in range(1, args.n + 1)])
+    except KeyboardInterrupt:
+        done = f"{out}.partial has {len(answers)} of the replies"
+        print(f"\ninterrupted: {done}. To continue, run the same command again.", file=sys.stderr)
+        raise
+    answers = {key: row for key, row in answers.items() if int(key[0]) <= args.n}
     about = {
         name: {"qid": by_hash[name].qid, **({"run": by_hash[name].run} if by_hash[name].run else {})} for name in chosen
     }
@@ -94,30 +102,6 @@ def _drawn(names: Sequence[str], size: int, seed: str) -> list[str]:
     order = sorted(names, key=lambda name: sha256(f"{seed} {name}".encode()).hexdigest())
     drawn = set(order[: size or len(order)])
     return [name for name in names if name in drawn]
-
-
-def _ask(
-    args: argparse.Namespace, policy: Policy, judge: Judge, todo: Sequence[tuple[str, str]], out: Path
-) -> dict[tuple[str, str], Row]:
-    """Ask about everything as often as requested; after an interruption the same command continues from OUT.partial."""
-    from rag_eval.cli.commands.collect import progress
-    from rag_eval.collecting.collector import Journal, Pace, collect
-    from rag_eval.llm_judge.asking import Endpoint
-
-    endpoint = Endpoint(args.base_url, judge.model, policy.prices)
-    endpoint.check()
-    journal = Journal(out, {"judge": judge, "url": args.base_url})
-    pace = Pace(args.concurrency, args.rate, args.timeout, args.retries)
-    try:
-        for number in range(1, args.n + 1):
-            collect(endpoint, todo, str(number), pace, journal, progress(f"time {number}", len(todo)))
-    except KeyboardInterrupt:
-        done = f"{out}.partial has {len(journal.rows)} of the replies"
-        print(f"\ninterrupted: {done}. To continue, run the same command again.", file=sys.stderr)
-        raise
-    finally:
-        endpoint.close()
-    return {key: row for key, row in journal.rows.items() if int(key[0]) <= args.n}
 
 
 def _repeated(
