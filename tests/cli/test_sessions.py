@@ -89,7 +89,7 @@ def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-TABLES = re.compile(r"$|.*  .*[↑↓]$|.* {3,}|-{3,}|[A-Z][a-z]+: [a-z]|No data|- |  [A-Z_]+: ")
+TABLES = re.compile(r"$|.*  .*[↑↓]$|.* {3,}|-{3,}|[A-Z][a-z]+: [a-z]|No data|- (?!error|warning)|  [A-Z_]+: ")
 """Lines of the table of metrics that the action prints; tests/expected has them."""
 SHOWN = 14
 """Lines shown of each comment."""

@@ -59,6 +59,6 @@ def paragraphs(*texts: str) -> list[Block]:
     return [Paragraph(text) for text in texts if text]
 
 
-def more(cut: int, where: str = "report.json") -> list[Block]:
+def more(cut: int, where: str) -> list[Block]:
     """State how many entries are left out, and where to find them all."""
     return paragraphs(f"… and {cut} more; {where} has all.") if cut > 0 else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.rendering import phrases
-from rag_eval.rendering.blocks import Paragraph, Table, paragraphs
+from rag_eval.rendering.blocks import Paragraph, Table, more, paragraphs
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -36,9 +36,9 @@ def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Bloc
     """List the first cases, failing ones first, with the meanings of their labels."""
     first = phrases.by_urgency(report.questions, limit)
     cut = len(report.questions) - limit
-    more = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
+    left_out = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
     meant = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
-    return [_table(report, first, formatter), *paragraphs(more, f"{meant}.")]
+    return [_table(report, first, formatter), *paragraphs(left_out, f"{meant}.")]
 
 
 def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
@@ -63,9 +63,8 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
     cells = [[name, f"{right} of {n}", turn, formatter.text(row.question, _TEXT)] for right, n, name, turn, row in rows]
     head = f"{len(rows)} of {len(by_conversation)} conversations have a wrong turn"
     shown = Table(head, ["Conversation", "Right turns", "First wrong turn", "Text"], cells[:_CONVERSATIONS])
-    cut = len(rows) - _CONVERSATIONS
-    more = [f"… and {cut} more; report.json has all."] if cut > 0 else []
-    return [Paragraph(formatter.strong(f"{head}.")), shown, *paragraphs(*more)]
+    left_out = more(len(rows) - _CONVERSATIONS, formatter.whole)
+    return [Paragraph(formatter.strong(f"{head}.")), shown, *left_out]
 
 
 def _turn(question: Question) -> tuple[int, int]:

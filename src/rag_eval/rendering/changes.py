@@ -109,7 +109,11 @@ def slices(report: Report, formatter: TextFormatter, limit: int = _SLICES) -> li
     rows = [[*_part(report, part, formatter), *_values(bounds, part, names)] for part in shown]
     headers = ["Slice", "Cases", *(formatter.named(name, "") for name in names)]
     few = any(part.n < report.min_n for part in shown)
-    return [Table("Gated metrics by slice", headers, rows), *more(len(report.slices) - limit), *_legend(report, few)]
+    return [
+        Table("Gated metrics by slice", headers, rows),
+        *more(len(report.slices) - limit, formatter.whole),
+        *_legend(report, few),
+    ]
 
 
 def every(report: Report, formatter: TextFormatter, limit: int = _COLUMNS) -> list[Block]:
@@ -124,7 +128,7 @@ def every(report: Report, formatter: TextFormatter, limit: int = _COLUMNS) -> li
         ]
         title = f"Every metric by {formatter.trusted(field)}"
         blocks += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
-        blocks += more(len(parts) - limit)
+        blocks += more(len(parts) - limit, formatter.whole)
     return [*blocks, *_legend(report, any(part.n < report.min_n for part in report.slices))]
 
 

@@ -100,7 +100,7 @@ def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
             notes.setdefault(text, []).append(formatter.gate(gate))
     lines = [f"{_enumerated(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in notes.items()]
     cut = len(lines) - _MOST
-    lines[_MOST:] = [f"… and {cut} more; report.json has all."] if cut > 0 else []
+    lines[_MOST:] = [f"… and {cut} more; {formatter.whole} has all."] if cut > 0 else []
     more = (
         _seen(gates, formatter),
         phrases.beyond(report.gates),

@@ -28,11 +28,11 @@ def notes(report: Report, formatter: TextFormatter, limit: int = _MOST) -> list[
     return [listed([*lines, f"and {cut} more"] if cut > 0 else lines)] if lines else []
 
 
-def diagnosis(report: Report, formatter: TextFormatter) -> list[Block]:
-    """List the likely causes, the evidence for each, and what to look at next."""
+def diagnosis(report: Report, formatter: TextFormatter, *, brief: bool = False) -> list[Block]:
+    """List the likely causes; unless ``brief``, also the evidence for each, and what to look at next."""
     lines = [
-        f"{formatter.strong(formatter.trusted(cause.cause))} ({formatter.trusted(cause.evidence)})"
-        f" {formatter.trusted(cause.next)}"
+        formatter.strong(formatter.trusted(cause.cause))
+        + ("" if brief else f" ({formatter.trusted(cause.evidence)}) {formatter.trusted(cause.next)}")
         for cause in report.diagnosis
     ]
     return [listed(lines)] if lines else []

@@ -46,8 +46,8 @@ def _as_it_is(text: str) -> str:
     return text
 
 
-def _no_sign(_: str) -> str:
-    return ""
+def _level(kind: str) -> str:
+    return kind if kind in ("error", "warning") else ""
 
 
 class TextFormatter(NamedTuple):
@@ -56,6 +56,7 @@ class TextFormatter(NamedTuple):
     ``words`` formats words with names in them, ``code`` a name, ``text`` a text; all three accept a maximum number of
     characters. ``trusted`` formats a sentence of this program in a report that may come from elsewhere, ``figure``
     numbers that must not be split, ``sign`` the symbol of an outcome, a finding or a change of the policy.
+    ``whole`` is where everything is that the text leaves out.
     """
 
     named: Callable[[str, str], str]  # metric, slice
@@ -65,7 +66,8 @@ class TextFormatter(NamedTuple):
     trusted: Callable[[str], str] = _as_it_is
     strong: Callable[[str], str] = _as_it_is
     figure: Callable[[str], str] = _as_it_is
-    sign: Callable[[str], str] = _no_sign
+    sign: Callable[[str], str] = _level
+    whole: str = "report.json"
 
     def gate(self, gate: GateResult) -> str:
         """Return the name of a gate."""
@@ -76,7 +78,7 @@ def _plain(name: str, part: str) -> str:
     return f"{name} where {one_line(part)}" if part else name
 
 
-PLAIN = TextFormatter(_plain, one_line, one_line)
+PLAIN = TextFormatter(_plain, one_line, one_line, whole="--format json")
 
 
 def title(report: Report) -> str:

@@ -44,7 +44,10 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in report.findings[:limit]:
         kinds.setdefault((finding.level, finding.code, finding.fix), []).append(finding)
-    return [Bullets([_kind(same_kind, formatter) for same_kind in kinds.values()]), *more(len(report.findings) - limit)]
+    return [
+        Bullets([_kind(same_kind, formatter) for same_kind in kinds.values()]),
+        *more(len(report.findings) - limit, formatter.whole),
+    ]
 
 
 def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
@@ -59,7 +62,7 @@ def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
 
 
 def _finding_text(finding: Finding, formatter: TextFormatter) -> str:
-    location = f"{formatter.code(finding.place, _PLACE)} " if finding.file else ""
+    location = f"{formatter.code(finding.place, _PLACE)}: " if finding.file else ""
     return location + formatter.words(finding.message, _MESSAGE)
 
 
@@ -73,7 +76,7 @@ def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> l
     if not report.policy_changes:
         return []
     lines = [_policy_line(change, formatter) for change in report.policy_changes[:limit]]
-    return [listed(lines), *more(len(report.policy_changes) - limit)]
+    return [listed(lines), *more(len(report.policy_changes) - limit, formatter.whole)]
 
 
 def _policy_line(change: PolicyChange, formatter: TextFormatter) -> str:
@@ -91,6 +94,12 @@ def _values(change: PolicyChange, formatter: TextFormatter) -> str:
 
 
 def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
+    """Count and list the changed gold items, with the gates that change with them and the required sign-off."""
+    signed_at = paragraphs(_signed_at(report, formatter)) if report.gold_changes else []
+    return [*counted(report, formatter), *items(report, formatter, limit), *signed_at]
+
+
+def items(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
     """List the changed gold items, flips first, and the gates that change with them."""
     if not report.gold_changes:
         return []
@@ -99,12 +108,7 @@ def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[
     shown = Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows)
     turned = ", ".join(_turn(turn, formatter) for turn in report.gate_turns)
     gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
-    return [
-        *counted(report, formatter),
-        shown,
-        *more(len(ordered) - limit),
-        *paragraphs(_signed_at(report, formatter), gates),
-    ]
+    return [shown, *more(len(ordered) - limit, formatter.whole), *paragraphs(gates)]
 
 
 def _turn(turn: GateTurn, formatter: TextFormatter) -> str:

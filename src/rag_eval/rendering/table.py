@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import baseline_view, cases, changes, metrics_tables, phrases
-from rag_eval.rendering.blocks import Paragraph, Table
+from rag_eval.rendering import baseline_view, cases, changes, metrics_tables, notes, phrases, pull_request
 from rag_eval.rendering.gates_table import asides
-from rag_eval.rendering.number_format import FEW, enclosed, is_count, move_of, moves, threshold
+from rag_eval.rendering.number_format import enclosed, is_count, move_of, moves, threshold
 from rag_eval.rendering.phrases import PLAIN
-from rag_eval.rendering.terminal import WIDTH, grid, page, shortened, wrapped
+from rag_eval.rendering.terminal import WIDTH, grid, laid, page, shortened, titled, wrapped
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -32,22 +31,23 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     gates = phrases.telling(judged)
     parts = [
         verdict(report),
-        *map(wrapped, (phrases.left_out(report), _base(report))),
+        wrapped(phrases.left_out(report)),
+        laid(pull_request.authority(report, PLAIN)),
         _gates(report._replace(gates=judged), gates, verbose=verbose),
-        _findings(report),
+        laid(pull_request.findings(report, PLAIN)),
         wrapped(phrases.usual(report)),
         _failures(report, _ALL if verbose else _QUESTIONS),
         wrapped(baseline_view.against(report)),
         wrapped(_flips(report)),
-        _policy(report),
-        _gold(report),
-        _effects(report),
-        _diagnosis(report, verbose=verbose),
+        titled(pull_request.POLICY, pull_request.policy(report, PLAIN)),
+        laid([*pull_request.counted(report, PLAIN), *pull_request.items(report, PLAIN)]),
+        laid(changes.effects(report, PLAIN)),
+        titled("Likely causes", notes.diagnosis(report, PLAIN, brief=not verbose)),
     ]
     if verbose:
-        parts += [wrapped(phrases.completeness(report)), _worst(report), _metrics(report)]
-    if verbose or by:
-        parts.append(_slices(report))
+        parts += [wrapped(phrases.completeness(report)), laid(changes.worst(report, PLAIN)), _metrics(report)]
+    if (verbose or by) and report.slices:
+        parts.append(laid([*cases.conversations(report, PLAIN), *changes.every(report, PLAIN)]))
     if not verbose:
         parts.append(wrapped(_measured(report, gates)))
     return page(parts)
@@ -118,53 +118,6 @@ def _measured(report: Report, gates: Sequence[GateResult]) -> str:
     return f"Also measured: {passed}{valued} metrics in {groups} group{'s' if groups != 1 else ''}. {_MORE} everything."
 
 
-def _base(report: Report) -> str:
-    base = report.base
-    if base is None:
-        return ""
-    where = one_line(base.ref, 60) + (f" ({one_line(base.commit[:12])})" if base.commit else "")
-    return {
-        "base": f"The gates of {where} and those of the work tree both apply.",
-        "bootstrap": f"Initial setup: {where} has no gates file, so only the gates of the work tree apply.",
-        "head": "Only the gates of the work tree apply, as requested.",
-    }[base.kind]
-
-
-def _findings(report: Report) -> str:
-    lines = [
-        wrapped(f"{finding.level}: {one_line(str(finding), 600)}", "  ", "") for finding in report.findings[:_SHOWN]
-    ]
-    cut = len(report.findings) - _SHOWN
-    lines += [f"… and {cut} more; --format json has all."] if cut > 0 else []
-    fixes = dict.fromkeys(one_line(finding.fix, 300) for finding in report.findings if finding.fix)
-    return "\n".join([*lines, *(["To fix:"] if fixes else []), *(wrapped(fix, "    ", "  ") for fix in fixes)])
-
-
-def _policy(report: Report) -> str:
-    rows = [
-        [
-            one_line(change.key, 60),
-            change.kind,
-            *(one_line(value or "–", 40) for value in (change.old, change.new)),
-            ", ".join(change.lets_through) or "–",
-        ]
-        for change in report.policy_changes
-    ]
-    return grid(["gates changed", "kind", "old", "new", "would let through"], rows) if rows else ""
-
-
-def _gold(report: Report) -> str:
-    rows = [
-        [one_line(change.qid, 40), change.verb, change.before or "–", change.after or "–"]
-        for change in sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))[:_SHOWN]
-    ]
-    cut = len(report.gold_changes) - _SHOWN
-    more = f"\n… and {cut} more; --format json has all." if cut > 0 else ""
-    turns = (f"\n  gate {change.name}: {change.before} → {change.after}" for change in report.gate_turns)
-    turned = "".join(turns).replace("no_data", "no data")
-    return grid(["gold changed", "", "case before", "case now"], rows) + more + turned if rows else ""
-
-
 def _flips(report: Report) -> str:
     """Count the flipped cases; broken ones are in the table of failures, fixed ones here."""
     fixed = [one_line(flip.qid, 40) for flip in baseline_view.fixed(report)]
@@ -172,28 +125,6 @@ def _flips(report: Report) -> str:
     named = ", ".join([*fixed[:_SHOWN], *([f"and {cut} more"] if cut > 0 else [])])
     ends = f": {named}." if fixed else "."
     return f"{baseline_view.flipped(report)}{ends}" if report.baseline else ""
-
-
-def _effects(report: Report) -> str:
-    rows = [[one_line(effect.name), *baseline_view.parts(effect)] for effect in baseline_view.effects(report)]
-    return grid(["change", "due to the system", "due to the gold"], rows) if rows else ""
-
-
-def _worst(report: Report) -> str:
-    rows = [
-        [item.metric, one_line(item.slice, 60), item.value, item.cases + (FEW if item.few else ""), item.whole]
-        for item in baseline_view.worst(report)
-    ]
-    few = f"\n  {FEW} fewer than {report.min_n} cases" if any(item.few for item in baseline_view.worst(report)) else ""
-    return grid(["metric", "worst slice", "value", "cases", "all cases"], rows) + few if rows else ""
-
-
-def _slices(report: Report) -> str:
-    if not report.slices:
-        return ""
-    blocks = [*cases.conversations(report, PLAIN), *changes.every(report, PLAIN)]
-    parts = [grid(block.headers, block.rows) if isinstance(block, Table) else block for block in blocks]
-    return "\n\n".join(f"  {part.text}" if isinstance(part, Paragraph) else str(part) for part in parts)
 
 
 def _failures(report: Report, limit: int) -> str:
@@ -226,12 +157,6 @@ def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
         ("label", lambda one: one.label),
         ("text", lambda one: shortened(one_line(one.question, _TEXT), _TEXT)),
     ]
-
-
-def _diagnosis(report: Report, *, verbose: bool) -> str:
-    """List the likely causes; with ``verbose``, their evidence and what to do."""
-    lines = [f"{item.cause} ({item.evidence}) {item.next}" if verbose else item.cause for item in report.diagnosis]
-    return "\n".join(["Likely causes:", *(wrapped(line, "  ", "- ") for line in lines)]) if lines else ""
 
 
 def _metrics(report: Report) -> str:

@@ -10,9 +10,10 @@ from tabulate import tabulate
 from wcwidth import wcswidth
 
 from rag_eval.common.escaping import log_line
+from rag_eval.rendering.blocks import Paragraph, Table
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Section
+    from rag_eval.rendering.blocks import Block, Section
 
 WIDTH = 100
 _GAP, _NARROWEST = 2, 12
@@ -21,7 +22,7 @@ _RED, _GREEN, _YELLOW = "31", "32", "33"
 _COLOURS = {"FAILED": _RED, "failed": _RED, "error": _RED, "PASSED": _GREEN, "passed": _GREEN}
 _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
 _FIRST = re.compile(
-    "^(FAILED|PASSED|error(?=:)|warning(?=:))|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
+    "^(FAILED|PASSED)|(?<=^- )(error|warning)(?= )|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
 )
 
 
@@ -53,7 +54,7 @@ def wrapped(text: str, indent: str = "", first: str | None = None, width: int = 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = WIDTH) -> str:
     """Return a table of at most ``width`` columns, if that leaves twelve for each column: the widest wrap."""
-    cells = [list(map(log_line, row)) for row in rows]
+    cells = [[log_line(cell).strip() for cell in row] for row in rows]
     padded = [f"{title}{_PADDING}" for title in headers]
     widths = [max(map(columns, column)) for column in zip(padded, *cells, strict=True)]
     room = width - _GAP * (len(widths) - 1)
@@ -88,6 +89,28 @@ def page(parts: Iterable[str]) -> str:
     """Join the parts of a page with an empty line between them, each line safe to print."""
     text = "\n\n".join(part for part in parts if part)
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+
+
+def laid(parts: Iterable[Block]) -> str:
+    """Return the blocks of a report."""
+    return "\n\n".join(_block(part) for part in parts)
+
+
+def titled(title: str, parts: Sequence[Block]) -> str:
+    """Return blocks under a title; empty without blocks."""
+    return f"{title}:\n{laid(parts)}" if parts else ""
+
+
+def _block(part: Block) -> str:
+    if isinstance(part, Table):
+        return grid(part.headers, part.rows)
+    if isinstance(part, Paragraph):
+        return wrapped(part.text)
+    return "\n".join(
+        line
+        for item in part.items
+        for line in (wrapped(item.text, "  ", "- "), *(wrapped(below, "    ", "  ") for below in item.below))
+    )
 
 
 def written(sections: Iterable[Section]) -> str:
