@@ -33,20 +33,20 @@ class Table(NamedTuple):
     rows: Iterable[Sequence[str]]
 
 
-Block = Paragraph | Bullets | Table
+class Figure(NamedTuple):
+    """A drawing of characters. It contains no untrusted input: it is written unchanged, in Markdown between fences."""
+
+    text: str
+
+
+Block = Paragraph | Bullets | Table | Figure
 
 
 class Section(NamedTuple):
-    """A title, sentences, a table below them, and figures of plain text; each may be empty.
-
-    Figures contain no untrusted input: they are written unchanged, in Markdown between fences.
-    """
+    """A title and the blocks below it."""
 
     title: str
-    lines: Sequence[str] = ()
-    headers: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    figures: Sequence[str] = ()
+    blocks: Sequence[Block] = ()
 
 
 def listed(lines: Iterable[str]) -> Bullets:
@@ -54,9 +54,19 @@ def listed(lines: Iterable[str]) -> Bullets:
     return Bullets([Item(line) for line in lines])
 
 
+def remarks(lines: Sequence[str]) -> list[Block]:
+    """Return several lines as a list, one as a paragraph."""
+    return [listed(lines)] if len(lines) > 1 else paragraphs(*lines)
+
+
 def paragraphs(*texts: str) -> list[Block]:
     """Return a paragraph of each text that is not empty."""
     return [Paragraph(text) for text in texts if text]
+
+
+def table_of(about: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Block]:
+    """Return a table, or nothing without rows."""
+    return [Table(about, headers, rows)] if rows else []
 
 
 def more(cut: int, where: str) -> list[Block]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
-from rag_eval.common.escaping import spreadsheet
+from rag_eval.common.escaping import quantity, spreadsheet
 from rag_eval.rendering import json_values, markdown_writer, number_format, phrases, terminal
-from rag_eval.rendering.blocks import Section
+from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, listed, paragraphs, remarks, table_of
 from rag_eval.rendering.number_format import between
 from rag_eval.stats.tally import exactly
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.repeats import Estimate, RepeatedQuestion, Repeats
     from rag_eval.analysis.runs import Against, Cell, Row, SideBySide, Standing
     from rag_eval.gates.objectives import Dropped, Front
+    from rag_eval.rendering.blocks import Block
     from rag_eval.rendering.phrases import TextFormatter
 
 FORMAT = 1
@@ -36,15 +37,16 @@ _ARROW = {"higher": "↑", "lower": "↓"}
 
 def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
     """Yield runs, values, differences from the base, the weighted score, and the front."""
-    yield Section(f"{len(comparison.runs)} runs over {_cases(comparison.cases)}", [_headline(comparison, formatter)])
+    title = f"{len(comparison.runs)} runs over {quantity(comparison.cases, 'case')}"
+    yield Section(title, [Paragraph(_headline(comparison, formatter))])
     yield _runs(comparison, formatter)
     if comparison.refused:
-        yield Section("Not compared", list(_refused(comparison, formatter)))
+        yield Section("Not compared", remarks(list(_refused(comparison, formatter))))
     yield _values(comparison, formatter)
     for index, run in enumerate(comparison.runs):
         if index != comparison.base:
-            yield _differences(comparison, index, formatter)
-            yield from _flips(run, formatter)
+            section = _differences(comparison, index, formatter)
+            yield Section(section.title, [*section.blocks, *_flips(run, formatter)])
     yield _score(comparison, formatter)
     if comparison.front:
         yield _front(comparison, comparison.front, formatter)
@@ -61,7 +63,8 @@ def differing(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Sect
     ]
     lines = [] if rows else ["No metric differs significantly from the base."]
     lines += [f"{name}: {_counted(run)}" for name, run in zip(names, comparison.runs, strict=True) if run.flips]
-    yield Section("What differs", lines, ["run", "metric", *_COLUMNS], rows)
+    table = table_of("What differs", ["run", "metric", *_COLUMNS], rows)
+    yield Section("What differs", [*remarks(lines), *table])
 
 
 def _counted(run: Standing) -> str:
@@ -69,17 +72,13 @@ def _counted(run: Standing) -> str:
     return f"{broken} newly broken, {len(run.flips) - broken} newly fixed."
 
 
-def _cases(number: int) -> str:
-    return f"{number} case{'' if number == 1 else 's'}"
-
-
 def _headline(comparison: SideBySide, formatter: TextFormatter) -> str:
     made = [cell.against for row in comparison.metrics for cell in row.cells if cell.against]
     differing = sum(item.result in ("better", "worse") for item in made)
     base = formatter.code(comparison.runs[comparison.base].name, _NAME)
-    tests = f"{len(made)} paired test{'' if len(made) == 1 else 's'}"
+    verb = "is" if differing == 1 else "are"
     return (
-        f"The base is {base}. Of {tests}, {differing} {'is' if differing == 1 else 'are'} significant at "
+        f"The base is {base}. Of {quantity(len(made), 'paired test')}, {differing} {verb} significant at "
         f"{comparison.alpha} after Holm's correction."
     )
 
@@ -97,7 +96,7 @@ def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
         for run in comparison.runs
     ]
     columns = "Only cases in all runs with the same gold item are compared; passing, missing and errors count these."
-    return Section("Runs", [columns], *_telling([*headers, *spent], rows))
+    return Section("Runs", [Paragraph(columns), Table("Runs", *_telling([*headers, *spent], rows))])
 
 
 def _telling(headers: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -139,9 +138,8 @@ def _values(comparison: SideBySide, formatter: TextFormatter) -> Section:
     silent = ", ".join(formatter.code(name, _NAME) for name in without)
     lines = ["Values with 95 % intervals, over the cases that the metric applies to."]
     lines += [f"Apply to no case: {silent}."] if silent else []
-    return Section(
-        "Values", lines, ["metric", *(formatter.code(run.name, _NAME) for run in comparison.runs), "cases"], rows
-    )
+    headers = ["metric", *(formatter.code(run.name, _NAME) for run in comparison.runs), "cases"]
+    return Section("Values", [*remarks(lines), *table_of("Values", headers, rows)])
 
 
 def _same(row: Row) -> str:
@@ -169,9 +167,9 @@ def _differences(comparison: SideBySide, index: int, formatter: TextFormatter) -
     ]
     rows = [[_metric(row, formatter), *_with_baseline(comparison, row, item)] for row, item in moved]
     names = (formatter.code(comparison.runs[which].name, _NAME) for which in (index, comparison.base))
-    headers = ["metric", *_COLUMNS]
-    lines = [f"Equal in every case: {', '.join(unchanged)}."] if unchanged else []
-    return Section(" against ".join(names), lines, headers, rows)
+    title = " against ".join(names)
+    table = table_of(title, ["metric", *_COLUMNS], rows)
+    return Section(title, [*paragraphs(f"Equal in every case: {', '.join(unchanged)}." if unchanged else ""), *table])
 
 
 def _with_baseline(comparison: SideBySide, row: Row, against: Against) -> list[str]:
@@ -191,27 +189,21 @@ def _moved(difference: float, name: str) -> str:
     return f"{difference:+.{number_format.decimals(abs(difference), name) if unit else 3}f}{unit}"
 
 
-def _flips(run: Standing, formatter: TextFormatter) -> Iterator[Section]:
+def _flips(run: Standing, formatter: TextFormatter) -> list[Block]:
     if not run.flips:
-        return
+        return []
     lines = [_counted(run)]
     if len(run.flips) > _FLIPS:
         lines.append(f"The first {_FLIPS} are shown; --format json has all.")
     rows = [
-        ["broken" if flip.after not in GOOD else "fixed", formatter.code(flip.qid, _QID), flip.before, flip.after]
+        [
+            "broken" if flip.after not in GOOD else "fixed",
+            formatter.code(flip.qid, _QID),
+            *(formatter.words(label, _NAME) for label in (flip.before, flip.after)),  # untrusted in a report.json
+        ]
         for flip in run.flips[:_FLIPS]
     ]
-    yield Section(
-        "",
-        lines,
-        ["", "question", "in the base", "here"],
-        [[*row[:2], *_label_texts(row[2:], formatter)] for row in rows],
-    )
-
-
-def _label_texts(labels: Sequence[str], formatter: TextFormatter) -> list[str]:
-    """Return the labels; in a report.json they are untrusted input."""
-    return [formatter.words(label, _NAME) for label in labels]
+    return [*remarks(lines), Table("Cases that differ", ["", "question", "in the base", "here"], rows)]
 
 
 def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
@@ -228,17 +220,18 @@ def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
     ]
     if score.scores:
         rows.append(["weighted score", "1.000", "", *(f"{value:.3f}" for value in score.scores)])
-    lines = _dropped(score.dropped, formatter) if rows else ["No objective has a value in every run."]
-    return Section("Weighted score", lines, ["objective", "share", "mean of", *names], rows)
+    dropped = _dropped(score.dropped, formatter) if rows else paragraphs("No objective has a value in every run.")
+    table = table_of("Weighted score", ["objective", "share", "mean of", *names], rows)
+    return Section("Weighted score", [*dropped, *table])
 
 
 def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
     return ", ".join(formatter.code(name, _NAME) for name in metrics)
 
 
-def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[str]:
+def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[Block]:
     lines = [f"{item.name}: {formatter.words(item.why, 200)}." for item in dropped]
-    return ["Objectives without a value; the others share their weight:", *lines] if lines else []
+    return [Paragraph("Objectives without a value; the others share their weight:"), listed(lines)] if lines else []
 
 
 _UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
@@ -250,9 +243,10 @@ def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Se
     rows = [
         [mark(index), names[index], *_point(point, front), standings[index]] for index, point in enumerate(front.points)
     ]
-    lines = [f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."]
-    lines += [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
-    return Section("Pareto front", lines, ["", "run", *front.dimensions, ""], rows, list(_plots(front)))
+    about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."
+    left_out = [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
+    table = Table("Pareto front", ["", "run", *front.dimensions, ""], rows)
+    return Section("Pareto front", [Paragraph(about), *remarks(left_out), table, *map(Figure, _plots(front))])
 
 
 def _point(point: Sequence[float], front: Front) -> list[str]:
@@ -360,14 +354,12 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
     counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."
     rows = [[str(item.k), _estimate(item.every), _estimate(item.some)] for item in repeats.at]
     title = f"{formatter.code(repeats.name, _NAME)}: {len(repeats.questions)} questions, {count} repeats each"
-    yield Section(title, [counts], ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
+    at = table_of(title, ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
+    yield Section(title, [Paragraph(counts), *at])
     if flaky:
-        lines = (
-            [f"The {_FLAKY} that are closest to passing half of the time are shown; --format json has all."]
-            if len(flaky) > _FLAKY
-            else []
-        )
-        yield Section("Flaky questions", lines, ["question", "passes", "labels", "text"], _flaky(flaky, formatter))
+        cut = f"The {_FLAKY} that are closest to passing half of the time are shown; --format json has all."
+        table = Table("Flaky questions", ["question", "passes", "labels", "text"], _flaky(flaky, formatter))
+        yield Section("Flaky questions", [*paragraphs(cut if len(flaky) > _FLAKY else ""), table])
 
 
 def _flaky(flaky: Sequence[RepeatedQuestion], formatter: TextFormatter) -> list[list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import prose, untabled
-from rag_eval.rendering.blocks import Bullets, Table
+from rag_eval.rendering.blocks import Bullets, Figure, Table
 from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
@@ -86,17 +86,16 @@ def titled(title: str, parts: Sequence[Block]) -> str:
 def _block(part: Block) -> str:
     if isinstance(part, Table):
         return table(part.headers, part.rows)
+    if isinstance(part, Figure):
+        return f"```text\n{part.text}\n```"
     return untabled(nested(part) if isinstance(part, Bullets) else part.text)
 
 
 def written(sections: Iterable[Section]) -> str:
-    """Return the text of sections; the lines of one become a list if there are several."""
-    parts = []
+    """Return the text of sections, the first one with the title of the page."""
+    parts: list[str] = []
     for level, section in enumerate(sections):
-        lines = "\n".join(f"- {line}" for line in section.lines) if len(section.lines) > 1 else "".join(section.lines)
-        title = f"{'###' if level else '##'} {section.title}" if section.title else ""
-        rows = table(section.headers, section.rows) if section.rows else ""
-        parts += [title, untabled(lines), rows, *(f"```text\n{figure}\n```" for figure in section.figures)]
+        parts += [f"{'###' if level else '##'} {section.title}" if section.title else "", laid(section.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

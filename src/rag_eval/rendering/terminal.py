@@ -10,7 +10,7 @@ from tabulate import tabulate
 from wcwidth import wcswidth
 
 from rag_eval.common.escaping import log_line
-from rag_eval.rendering.blocks import Paragraph, Table
+from rag_eval.rendering.blocks import Figure, Paragraph, Table
 
 if TYPE_CHECKING:
     from rag_eval.rendering.blocks import Block, Section
@@ -106,6 +106,8 @@ def _block(part: Block) -> str:
         return grid(part.headers, part.rows)
     if isinstance(part, Paragraph):
         return wrapped(part.text)
+    if isinstance(part, Figure):
+        return part.text
     return "\n".join(
         line
         for item in part.items
@@ -115,16 +117,9 @@ def _block(part: Block) -> str:
 
 def written(sections: Iterable[Section]) -> str:
     """Return a page of sections."""
-    parts = (
-        part
-        for section in sections
-        for part in (
-            f"{section.title}\n{'=' * len(section.title)}" if section.title else "",
-            "\n".join(map(wrapped, section.lines)),
-            grid(section.headers, section.rows) if section.rows else "",
-            *section.figures,
-        )
-    )
+    parts: list[str] = []
+    for section in sections:
+        parts += [f"{section.title}\n{'=' * len(section.title)}" if section.title else "", laid(section.blocks)]
     return page(parts)
 
 

@@ -15,7 +15,7 @@ from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown_writer, phrases, terminal
-from rag_eval.rendering.blocks import Section
+from rag_eval.rendering.blocks import Paragraph, Section, Table, paragraphs, table_of
 from rag_eval.rendering.json_values import json_text
 from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
 from rag_eval.run.options import Options
@@ -33,7 +33,7 @@ EXAMPLES = """\
   rag-eval metrics --gold eval/gold.jsonl --trace runs/trace.jsonl --format json
 """
 FORMATS = ("table", "markdown", "json")
-_NAMED, _WIDTH = 12, 70
+_NAMED = 12
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
 
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         sys.stdout.write(json_text(_as_json(perspectives, known)))
         return 0
-    sections = _listing(perspectives, args.format) if known is None else _sections(known, args.format)
+    sections = _listing(perspectives) if known is None else _sections(known, args.format)
     sys.stdout.write((terminal if args.format == "table" else markdown_writer).written(sections))
     return 0
 
@@ -93,16 +93,13 @@ def _known(options: Options, *, is_required: bool) -> _Known | None:
     return _Known(policy.gold, policy.trace, covered(scorer.close(), policy, fields, about or {}), fields)
 
 
-def _listing(perspectives: tuple[str, ...], form: str) -> list[Section]:
-    from textwrap import fill
-
-    width = _WIDTH if form == "table" else len(max((metric.summary for metric in METRICS.values()), key=len))
+def _listing(perspectives: tuple[str, ...]) -> list[Section]:
     rows = [
-        [metric.name, metric.better, metric.perspective, fill(metric.summary, width)]
+        [metric.name, metric.better, metric.perspective, metric.summary]
         for metric in METRICS.values()
         if not perspectives or metric.perspective in perspectives
     ]
-    return [Section("", (), ["metric", "better", "perspective", "description"], rows)]
+    return [Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
 
 
 def _sections(present: _Known, form: str) -> list[Section]:
@@ -118,14 +115,17 @@ def _sections(present: _Known, form: str) -> list[Section]:
         [" and ".join(item.fields), str(len(item.metrics)), _few(item.metrics)] for item in unlocked(present.covered)
     ]
     some = [[item.name, f"{item.present} of {item.rows}"] for item in partly(present.covered, present.fields, METRICS)]
-    sections = [Section("Metrics that apply", [where], ["metric", "perspective", "cases", "gates"], rows)]
-    if added:
-        sections.append(Section("Add to your files", (), ["field", "metrics", "enables"], added))
-    if some:
-        sections.append(Section("Fields that only some rows have", (), ["field", "rows"], some))
-    if nothing := idle(present.covered):
-        sections.append(Section("Metrics without a case", [f"{_IDLE} {', '.join(nothing)}."]))
-    return sections
+    nothing = idle(present.covered)
+    sections = [
+        Section(
+            "Metrics that apply",
+            [Paragraph(where), *table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)],
+        ),
+        Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
+        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], some)),
+        Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
+    ]
+    return [section for section in sections if section.blocks]
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import hypertext, one_line
-from rag_eval.rendering.blocks import Bullets, Table
+from rag_eval.rendering.blocks import Bullets, Figure, Table
 from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ def laid(parts: Iterable[Block]) -> Markup:
 def _block(part: Block) -> Markup:
     if isinstance(part, Table):
         return table(part)
+    if isinstance(part, Figure):
+        return tag("pre", part.text)
     return _bullets(part.items) if isinstance(part, Bullets) else tag("p", inline(part.text))
 
 
@@ -140,8 +142,8 @@ def table(part: Table) -> Markup:
     head = tag("tr", *(_header(header) for header in part.headers))
     labels = [clean(header) for header in part.headers]
     body = joined(_row(row, labels) for row in part.rows)
-    shown = tag("table", caption(part.about), tag("thead", head), tag("tbody", body))
-    return scrolled(part.about, shown)
+    about = clean(part.about)
+    return scrolled(about, tag("table", caption(about), tag("thead", head), tag("tbody", body)))
 
 
 def caption(about: str) -> Markup:

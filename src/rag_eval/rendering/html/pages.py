@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rag_eval import __version__
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.blocks import Paragraph, Section, Table, listed
+from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, listed
 from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
-from rag_eval.rendering.html.element import FORMATTER, Markup, clean, folded, inline, joined, laid, section, shown, tag
+from rag_eval.rendering.html.element import FORMATTER, Markup, clean, folded, joined, laid, section, shown, tag
 from rag_eval.rendering.html.shell import page
 from rag_eval.rendering.html.svg import Axes, Dot, Limit, chart
 from rag_eval.rendering.number_format import number
@@ -159,44 +159,26 @@ def comparison_page(comparison: SideBySide) -> str:
     """Return the page of a comparison: differences first."""
     plots = tag("div", *_plots(comparison, comparison.front), class_="charts") if comparison.front else _NONE
     first, *rest = sections(comparison, FORMATTER)
-    return of_sections([first, *differing(comparison, FORMATTER), *rest], comparison.version, plots)
+    return _page_of([first, *differing(comparison, FORMATTER), *rest], comparison.version, plots)
 
 
 def repeats_page(systems: Sequence[Repeats]) -> str:
     """Return the page of repeats."""
     parts = (part for system in systems for part in repeats_sections(system, FORMATTER))
-    return of_sections([Section("Repeats"), *parts], __version__)
+    return _page_of([Section("Repeats"), *parts], __version__)
 
 
-def of_sections(parts: Iterable[Section], version: str, plots: Markup = _NONE) -> str:
-    """Return a page of sections with the first one at the top; ``plots`` replace figures of plain text."""
-    first, *rest = parts
-    lines = joined(tag("p", inline(line), class_="verdict") for line in first.lines)
-    header = tag("div", tag("h1", clean(first.title)), lines, class_="head")
-    whole = [first._replace(title="Summary", lines=())] if first.rows else []
+def _page_of(sections: Iterable[Section], version: str, plots: Markup = _NONE) -> str:
+    """Return a page with the first section at its top; ``plots`` replace figures of characters."""
+    first, *rest = sections
+    title = clean(first.title)
+    header = tag("div", tag("h1", title), tag("div", laid(first.blocks), class_="verdict"), class_="head")
     made = []
-    for index, (title, group) in enumerate(_grouped([*whole, *rest])):
-        body = joined([plots if group[0].figures else _NONE, *(_body(part) for part in group)])
-        made.append((f"part-{index}", title, section(f"part-{index}", title, body)))
-    return page(clean(first.title), shown(version), header, made)
-
-
-def _grouped(parts: Sequence[Section]) -> Iterator[tuple[str, list[Section]]]:
-    """Yield sections by title; one without a title belongs to the one before."""
-    groups: list[tuple[str, list[Section]]] = []
-    for part in parts:
-        if part.title or not groups:
-            groups.append((clean(part.title), [part]))
-        else:
-            groups[-1][1].append(part)
-    yield from groups
-
-
-def _body(section: Section) -> Markup:
-    blocks = [listed(section.lines)] if len(section.lines) > 1 else [Paragraph(line) for line in section.lines]
-    about = clean(section.title) or "Cases that differ"
-    table = [Table(about, list(section.headers), section.rows)] if section.rows else []
-    return laid([*blocks, *table])
+    for index, part in enumerate(rest):
+        blocks = [block for block in part.blocks if not isinstance(block, Figure)]
+        body = joined([plots if len(blocks) < len(part.blocks) else _NONE, laid(blocks)])
+        made.append((f"part-{index}", clean(part.title), section(f"part-{index}", clean(part.title), body)))
+    return page(title, shown(version), header, made)
 
 
 def _plots(comparison: SideBySide, front: Front) -> Iterator[Markup]:
