@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import one_line, spreadsheet
+from rag_eval.rendering import markdown_writer, terminal
+from rag_eval.rendering.blocks import Paragraph, Table, listed, table_of
 from rag_eval.rendering.json_values import json_text, plain
 from rag_eval.rendering.number_format import between, number, probability
-from rag_eval.rendering.terminal import bulleted, grid, page
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Contrast, GoldDiff, Point, Reading, Series
+    from rag_eval.rendering.blocks import Block
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60
@@ -31,24 +31,29 @@ POINTS = ["report", "value", "95 % interval", "cases", ""]
 
 def table(series: Sequence[Series], reports: int) -> str:
     """Return plain text for a terminal: a row for each metric, remarks, and the newest twenty readings of each."""
-    rows = [summary(entry, str) for entry in series]
-    parts = [headline(series, reports), *([grid(SUMMARY, rows)] if rows else []), *_remarks(series, _plain)]
+    blocks = [Paragraph(headline(series, reports)), *_overview(series, str, _plain)]
     for item in series:
         rows = [row(reading, _plain) for reading in item.readings[-_READINGS:]]
-        parts.append(f"{item.metric}{_cut(item)}\n\n{grid(POINTS, rows)}")
-    return page(map(bulleted, parts))
+        blocks += [Paragraph(f"{item.metric}{_cut(item)}"), Table("Readings", POINTS, rows)]
+    return terminal.page([terminal.laid(blocks)])
 
 
 def markdown(series: Sequence[Series], reports: int) -> str:
     """Return GitHub's Markdown: the same, with a Mermaid chart of each metric."""
-    grid_of_all = tabulate([summary(entry, _code) for entry in series], SUMMARY, "github", disable_numparse=True)
-    parts = [f"## {headline(series, reports)}", *([grid_of_all] if series else []), *_remarks(series, safe)]
+    overview = markdown_writer.laid(_overview(series, _code, safe))
+    parts = [f"## {headline(series, reports)}", *([overview] if overview else [])]
     for item in series:
-        rows = [row(reading, safe) for reading in item.readings[-_READINGS:]]
-        body = tabulate(rows, POINTS, "github", disable_numparse=True)
+        readings = markdown_writer.table(POINTS, [row(reading, safe) for reading in item.readings[-_READINGS:]])
         parts += [f"### {_code(item.metric)}", *_chart(item)]
-        parts.append(f"<details><summary>Readings{_cut(item)}</summary>\n\n{body}\n\n</details>")
+        parts.append(markdown_writer.folded(f"Readings{_cut(item)}", readings))
     return "\n\n".join(parts) + "\n"
+
+
+def _overview(series: Sequence[Series], name: Callable[[str], str], label: Callable[[str], str]) -> list[Block]:
+    """Return a table of the metrics, and the remarks on them."""
+    lines = [line for item in series for line in trend_remarks(item, label)]
+    rows = [summary(item, name) for item in series]
+    return [*table_of("Metrics", SUMMARY, rows), *([listed(lines)] if lines else [])]
 
 
 def spark(readings: Sequence[Reading]) -> str:
@@ -108,12 +113,6 @@ def _verdict(series: Series, contrast: Contrast) -> str:
     if contrast.is_worse:
         return "slowly worse" if series.slow else "worse"
     return "worse than the best" if series.best is not None and series.best.is_worse else contrast.result
-
-
-def _remarks(series: Sequence[Series], name: Callable[[str], str]) -> Iterator[str]:
-    lines = [f"- {line}" for item in series for line in trend_remarks(item, name)]
-    if lines:
-        yield "\n".join(lines)
 
 
 def trend_remarks(series: Series, name: Callable[[str], str]) -> Iterator[str]:

@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
-from rag_eval.common.escaping import markdown as safe
-from rag_eval.common.escaping import one_line
+from rag_eval.rendering import markdown_writer, terminal
+from rag_eval.rendering.blocks import Paragraph, Section, Table, listed, paragraphs, table_of
 from rag_eval.rendering.json_values import json_text, plain
 from rag_eval.rendering.number_format import number, unit
-from rag_eval.rendering.terminal import bulleted, grid, page, wrapped
+from rag_eval.rendering.phrases import PLAIN
 
 if TYPE_CHECKING:
     from rag_eval.analysis.sensitivity import Catch, Errors, Move, Probe, Probed, Rate
+    from rag_eval.rendering.blocks import Block
+    from rag_eval.rendering.phrases import TextFormatter
 
 _MOVES, _IDLE, _NAME = 6, 20, 120
 _NOTHING = "no gate stops it"
@@ -26,12 +26,13 @@ _CATCHES = ["gate or finding", "perturbation", "caught from", "effect"]
 
 def table(probe: Probe) -> str:
     """Return plain text for a terminal."""
-    return page(bulleted(part) if "\n" in part else wrapped(part) for part in _parts(probe, _plain, "simple", ""))
+    title, blocks = _section(probe, PLAIN)
+    return terminal.page([terminal.wrapped(title), terminal.laid(blocks)])
 
 
 def markdown(probe: Probe) -> str:
     """Return GitHub's Markdown, for a comment or a job summary."""
-    return "\n\n".join(_parts(probe, _code, "github", "## ")) + "\n"
+    return markdown_writer.written([_section(probe, markdown_writer.FORMATTER)])
 
 
 def as_json(probe: Probe) -> str:
@@ -43,34 +44,29 @@ def as_json(probe: Probe) -> str:
 FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown, "json": as_json}
 
 
-def _parts(probe: Probe, name: Callable[[str], str], style: str, head: str) -> Iterator[str]:
-    """Yield the parts of a page; ``name`` formats a name, ``style`` is tabulate's, ``head`` begins the first line."""
+def _section(probe: Probe, formatter: TextFormatter) -> Section:
+    def name(text: str) -> str:
+        return formatter.code(text, _NAME)
+
+    errors: list[Block] = []
+    if probe.errors:
+        rows = [_errors(error, name) for error in probe.errors]
+        about = "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
+        errors = [Paragraph(about), Table("Error rates", _ERRORS, rows)]
     if probe.exit_code:
-        yield head + "A failing run cannot be probed"
-        yield from _refused(probe, name)
-        yield from _error_rates(probe, name, style)
-        return
-    passing = [kind for kind in probe.kinds if kind.passes]
-    yield head + _headline(probe, passing)
-    yield _compared(probe, name)
-    yield _table(_DAMAGE, [_damage(kind, name) for kind in probe.kinds], style)
-    rows = list(_caught(probe, name))
-    yield _table(_CATCHES, rows, style) if rows else "No gate caught any perturbation."
-    yield from _error_rates(probe, name, style)
-    yield from _unguarded(probe, name)
+        return Section("A failing run cannot be probed", [*paragraphs(*_refused(probe, name)), *errors])
+    blocks = [
+        Paragraph(_compared(probe, name)),
+        Table("Perturbations", _DAMAGE, [_damage(kind, name) for kind in probe.kinds]),
+        *(table_of("Catches", _CATCHES, list(_caught(probe, name))) or paragraphs("No gate caught any perturbation.")),
+        *errors,
+    ]
+    if unguarded := [f"{kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]:
+        blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), listed(unguarded)]
     if probe.idle:
         more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
-        yield f"Caught no perturbation: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], style: str) -> str:
-    return grid(headers, rows) if style == "simple" else tabulate(rows, headers, style, disable_numparse=True)
-
-
-def _error_rates(probe: Probe, name: Callable[[str], str], style: str) -> Iterator[str]:
-    if probe.errors:
-        yield "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
-        yield _table(_ERRORS, [_errors(error, name) for error in probe.errors], style)
+        blocks.append(Paragraph(f"Caught no perturbation: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."))
+    return Section(_headline(probe, [kind for kind in probe.kinds if kind.passes]), blocks)
 
 
 def _errors(errors: Errors, name: Callable[[str], str]) -> list[str]:
@@ -136,12 +132,6 @@ def _effect(catch: Catch, kind: Probed) -> str:
     return "fails the run" if catch.stops == catch.seen else f"fails the run from {_at(catch.stops, kind)}"
 
 
-def _unguarded(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
-    lines = [f"- {kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]
-    if lines:
-        yield "Metrics that moved at the highest rate and have no gate:\n\n" + "\n".join(lines)
-
-
 def _moved(moves: Sequence[Move], name: Callable[[str], str]) -> str:
     """Return the metrics that changed; of those with a cutoff or several values, the one that changed most."""
     furthest: dict[str, Move] = {}
@@ -167,11 +157,3 @@ def _at(at: Rate, kind: Probed) -> str:
 
 def _number(value: float | None, metric: str) -> str:
     return number(value, metric) if unit(metric) or value is None else f"{value:.3f}"
-
-
-def _plain(text: str) -> str:
-    return one_line(text, _NAME)
-
-
-def _code(text: str) -> str:
-    return safe(text, _NAME)

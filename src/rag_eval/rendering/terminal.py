@@ -80,11 +80,6 @@ def _folded(cell: str, limit: int) -> str:
     return wrapped(" ".join(words), width=limit)
 
 
-def bulleted(text: str) -> str:
-    """Break the lines of a list, which begin with ``- ``, and leave others unchanged."""
-    return "\n".join(wrapped(line[2:], "  ", "- ") if line.startswith("- ") else line for line in text.split("\n"))
-
-
 def page(parts: Iterable[str]) -> str:
     """Join the parts of a page with an empty line between them, each line safe to print."""
     text = "\n\n".join(part for part in parts if part)
