@@ -224,6 +224,45 @@ def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatc
     assert (code, "cannot be loaded" in err) == (2, True)
 
 
+def test_times_and_usage_of_a_reply_are_recorded(command, tmp_path, gold, serve, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    usage = {"model": "m", "input_tokens": 3, "output_tokens": 2, "cost_usd": 0.25}
+    reply = {"answer": "x", "latency_ms": {"retrieve": 1.5, "total": 7}, "usage": usage}
+    url, _ = serve(lambda *_: (200, reply))
+    (tmp_path / "my_timed_app.py").write_text(f"def answer(question): return {reply}\n")
+    script = f"import json, sys\nfor _ in sys.stdin: print(json.dumps({reply}), flush=True)\n"
+    (tmp_path / "timed.py").write_text(script)
+    program = f"{sys.executable} timed.py"
+    for option in (("--url", url), ("--exec", program), ("--python", "my_timed_app:answer")):
+        assert command("collect", *option, "--gold", gold, "--out", "t.jsonl", "--force")[0] == 0
+        row = rows(tmp_path / "t.jsonl")[0]
+        assert (row["latency_ms"], row["usage"]) == (reply["latency_ms"], usage)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        ("{'answer_json': {'claim': 'x'}, 'retrieved_ids': [1]}", "not a valid trace: Expected `str`, got `int`"),
+        ("{'answer_json': {'claim': 'x'}, 'latency_ms': None}", "not a valid trace: Expected `object`, got `null`"),
+        ("{'answer': 'x', 'usage': {'input_tokens': 'many'}}", "not a valid trace: Expected `int | float`"),
+        ("{'answer': 'x', 'chunks': [{'text': 't', 'score': float('nan')}]}", "not JSON compliant"),
+        ("{'answer_json': {'claim': 'x'}, 'flags': object()}", "not JSON serializable"),
+        ("{'error': 'the model is down'}", "the model is down"),
+    ],
+)
+def test_a_reply_that_no_trace_can_have_is_an_error_of_its_question(command, tmp_path, gold, monkeypatch, reply, error):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "my_odd_app", raising=False)
+    (tmp_path / "my_odd_app.py").write_text(
+        f"def answer(question, qid): return {reply} if qid == 'Q1' else {{'answer': 'fine'}}\n"
+    )
+    code, _, err = command("collect", "--python", "my_odd_app:answer", "--gold", gold, "--out", "t.jsonl")
+    assert (code, "6 traces, 1 with an error" in err) == (0, True), err
+    assert error in rows(tmp_path / "t.jsonl")[1]["error"]
+    assert command("validate", "t.jsonl")[0] == 0
+
+
 def test_a_matrix_asks_once_for_each_configuration(command, tmp_path, gold, serve):
     url, calls = serve(lambda body, _times: (200, {"answer": f"k={body['k']}"}))
     (tmp_path / "matrix.yml").write_text("small: {body: {k: 3}}\nlarge: {body: {k: 9}}\n")

@@ -35,9 +35,13 @@ class RequestMap:
     config: str = ""
 
 
+PLAIN = RequestMap(
+    latency_ms={stage: f"/latency_ms/{stage}" for stage in _STAGES},
+    usage={name: f"/usage/{name}" for name in ("model", "input_tokens", "output_tokens", "cost_usd")},
+)
 _OPENAI_USAGE = {"model": "/model", "input_tokens": "/usage/prompt_tokens", "output_tokens": "/usage/completion_tokens"}
 PRESETS: dict[str, RequestMap] = {
-    "plain": RequestMap(),
+    "plain": PLAIN,
     "openai": RequestMap(
         path="/chat/completions",
         body={"model": "${RAG_MODEL}", "messages": [{"role": "user", "content": "{question}"}], "temperature": 0},
@@ -131,6 +135,8 @@ def row_of(reply: Any, mapped: RequestMap) -> Row:
     if isinstance(reply, dict) and ("answer_json" in reply or ("qid" in reply and "answer" in reply)):
         return {name: value for name, value in reply.items() if name not in ("qid", "q")}  # a trace row already
     answer = unwrap.answer_text(unwrap.at(reply, mapped.answer))
+    if answer is None and isinstance(reply, dict) and isinstance(reply.get("error"), str) and reply["error"]:
+        return {name: reply[name] for name in ("error", "timed_out") if name in reply} | {"ok": False}
     if answer is None:
         keys = ", ".join(list(reply)[:8]) if isinstance(reply, dict) else type(reply).__name__
         raise ValueError(f"no text at {mapped.answer}: the reply has {keys or 'nothing'}. Name it: answer: POINTER")
@@ -144,7 +150,7 @@ def row_of(reply: Any, mapped: RequestMap) -> Row:
         row["chunks"] = [_chunk(document, mapped.chunk) for document in documents]
         row["retrieved_ids"] = [chunk["id"] for chunk in row["chunks"]]
     times = {stage: unwrap.at(reply, pointer) for stage, pointer in mapped.latency_ms.items()}
-    if numbers := {stage: value for stage, value in times.items() if isinstance(value, (int, float)) and value >= 0}:
+    if numbers := {stage: value for stage, value in times.items() if type(value) in (int, float) and value >= 0}:
         row["latency_ms"] = numbers
     usage = {name: unwrap.at(reply, pointer) for name, pointer in mapped.usage.items()}
     if usage := {name: value for name, value in usage.items() if value is not None}:

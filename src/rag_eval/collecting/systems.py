@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from rag_eval.collecting.request_map import RequestMap, filled, row_of
+from rag_eval.collecting.request_map import PLAIN, RequestMap, filled, row_of
 from rag_eval.errors import MissingExtra, UsageError
 
 Row = dict[str, Any]
@@ -149,7 +149,7 @@ class CommandSystem:
             self._end(process)
             raise RuntimeError(f"the command ended with exit code {code} before it answered")
         try:
-            return row_of(json.loads(line), RequestMap())
+            return row_of(json.loads(line), PLAIN)
         except json.JSONDecodeError:
             raise RuntimeError(f"the command printed no JSON: {line[:120]!r}") from None
 
@@ -235,7 +235,7 @@ class FunctionSystem:
             raise TimeoutError(f"no reply within {timeout:g} s") from None
         if error is not None:
             raise error
-        return row_of({"answer": reply} if isinstance(reply, str) else reply, RequestMap())
+        return row_of({"answer": reply} if isinstance(reply, str) else reply, PLAIN)
 
     def check(self) -> None:
         """Do nothing: the function is loaded."""
