@@ -35,7 +35,7 @@ def serve():
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 with lock:
-                    calls.append((body, dict(self.headers)))
+                    calls.append((body, {**self.headers, ":path": self.path}))
                     times = sum(call[0] == body for call in calls)
                 status, value, *headers = reply(json.loads(body), times)
                 data = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -272,6 +272,55 @@ def test_a_matrix_asks_once_for_each_configuration(command, tmp_path, gold, serv
     assert len(calls) == 12
 
 
+def test_a_matrix_sets_the_environment_of_a_command(command, tmp_path, gold):
+    script = tmp_path / "answer.py"
+    script.write_text(
+        "import json, os, sys\nfor _ in sys.stdin: print(json.dumps({'answer': os.environ['X']}), flush=True)\n"
+    )
+    (tmp_path / "matrix.yml").write_text("a: {env: {X: 3}}\nb: {env: {X: true}}\nc: {env: {X: text}}\n")
+    out, program = tmp_path / "trace.jsonl", f"{sys.executable} {script}"
+    words = ("--exec", program, "--gold", gold, "--out", out, "--matrix", tmp_path / "matrix.yml")
+    assert command("collect", *words)[0] == 0
+    assert [(row["run"], row["answer_json"]["claim"]) for row in rows(out)[::6]] == [
+        ("a", "3"),
+        ("b", "true"),
+        ("c", "text"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "matrix", "message"),
+    [
+        ("--url", "a: {env: {X: 1}}", "mappings named body or headers with --url. Write: a: {body: {top_k: 5}}"),
+        ("--exec", "a: {body: {k: 1}}", "mappings named env with --exec. Write: a: {env: {TOP_K: 5}}"),
+        ("--exec", "a: {env: {X: [1]}}", "'X' in env of the matrix must be a text or a number"),
+        ("--url", "a: {body: 1}", "'a' must be a mapping"),
+        ("--url", "a: {headers: {X-Api-Key: abc}}", "the header X-Api-Key of the matrix contains a secret"),
+        ("--python", "a: {body: {k: 1}}", "--matrix needs --url or --exec"),
+    ],
+)
+def test_a_matrix_that_cannot_change_the_system_is_refused(command, tmp_path, gold, serve, option, matrix, message):
+    url, calls = serve(lambda *_: (200, {"answer": "x"}))
+    (tmp_path / "matrix.yml").write_text(matrix)
+    system = {"--url": url, "--exec": f"{sys.executable} -c 'input()'", "--python": "json:dumps"}[option]
+    words = (option, system, "--gold", gold, "--out", tmp_path / "t.jsonl", "--matrix", tmp_path / "matrix.yml")
+    code, _, err = command("collect", *words)
+    assert (code, message in err, calls) == (2, True, []), err
+
+
+def test_a_body_may_be_a_list_and_a_path_has_the_question_quoted(command, tmp_path, gold, serve):
+    url, calls = serve(lambda body, _times: (200, {"answer": body[0]}))
+    (tmp_path / "request.yml").write_text("path: '/ask/{question}'\nbody: ['{question}']\nheaders: {X-Top: 5}\n")
+    (tmp_path / "matrix.yml").write_text("a: {body: {k: 3}}\n")
+    words = ("--url", url, "--gold", gold, "--out", tmp_path / "t.jsonl", "--request", tmp_path / "request.yml")
+    assert command("collect", *words)[0] == 0
+    assert rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "question 0?"}
+    assert {headers["X-Top"] for _, headers in calls} == {"5"}
+    assert {headers[":path"] for _, headers in calls} == {f"/ask/question%20{n}%3F" for n in range(6)}
+    code, _, err = command("collect", *words, "--force", "--matrix", tmp_path / "matrix.yml")
+    assert (code, "must be a mapping for a matrix" in err) == (2, True)
+
+
 def test_decimals_of_maps_reach_the_server_as_numbers(command, tmp_path, gold, serve):
     url, calls = serve(lambda body, _times: (200, {"answer": f"t={body['temperature']}"}))
     (tmp_path / "matrix.yml").write_text("warm: {body: {temperature: 0.2, stop: [0.5]}}\n")
@@ -295,6 +344,8 @@ def test_secrets_come_from_the_environment_alone(command, tmp_path, gold, serve,
     words = ("--url", url, "--request", request, "--gold", gold, "--out", tmp_path / "t.jsonl")
     code, _, err = command("collect", *words)
     assert (code, "RAG_TOKEN is not set" in err) == (2, True)
+    code, _, err = command("collect", *words[:2], "--preset", "openai", *words[4:])
+    assert (code, "RAG_MODEL is not set" in err, calls) == (2, True, [])
     monkeypatch.setenv("RAG_TOKEN", "hush-hush")
     assert command("collect", *words)[0] == 0
     assert {headers["Authorization"] for _, headers in calls} == {"Bearer hush-hush"}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
+from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
 from rag_eval.importers import unwrap
 
@@ -88,8 +92,8 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
     if unknown := sorted(stated.keys() - known.keys()):
         raise UsageError(f"the request map has no '{unknown[0]}'. Its keys are: {', '.join(known)}")
     for name, value in stated.items():
-        texts = (str,) if known[name].type == "str" else (dict, list, str)
-        if name != "body" and not isinstance(value, dict if str(known[name].type).startswith("Mapping") else texts):
+        expected = {"str": str, "Any": (dict, list, str)}.get(str(known[name].type), dict)
+        if not isinstance(value, expected):
             raise UsageError(f"'{name}' of the request map has the wrong type: {str(value)[:60]!r}")
     mapped = replace(PRESETS[preset], **stated)
     for name in ("answer", "citations", "chunks"):
@@ -101,12 +105,26 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
             raise UsageError(
                 f"'latency_ms' of the request map has no stage '{stage}'. Stages are: {', '.join(_STAGES)}"
             )
-    for name, text in mapped.headers.items():
-        if _SECRET.match(name) and not _VARIABLE.search(str(text)):
+    return replace(mapped, headers=header_texts(mapped.headers, "the request map"))
+
+
+def header_texts(headers: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return headers as texts; raise UsageError for a secret that is not an environment variable."""
+    texts = scalar_texts(headers, f"headers of {where}")
+    for name, text in texts.items():
+        if _SECRET.match(name) and not _VARIABLE.search(text):
             variable = re.sub(r"\W", "_", name).upper()
             fix = f'Write {name}: "${{{variable}}}" and set the variable'
-            raise UsageError(f"the header {name} of the request map contains a secret. {fix}")
-    return mapped
+            raise UsageError(f"the header {name} of {where} contains a secret. {fix}")
+    return texts
+
+
+def scalar_texts(values: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return a mapping of scalars as texts, numbers and booleans as JSON writes them; raise UsageError for others."""
+    for name, value in values.items():
+        if not isinstance(value, (str, int, float)):
+            raise UsageError(f"'{name}' in {where} must be a text or a number, not {str(value)[:60]!r}")
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
 
 
 def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str]) -> Any:
@@ -131,7 +149,19 @@ def filled(value: Any, texts: Mapping[str, str], environment: Mapping[str, str])
 
 
 def row_of(reply: Any, mapped: RequestMap) -> Row:
-    """Return the fields of a trace row in a reply; raise ValueError with its content if it has no answer."""
+    """Return the fields of a trace row in a reply.
+
+    Raises ValueError with its content if it has no answer, and TypeError or ValueError if they are no valid trace.
+    """
+    row: Row = json.loads(json.dumps(_fields_of(reply, mapped), allow_nan=False))
+    try:
+        Trace.from_row(row, "", 0)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"the reply is not a valid trace: {error}") from None
+    return row
+
+
+def _fields_of(reply: Any, mapped: RequestMap) -> Row:
     if isinstance(reply, dict) and ("answer_json" in reply or ("qid" in reply and "answer" in reply)):
         return {name: value for name, value in reply.items() if name not in ("qid", "q")}  # a trace row already
     answer = unwrap.answer_text(unwrap.at(reply, mapped.answer))

@@ -15,8 +15,9 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
+from urllib.parse import quote
 
-from rag_eval.collecting.request_map import PLAIN, RequestMap, filled, row_of
+from rag_eval.collecting.request_map import PLAIN, RequestMap, filled, header_texts, row_of, scalar_texts
 from rag_eval.errors import MissingExtra, UsageError
 
 Row = dict[str, Any]
@@ -55,7 +56,12 @@ class HttpSystem:
         except ImportError:
             raise MissingExtra(self.command, "collect") from None
         self._httpx, self._url, self._map, self._more = httpx, url.rstrip("/"), mapped, dict(more or {})
-        headers = {**mapped.headers, **self._more.get("headers", {})}
+        headers = {**mapped.headers, **header_texts(self._more.get("headers", {}), "the matrix")}
+        changed = self._more.get("body", {})
+        if not isinstance(mapped.body, dict) and (changed or mapped.method.upper() == "GET"):
+            raise UsageError("'body' of the request map must be a mapping for a matrix and for GET")
+        self._body = {**mapped.body, **changed} if changed else mapped.body
+        filled([self._body, mapped.path], {}, os.environ)  # raises UsageError before the first question
         self._client = httpx.Client(headers=filled(headers, {}, os.environ), follow_redirects=False)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
@@ -65,8 +71,8 @@ class HttpSystem:
     def reply(self, qid: str, question: str, timeout: float) -> Any:
         """Return the JSON of the reply."""
         texts = {"question": question, "qid": qid}
-        body = filled({**self._map.body, **self._more.get("body", {})}, texts, os.environ)
-        path = filled(self._map.path, texts, {})
+        body = filled(self._body, texts, os.environ)
+        path = filled(self._map.path, {name: quote(text, safe="") for name, text in texts.items()}, os.environ)
         send = {"params": body} if self._map.method.upper() == "GET" else {"json": body}
         try:
             reply = self._client.request(self._map.method.upper(), self._url + path, timeout=timeout, **send)
@@ -90,7 +96,9 @@ class HttpSystem:
             reply = self._client.get(address, timeout=10)
         except self._httpx.HTTPError as error:
             fix = f"Start the server, or correct {self.command.split()[-1]}"
-            raise UsageError(f"{address} does not answer: {type(error).__name__}: {error}. {fix}") from None
+            raise UsageError(
+                f"{address} does not answer: {type(error).__name__}: {str(error).rstrip('.')}. {fix}"
+            ) from None
         if self._map.health and reply.status_code >= 400:
             raise UsageError(f"{address} is not healthy: HTTP {reply.status_code}: {reply.text[:200]}")
 
@@ -126,8 +134,8 @@ class CommandSystem:
 
     def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
         self._words = command_words("--exec", command)
-        stated = {name: filled(text, {}, os.environ) for name, text in (more or {}).get("env", {}).items()}
-        self._environment = {**os.environ, **stated}
+        stated = scalar_texts((more or {}).get("env", {}), "env of the matrix")
+        self._environment = {**os.environ, **filled(stated, {}, os.environ)}
         self._own = threading.local()
         self._all: list[subprocess.Popen[str]] = []
 

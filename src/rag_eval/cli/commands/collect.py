@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         refuse_existing(out, force=args.force)
     questions, gold_sha256 = _questions(args.gold, args.suite)
     request = _mapping(args.request) if args.request else {}
-    configurations = _matrix(args.matrix) if args.matrix else {args.run: {}}
+    configurations = _matrix(args) if args.matrix else {args.run: {}}
     names = {name: [_repeated(name, number, args.repeats) for number in range(args.repeats)] for name in configurations}
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
     journal = Journal(out, {**settings, "gold": gold_sha256, "maps": [request, configurations]})
@@ -192,22 +192,23 @@ def _system(args: argparse.Namespace, request: Mapping[str, Any], more: Mapping[
     if args.exec:
         return CommandSystem(args.exec, more)
     if args.python:
-        if more:
-            raise UsageError("--matrix needs --url or --exec. A Python function has no request to change.")
         return FunctionSystem(args.python)
     return HttpSystem(args.url, request_map(args.preset, request), more)
 
 
-def _matrix(path: str) -> dict[str, dict[str, Any]]:
-    """Return the named configurations of a matrix: ``name: {body: …, headers: …, env: …}``."""
-    content = _mapping(path)
+def _matrix(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the named configurations of a matrix: body and headers of a server, or env of a command."""
+    if args.python:
+        raise UsageError("--matrix needs --url or --exec. A Python function has no request to change.")
+    keys, example = (("env",), "env: {TOP_K: 5}") if args.exec else (("body", "headers"), "body: {top_k: 5}")
+    content = _mapping(args.matrix)
     for name, more in content.items():
-        if not isinstance(more, dict) or not {*more} <= {"body", "headers", "env"}:
-            raise UsageError(
-                f"{path}: '{name}' must be a mapping of body, headers or env. Write: {name}: {{body: {{k: 5}}}}"
-            )
+        if not isinstance(more, dict) or any(k not in keys or not isinstance(more[k], dict) for k in more):
+            option = "--exec" if args.exec else "--url"
+            what = f"must be a mapping that has only mappings named {' or '.join(keys)} with {option}"
+            raise UsageError(f"{args.matrix}: '{name}' {what}. Write: {name}: {{{example}}}")
     if not content:
-        raise UsageError(f"{path} has no configurations. Write: small: {{body: {{model: small}}}}")
+        raise UsageError(f"{args.matrix} has no configurations. Write: small: {{{example}}}")
     return content
 
 
