@@ -201,6 +201,40 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
     assert result[4]["answer_json"]["claim"] == "QUESTION 4?"
 
 
+@pytest.mark.parametrize(
+    ("at_start", "after_an_answer", "failed"),
+    [("print('Loading …', flush=True)", "", 6), ("", "print('done', flush=True)", 5)],
+)
+def test_no_question_gets_the_answer_to_another(command, tmp_path, gold, at_start, after_an_answer, failed):
+    script = tmp_path / "loud.py"
+    script.write_text(
+        f"import json, sys\n{at_start}\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    print(json.dumps({'answer': asked['qid']}), flush=True)\n"
+        f"    if asked['qid'] != 'Q5': {after_an_answer or 'pass'}\n",
+        encoding="utf-8",
+    )
+    out, program = tmp_path / "t.jsonl", f"{sys.executable} {script}"
+    code, _, err = command("collect", "--exec", program, "--gold", gold, "--out", out, "--concurrency", "1")
+    assert all(row["answer_json"]["claim"] == row["qid"] for row in rows(out) if "error" not in row)
+    wrong = [row["error"] for row in rows(out) if "error" in row]
+    assert (code == 2, all("everything else to stderr" in error for error in wrong)) == (failed == 6, True), err
+    assert 0 < len(wrong) <= failed
+
+
+def test_a_warm_up_reaches_the_process_that_answers(command, tmp_path, gold):
+    script = tmp_path / "count.py"
+    script.write_text(
+        "import json, sys\n"
+        "for number, _ in enumerate(sys.stdin): print(json.dumps({'answer': str(number)}), flush=True)\n"
+    )
+    out, program = tmp_path / "t.jsonl", f"{sys.executable} {script}"
+    words = ("--exec", program, "--gold", gold, "--out", out, "--concurrency", "1", "--warm-up", "2")
+    assert command("collect", *words)[0] == 0
+    assert [row["answer_json"]["claim"] for row in rows(out)] == ["2", "3", "4", "5", "6", "7"]
+
+
 def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -92,8 +92,8 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
     if unknown := sorted(stated.keys() - known.keys()):
         raise UsageError(f"the request map has no '{unknown[0]}'. Its keys are: {', '.join(known)}")
     for name, value in stated.items():
-        expected = {"str": str, "Any": (dict, list, str)}.get(str(known[name].type), dict)
-        if not isinstance(value, expected):
+        body = (dict, list, str)
+        if not isinstance(value, body if name == "body" else str if known[name].type == "str" else dict):
             raise UsageError(f"'{name}' of the request map has the wrong type: {str(value)[:60]!r}")
     mapped = replace(PRESETS[preset], **stated)
     for name in ("answer", "citations", "chunks"):

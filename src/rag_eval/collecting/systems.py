@@ -130,74 +130,86 @@ def command_words(option: str, command: str) -> list[str]:
 
 
 class CommandSystem:
-    """Long-lived processes: one JSON line in, one JSON line out. Each thread has its own process."""
+    """Long-lived processes: one JSON line in, one JSON line out. A thread takes an idle one or starts another."""
 
     def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
         self._words = command_words("--exec", command)
         stated = scalar_texts((more or {}).get("env", {}), "env of the matrix")
         self._environment = {**os.environ, **filled(stated, {}, os.environ)}
-        self._own = threading.local()
+        self._idle: queue.LifoQueue[tuple[subprocess.Popen[str], queue.Queue[str | None]]] = queue.LifoQueue()
         self._all: list[subprocess.Popen[str]] = []
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
-        """Ask the process of this thread; after a timeout it is ended, and the next question starts another."""
-        process, lines = self._process()
+        """Ask an idle process; it is ended after a timeout, and unless it prints one JSON line for each question."""
         try:
-            process.stdin.write(json.dumps({"qid": qid, "question": question}) + "\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
-            line = lines.get(timeout=timeout)
+            process, lines = self._idle.get_nowait()
         except queue.Empty:
-            self._end(process)
-            raise TimeoutError(f"no line within {timeout:g} s") from None
-        except OSError as error:
-            self._end(process)
-            raise RuntimeError(f"the command ended: {error}") from None
-        if line is None:
-            code = process.wait()
-            self._end(process)
-            raise RuntimeError(f"the command ended with exit code {code} before it answered")
+            process, lines = self._started()
         try:
-            return row_of(json.loads(line), PLAIN)
-        except json.JSONDecodeError:
-            raise RuntimeError(f"the command printed no JSON: {line[:120]!r}") from None
+            reply = _exchange(process, lines, {"qid": qid, "question": question}, timeout)
+        except Exception:
+            self._end(process)
+            raise
+        self._idle.put((process, lines))
+        return row_of(reply, PLAIN)
 
     def check(self) -> None:
         """Start a process."""
-        self._process()
+        self._idle.put(self._started())
 
     def close(self) -> None:
         """End all processes."""
         for process in list(self._all):
             self._end(process)
 
-    def _process(self) -> tuple[subprocess.Popen[str], queue.Queue[str | None]]:
-        current: tuple[subprocess.Popen[str], queue.Queue[str | None]] | None = getattr(self._own, "process", None)
-        if current is None:
-            try:
-                process = subprocess.Popen(  # noqa: S603 - the command that the user names
-                    self._words,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    encoding="utf-8",
-                    env=self._environment,
-                )
-            except OSError as error:
-                raise UsageError(
-                    f"--exec {self._words[0]} cannot be started: {error.strerror}. Check the command."
-                ) from None
-            lines: queue.Queue[str | None] = queue.Queue()
-            threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
-            current = self._own.process = process, lines
-            self._all.append(process)
-        return current
+    def _started(self) -> tuple[subprocess.Popen[str], queue.Queue[str | None]]:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the command that the user names
+                self._words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                env=self._environment,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"--exec {self._words[0]} cannot be started: {error.strerror}. Check the command."
+            ) from None
+        lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
+        self._all.append(process)
+        return process, lines
 
     def _end(self, process: subprocess.Popen[str]) -> None:
-        self._own.process = None
         process.kill()
         process.wait()
         with suppress(OSError):
             process.stdin.close()  # type: ignore[union-attr]
+
+
+def _exchange(process: subprocess.Popen[str], lines: queue.Queue[str | None], asked: Row, timeout: float) -> Any:
+    """Return the JSON in the next line of a process; raise TimeoutError or RuntimeError without one."""
+    early = not lines.empty()  # a line that nobody asked for: later answers would belong to earlier questions
+    if not early:
+        try:
+            process.stdin.write(json.dumps(asked) + "\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+        except OSError as error:
+            raise RuntimeError(f"the command ended: {error}") from None
+    try:
+        line = lines.get(timeout=timeout)
+    except queue.Empty:
+        raise TimeoutError(f"no line within {timeout:g} s") from None
+    if line is None:
+        raise RuntimeError(f"the command ended with exit code {process.wait()} before it answered")
+    fix = "Print one JSON line for each question, and everything else to stderr"
+    if early:
+        raise RuntimeError(f"the command printed a line without a question: {line[:120]!r}. {fix}")
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        raise RuntimeError(f"the command printed no JSON: {line[:120]!r}. {fix}") from None
 
 
 def _read_lines(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
