@@ -52,11 +52,8 @@ _DIGITS = 40  # of a threshold, as in report.json
 
 def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
     """Return the policy of ``path``, or None with the problems in the ledger."""
-    source = reader._replace(limits=reader.limits._replace(whole_mib=YAML_MIB)).open(path, digest)
-    if source is None:
-        return None
-    with source:
-        data = source.whole(_SHORT)
+    short = reader._replace(limits=reader.limits._replace(whole_mib=YAML_MIB))
+    data = short.read(path, digest, _SHORT)
     return None if data is None else policy_of(data, path, reader.ledger)
 
 

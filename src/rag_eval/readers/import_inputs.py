@@ -66,11 +66,7 @@ class Files:
 
     def data(self, path: str) -> bytes | None:
         """Return the bytes of a file, decompressed; None with a problem if it is unreadable."""
-        source = self._reader.open(path, self._begun(path))
-        if source is None:
-            return None
-        with source:
-            return source.whole()
+        return self._reader.read(path, self._begun(path))
 
     def rows(self, path: str, schema: str) -> Numbered:
         """Yield the rows of a JSON Lines file."""

@@ -34,7 +34,7 @@ def read_report(reader: Reader, path: str, make: MakeQuestions = list) -> dict[s
 
     There may be too many questions to keep them decoded: ``make`` receives some at a time.
     """
-    data = _whole(reader, path, None)
+    data = reader.read(path)
     if data is None:
         return None
     contract = Contract("report", reader.limits.depth)
@@ -117,7 +117,7 @@ def sidecar_of(trace: str) -> str:
 
 def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
     """Return the value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
-    data = _whole(reader, path, digest)
+    data = reader.read(path, digest)
     return None if data is None else _exactly(reader, path, data, Contract(schema, reader.limits.depth))
 
 
@@ -129,14 +129,6 @@ def _with_current_names(value: Any) -> Any:
         if isinstance(comparison, dict) and "worsening" in comparison and "regression" not in comparison:
             comparison["regression"] = comparison.pop("worsening")
     return value
-
-
-def _whole(reader: Reader, path: str, digest: Digest | None) -> bytes | None:
-    source = reader.open(path, digest)
-    if source is None:
-        return None
-    with source:
-        return source.whole()
 
 
 def _exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:

@@ -80,6 +80,14 @@ class Reader(NamedTuple):
             self.ledger.problem(path, 0, "", error.message, error.hint)
             return None
 
+    def read(self, path: str, digest: Digest | None = None, hint: str = _AS_LINES) -> bytes | None:
+        """Return all bytes of ``path``, decompressed, or None with the problem in the ledger."""
+        source = self.open(path, digest)
+        if source is None:
+            return None
+        with source:
+            return source.whole(hint)
+
     def has(self, path: str) -> bool:
         """Return whether a path exists."""
         if not is_url(path):

@@ -136,11 +136,7 @@ def _jsonl(reader: Reader, path: str) -> str:
 
 def _json(reader: Reader, path: str) -> str:
     """Validate a JSON value of no known kind: it must be strict JSON."""
-    source = reader.open(path)
-    if source is None:
-        return ""
-    with source:
-        data = source.whole()
+    data = reader.read(path)
     if data is not None:
         _check_json(reader, path, 0, data)
     return "strict JSON, neither gold nor a report"

@@ -187,11 +187,8 @@ def _from_work_tree(reader: Reader, path: str) -> _Content | None:
     """
     if not reader.has(path):
         return None
-    ledger, digest, data = ProblemCollector(), sha256(), None
-    source = reader._replace(ledger=ledger).open(path, digest)
-    if source is not None:
-        with source:
-            data = source.whole()
+    ledger, digest = ProblemCollector(), sha256()
+    data = reader._replace(ledger=ledger).read(path, digest)
     ledger.stop_on_problems()
     return _Content(data, digest.hexdigest(), "") if data is not None else None
 

@@ -171,11 +171,7 @@ def read_cases(
 def _hashes_of_gold(inputs: Inputs, path: str, sha256: str, about: Mapping[str, Any]) -> list[str]:
     """Return the hashes by which run.json may name a gold file: of its bytes, with either line ending."""
     named = about.get("gold_sha256") or sha256
-    source = None if named.lower() == sha256 else inputs.reader._replace(ledger=ProblemCollector()).open(path)
-    if source is None:
-        return [sha256]
-    with source:
-        data = source.whole()
+    data = None if named.lower() == sha256 else inputs.reader._replace(ledger=ProblemCollector()).read(path)
     return [sha256, *by_line_ends(data)] if data else [sha256]
 
 

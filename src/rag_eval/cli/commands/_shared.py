@@ -164,11 +164,8 @@ def file_bytes(path: str) -> bytes:
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
-    reader, data = Reader(ProblemCollector()), None
-    source = reader.open(path)
-    if source is not None:
-        with source:
-            data = source.whole()
+    reader = Reader(ProblemCollector())
+    data = reader.read(path)
     reader.ledger.stop_on_problems()
     return data or b""
 

@@ -110,11 +110,7 @@ def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
 
 
 def _is_manifest_of(reader: Reader, head: Side, out: str, tag: str) -> bool:
-    source = reader.open(out)  # only regular files: a pipe would wait for its other end
-    data = b""
-    if source:
-        with source:
-            data = source.whole() or b""
+    data = reader.read(out) or b""  # only regular files: a pipe would wait for its other end
     reader.ledger.stop_on_problems()
     # Content that is no manifest is different content, not an error.
     manifest = read_json(reader._replace(ledger=ProblemCollector(), contents={out: data}), out, "freeze")
