@@ -10,11 +10,10 @@ import msgspec
 import pytest
 
 from rag_eval.contract.fields import without_unknown
-from rag_eval.contract.gold import ArrayItem
-from reading import SCHEMAS, element, gold, trace
+from reading import SCHEMAS, gold, trace
 from seams import Gold, Trace
 
-RECORDS = {"gold": Gold, "trace": Trace, "gold-array": ArrayItem}
+RECORDS = {"gold": Gold, "trace": Trace}
 FULL_GOLD = gold(
     constraints=["X rejects null keys."],
     category="c",
@@ -70,7 +69,6 @@ FULL_TRACE = trace(
 ROWS = {
     "gold": [gold(), FULL_GOLD, UNANSWERABLE],
     "trace": [trace(), FULL_TRACE, {"qid": "a", "error": "late"}, {"q": "Does X?", "answer": ""}],
-    "gold-array": [element(), element(gold_claim="It is."), element(answerable=False, gold_ids=[])],
 }
 VALUES = [
     *(None, True, False, 0, 1, -1, 5.0, 5.5, -0.0, 10**15, 10**15 + 1, 1e15, 1e300, 2**63, 2**64, 10**40, -(10**40)),

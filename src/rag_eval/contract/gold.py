@@ -139,21 +139,6 @@ _LABELS = Gold.__struct_fields__[Gold.__struct_fields__.index("expected_answer")
 _RARE, _NO_LABELS = attrgetter(*_LABELS), (None,) * len(_LABELS)
 
 
-class ArrayItem(Struct, gc=False, forbid_unknown_fields=True):
-    """An element of a gold set that is one JSON array."""
-
-    qid: Annotated[str, Meta(min_length=1, max_length=200)]
-    q: str
-    answerable: bool
-    gold_ids: tuple[NonEmpty, ...]
-    gold_claim: OrAbsent[str] = None
-
-    def __post_init__(self) -> None:
-        """Refuse ids of an unanswerable item."""
-        if not self.answerable and self.gold_ids:
-            raise ValueError("an unanswerable item has gold_ids")
-
-
 def item_hash(source: bytes) -> str:
     """Return the hash of a gold item, from its exact bytes in the file, as sign-off signs it."""
     return f"sha256:{sha256(source).hexdigest()}"
