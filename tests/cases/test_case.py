@@ -1,5 +1,6 @@
 """What metrics share: when a case is refused, and how a trace is read."""
 
+import json
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from depth import examples
 from rag_eval.contract import inline_citations
 from rag_eval.metrics.refusals import exact_refusal
 from seams import Case, Gold, Settings, Trace, measures
+from seams import read as read_file
 from table import each_row
 
 
@@ -131,9 +133,10 @@ def test_an_empty_run_is_no_run():
     assert read(**says("x"), run="").run == ""
 
 
-def test_an_item_of_a_json_array_has_no_substrings_and_keeps_its_claim_for_containment():
+def test_an_item_of_a_json_array_has_no_substrings_and_keeps_its_claim_for_containment(tmp_path):
     row = {"qid": "Q1", "q": "How long?", "answerable": True, "gold_ids": ["a", "a"], "gold_claim": "30 days"}
-    assert Gold.from_array_item(row, 3) == Gold("Q1", "How long?", True, (), ("a",), expected_answer="30 days", line=3)
+    item = Gold("Q1", "How long?", True, (), ("a",), expected_answer="30 days", line=3)
+    assert read_file("gold", b"[\n\n%s]" % json.dumps(row).encode(), tmp_path).value == {"Q1": item}
 
 
 def test_an_item_keeps_the_difference_between_an_absent_list_and_an_empty_one():

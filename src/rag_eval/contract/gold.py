@@ -121,14 +121,6 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
         gold.line = line
         return gold
 
-    @classmethod
-    def from_array_item(cls, row: dict[str, Any], line: int) -> Gold:
-        """Return the item of a valid element of a gold set that is one JSON array."""
-        # There, an answerable question without substrings scores 0 in containment.
-        claim = row.get("gold_claim", "" if row["answerable"] else None)
-        ids = tuple(row["gold_ids"])
-        return cls(row["qid"], row["q"], row["answerable"], (), ids, expected_answer=claim, line=line)
-
     @property
     def is_plain(self) -> bool:
         """True if it has no labels except substrings and citations."""

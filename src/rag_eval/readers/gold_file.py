@@ -137,6 +137,7 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
 
 
 def _array_entries(reader: Reader, path: str, source: Source) -> Iterator[tuple[Gold, Row]]:
+    from rag_eval.importers.example08 import converted
     from rag_eval.readers.import_inputs import foreign_gold
     from rag_eval.readers.json_array import array_rows, is_golden
 
@@ -144,7 +145,7 @@ def _array_entries(reader: Reader, path: str, source: Source) -> Iterator[tuple[
         yield from _of_rows(foreign_gold(reader, path, "rag-server-golden", opened=source))
     else:
         for line, row in array_rows(reader, source):
-            yield Gold.from_array_item(row, line), row
+            yield Gold.from_row(converted(row), line), row
 
 
 def _of_rows(rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[Gold, Row]]:
