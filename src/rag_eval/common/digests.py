@@ -9,9 +9,6 @@ from typing import Any
 class Digests:
     """sha256 of the files that are read, by their role."""
 
-    taken = True
-    """Whether any is: a file need not be read for one that is not."""
-
     def __init__(self) -> None:
         self._begun: dict[str, tuple[str, Any]] = {}
 
@@ -22,34 +19,18 @@ class Digests:
         self._begun[role] = path, sha256()
         return self._begun[role][1]
 
-    def say(self, role: str, path: str, digest: str) -> None:
+    def record(self, role: str, path: str, digest: str) -> None:
         """Record the digest, in hex, of a file that was read elsewhere."""
-        self._begun[role] = path, _Known(digest)
+        self._begun[role] = path, digest
 
     def hex(self, role: str) -> str:
         """Return the digest of the bytes read so far for ``role``, in hex."""
-        digest: str = self._begun[role][1].hexdigest()
-        return digest
+        digest = self._begun[role][1]
+        return digest if isinstance(digest, str) else str(digest.hexdigest())
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return role, path and hex digest of each file."""
-        return [(role, path, digest.hexdigest()) for role, (path, digest) in self._begun.items()]
-
-
-class Undigested(Digests):
-    """Ignores all bytes, for runs that show no digests."""
-
-    taken = False
-
-    def of(self, role: str, path: str) -> Any:  # noqa: ARG002
-        """Return a digest that ignores the bytes."""
-        return self
-
-    def update(self, data: bytes) -> None:
-        """Ignore the next bytes."""
-
-    def say(self, role: str, path: str, digest: str) -> None:
-        """Ignore a digest."""
+        return [(role, path, self.hex(role)) for role, (path, _) in self._begun.items()]
 
 
 def by_line_ends(data: bytes) -> Iterator[str]:
@@ -58,16 +39,6 @@ def by_line_ends(data: bytes) -> Iterator[str]:
 
     plain = data.replace(b"\r\n", b"\n")
     return (sha256(form).hexdigest() for form in (plain, plain.replace(b"\n", b"\r\n")))
-
-
-class _Known:
-    """A digest that was computed elsewhere."""
-
-    def __init__(self, digest: str) -> None:
-        self._digest = digest
-
-    def hexdigest(self) -> str:
-        return self._digest
 
 
 def sample_positions(count: int, limit: int, seed: str, *, in_order: bool = True) -> list[int]:

@@ -78,14 +78,15 @@ class Progress:
 
 
 class Watched:
-    """A digest that reports its progress."""
+    """A digest that reports its progress; without a digest, only the progress."""
 
-    def __init__(self, digest: Any, watch: Watch) -> None:
+    def __init__(self, digest: Any | None, watch: Watch) -> None:
         self._digest, self._watch = digest, watch
 
     def update(self, data: bytes, /) -> None:
         """Take the next bytes."""
-        self._digest.update(data)
+        if self._digest:
+            self._digest.update(data)
         self._watch.advance(len(data))
 
 

@@ -48,7 +48,7 @@ def run(task: Task, _: BinaryIO, size: int) -> Scorer:
 def _run(task: Task, client: Any, size: int) -> Scorer:
     workers = _workers(client)
     path = task.path if is_url(task.path) else os.path.realpath(task.path)
-    digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1)
+    digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
     attempts = _Attempts(path)
     cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
     task.execution.watch.begin(size)
@@ -72,8 +72,8 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
                 client.cancel(futures)
 
     scorer = merge(task.work, task.reader, task.path, delivered())
-    if not task.reader.ledger.problems:
-        task.digests.say("trace", task.path, attempts.result(digest))
+    if task.digests and not task.reader.ledger.problems:
+        task.digests.record("trace", task.path, attempts.result(digest))
     return scorer
 
 

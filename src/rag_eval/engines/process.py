@@ -155,7 +155,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
     task.execution.watch.begin(size)
     results_by_number: dict[int, RangeResult] = {}
     with run_in_processes(score, range(len(cuts))[::-1], jobs) as done:
-        if task.digests.taken:
+        if task.digests:
             digest = task.digests.of("trace", task.path)
             for block in _blocks(file):
                 digest.update(block)

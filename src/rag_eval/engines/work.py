@@ -89,12 +89,12 @@ LARGE = 4 << 20
 
 
 class Task(NamedTuple):
-    """A trace file to be scored."""
+    """A trace file to be scored; ``digests`` is None if the digest of its bytes is not needed."""
 
     work: Work
     reader: Reader
     path: str
-    digests: Digests
+    digests: Digests | None
     execution: ExecutionOptions
 
 
@@ -127,7 +127,7 @@ def _in_ranges(task: Task) -> Scorer | None:
 
 
 def _digest(task: Task) -> Any:
-    digest = task.digests.of("trace", task.path)
+    digest = task.digests.of("trace", task.path) if task.digests else None
     if task.execution.watch is SILENT:
         return digest
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.cases.pairing import QuestionIndex
-from rag_eval.common.digests import Undigested
 from rag_eval.common.escaping import quantity
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines.work import Task, Work, score_file
@@ -22,7 +21,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     reader, gold, trace, k, token, gates = _reference_terms(options, inline)
     empty = ReferenceScorer(read_gold(reader, gold, keep=PackedGold.of), k, token)
     work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
-    scorer = score_file(Task(work, reader, trace, Undigested(), options.execution))
+    scorer = score_file(Task(work, reader, trace, None, options.execution))
     card = scorer.close()
     reader.ledger.stop_on_problems()
     notes = [str(note) for note in reader.ledger.notes]
