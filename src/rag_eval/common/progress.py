@@ -6,14 +6,14 @@ import os
 import sys
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 _PATIENCE, _PAUSE = 1.0, 0.2  # seconds until the first line, and between two
 _BAR = 24
 _MB = 1_000_000
 
 
-class Watch(Protocol):
+class Watch:
     """An observer of the progress of reading."""
 
     def begin(self, total: int) -> None:
@@ -26,22 +26,11 @@ class Watch(Protocol):
         """Stop."""
 
 
-class _Silent:
-    def begin(self, total: int) -> None:
-        pass
-
-    def advance(self, size: int) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-SILENT: Watch = _Silent()
+SILENT = Watch()
 """Says nothing."""
 
 
-class Progress:
+class Progress(Watch):
     """A line that is rewritten: share, bar, rate and time left, as far as ``columns`` allow."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic, columns: int = 79) -> None:
