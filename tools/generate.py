@@ -18,7 +18,7 @@ from release import examples, with_name
 from rag_eval import REPOSITORY, __version__
 from rag_eval.cli.parser import build_parser
 from rag_eval.metrics import ALIASES, METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
-from rag_eval.metrics._metric import Example, examples_of
+from rag_eval.metrics._metric import Example
 from rag_eval.scoring.aggregations import values_in_words
 
 if TYPE_CHECKING:
@@ -315,6 +315,35 @@ def _marked(example: Example) -> str:
 def _worked(example: Example) -> list[str]:
     rows = [json.dumps({name: value}, ensure_ascii=False) for name, value in (example.case or {}).items()]
     return [f"For example, this case {example.verb} {example.score.rstrip(',')}:", "", "```json", *rows, "```", ""]
+
+
+def examples_of(rows: Iterable[Mapping[str, Any]]) -> list[Example]:
+    """Return the examples of a metric's rows, in their order."""
+    examples: list[Example] = []
+    for row in rows:
+        shows = row["score"] is not None and not any(example.case for example in examples)
+        examples.append(_example(row)._replace(case=_case(row) if shows else None))
+    return examples
+
+
+def _example(row: Mapping[str, Any]) -> Example:
+    if row["score"] is None:
+        return Example("does not apply", "", row["because"])
+    cut = f" at k = {row['k']}" if "k" in row else ""
+    return Example("scores", _score(row["score"]) + cut, row["because"])
+
+
+def _case(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("gold", "trace", "run", "settings") if name in row}
+
+
+def _score(score: bool | float | list[Any]) -> str:
+    if not isinstance(score, list):
+        return f"{float(score):.5g}"
+    if isinstance(score[1], bool):
+        return f"{score[0]:.5g}, to be {'high' if score[1] else 'low'},"
+    numerator, denominator = score
+    return f"{numerator}/{denominator}" if 0 < numerator < denominator else str(numerator // denominator)
 
 
 def example_rows(name: str) -> list[dict[str, Any]]:

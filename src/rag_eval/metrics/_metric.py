@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -170,32 +170,3 @@ class Example(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.verb} {self.score} when {self.because}" if self.score else f"{self.verb} when {self.because}"
-
-
-def examples_of(rows: Iterable[Mapping[str, Any]]) -> list[Example]:
-    """Return the examples of a metric's rows, in their order."""
-    examples: list[Example] = []
-    for row in rows:
-        shows = row["score"] is not None and not any(example.case for example in examples)
-        examples.append(_example(row)._replace(case=_case(row) if shows else None))
-    return examples
-
-
-def _example(row: Mapping[str, Any]) -> Example:
-    if row["score"] is None:
-        return Example("does not apply", "", row["because"])
-    cut = f" at k = {row['k']}" if "k" in row else ""
-    return Example("scores", _score(row["score"]) + cut, row["because"])
-
-
-def _case(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("gold", "trace", "run", "settings") if name in row}
-
-
-def _score(score: bool | float | list[Any]) -> str:
-    if not isinstance(score, list):
-        return f"{float(score):.5g}"
-    if isinstance(score[1], bool):
-        return f"{score[0]:.5g}, to be {'high' if score[1] else 'low'},"
-    numerator, denominator = score
-    return f"{numerator}/{denominator}" if 0 < numerator < denominator else str(numerator // denominator)
