@@ -20,7 +20,7 @@ from rag_eval.stats.differences import above_percentile, mean_difference
 from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks
 from rag_eval.stats.paired import mcnemar, paired_p, sign_flip
 from rag_eval.stats.power import cases_needed, minimum_effect
-from rag_eval.stats.special import log_binomial, normal_cdf, normal_quantile, student_quantile
+from rag_eval.stats.special import log_binomial, normal_cdf, normal_quantile, student_upper
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "statistics.md"
 BEGIN, END = "<!-- measured: bench/statistics/coverage.py -->\n", "<!-- end -->"
@@ -64,7 +64,7 @@ OPEN = {f"log-normal, sigma {sigma}": log_normal(sigma) for sigma in (0.5, 1.0, 
 
 
 def student(sample, _):
-    error = student_quantile(0.975, len(sample) - 1) * sample.std(ddof=1) / len(sample) ** 0.5
+    error = student_upper(0.025, len(sample) - 1) * sample.std(ddof=1) / len(sample) ** 0.5
     return sample.mean() - error, sample.mean() + error
 
 

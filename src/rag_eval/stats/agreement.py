@@ -12,7 +12,7 @@ from math import atanh, isfinite, sqrt, tanh
 from typing import NamedTuple
 
 from rag_eval.stats.intervals import CONFIDENCE
-from rag_eval.stats.special import student_quantile
+from rag_eval.stats.special import student_upper
 
 _NONE = 1e-12  # a variance that is only rounding
 _FEWEST = 3  # units
@@ -89,7 +89,7 @@ def jackknife(units: Sequence[Sums], statistic: Statistic, confidence: float = C
     value, spread = _spread(units, statistic)
     if value is None or spread is None:
         return Estimate(value)
-    reach = student_quantile((1 + confidence) / 2, len(units) - 1) * spread
+    reach = student_upper((1 - confidence) / 2, len(units) - 1) * spread
     return Estimate(value, value - reach, value + reach)
 
 
@@ -109,7 +109,7 @@ def jackknife_z(units: Sequence[Sums], statistic: Statistic, confidence: float =
     middle, spread = _spread([*units, chance], statistic)
     if middle is None or spread is None or len(units) < _FEWEST:
         return Estimate(value)
-    reach = student_quantile((1 + confidence) / 2, len(units) - 1) * spread / (1 - middle * middle)
+    reach = student_upper((1 - confidence) / 2, len(units) - 1) * spread / (1 - middle * middle)
     return Estimate(value, min(value, tanh(atanh(middle) - reach)), max(value, tanh(atanh(middle) + reach)))
 
 

@@ -29,7 +29,7 @@ from rag_eval.stats.intervals import (
     settled,
     small_sample,
 )
-from rag_eval.stats.special import normal_quantile, student_quantile, student_upper
+from rag_eval.stats.special import normal_quantile, student_upper
 
 if TYPE_CHECKING:
     from rag_eval.stats.intervals import Ends, GroupedCases
@@ -93,7 +93,7 @@ def with_runs(interval: Interval, value: float, runs: BetweenRuns | None, bounds
     """Return the interval of a mean with the variance between runs added, by Student's quantile for so many runs."""
     if runs is None:
         return interval
-    half = student_quantile((1 + confidence) / 2, runs.runs - 1) * sqrt(runs.variance)
+    half = student_upper((1 - confidence) / 2, runs.runs - 1) * sqrt(runs.variance)
     least, greatest = bounds
     low = None if interval.low is None else value - sqrt(max(0.0, value - interval.low) ** 2 + half**2)
     high = None if interval.high is None else value + sqrt(max(0.0, interval.high - value) ** 2 + half**2)

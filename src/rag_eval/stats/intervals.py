@@ -14,7 +14,7 @@ from math import cbrt, fsum, inf, log, sqrt
 from operator import mul, truediv
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_quantile
+from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
 
 GroupedCases = Mapping[tuple[float, int], int]
 """The total of so many scores and their number, each with how often they occur together."""
@@ -257,7 +257,7 @@ def _open_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, s
     """
     n = _size(points)
     mean, spread, skewness = _moments(points, n)
-    t, error = student_quantile((1 + confidence) / 2, n - 1), spread / sqrt(n)
+    t, error = student_upper((1 - confidence) / 2, n - 1), spread / sqrt(n)
     tilt = skewness / sqrt(n)
     low = mean - error * max(t, _unskewed(t, tilt))
     high = mean - error * min(-t, _unskewed(-t, tilt))

@@ -83,11 +83,6 @@ def normal_quantile(p: float) -> float:
     return z
 
 
-def student_quantile(p: float, degrees: float) -> float:
-    """Return the t with P(T <= t) = p for Student's distribution, p strictly between 1/2 and 1."""
-    return student_upper(1 - p, degrees)
-
-
 def student_upper(tail: float, degrees: float) -> float:
     """Return the t with P(T >= t) = tail, which is above 0 and at most 1/2."""
     if tail >= 1 / 2:
