@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
-from rag_eval.contract import Limits as Limits
+from rag_eval.contract import Limits
 from rag_eval.errors import MissingExtra
 from rag_eval.readers.problems import Unreadable
 

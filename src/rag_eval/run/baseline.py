@@ -22,7 +22,8 @@ from rag_eval.rendering.json_file import Questions, from_json
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.readers.source import Limits, Reader
+    from rag_eval.contract import Limits
+    from rag_eval.readers.source import Reader
     from rag_eval.run.authority import Authority
 
 FOREIGN = "rag-server-run"

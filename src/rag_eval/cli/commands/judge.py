@@ -116,10 +116,11 @@ def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
     """Return the policy, and the answers to judge in the order of the gold set: the last trace of each question."""
     from rag_eval.cases.case import Case
     from rag_eval.common.digests import Digests
+    from rag_eval.contract import Limits
     from rag_eval.llm_judge.asking import Question
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Limits, Reader
+    from rag_eval.readers.source import Reader
     from rag_eval.run.inputs import paired_traces, read_gates_policy
     from rag_eval.run.options import Options
 
