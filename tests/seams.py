@@ -21,7 +21,7 @@ from rag_eval.cli.commands.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
-from rag_eval.gates.gate_inputs import Baseline, Evidence, folded
+from rag_eval.gates.gate_inputs import Baseline, Evidence
 from rag_eval.gates.outcomes import judge, judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import MetricResult, Question
@@ -42,6 +42,7 @@ from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.json_file import from_json
+from rag_eval.scoring import aggregations
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Completeness
@@ -49,12 +50,14 @@ from rag_eval.stats.tally import Value, mean, tally
 from rag_eval.textual.injection import instruction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from rag_eval.analysis.report import Report
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Scorecard
+    from rag_eval.stats.intervals import Interval
+    from rag_eval.stats.tally import Shown
 
 __all__ = [
     "COMMANDS",
@@ -103,6 +106,7 @@ __all__ = [
     "action",
     "as_json",
     "build_parser",
+    "enclosed",
     "folded",
     "from_json",
     "instruction",
@@ -141,6 +145,16 @@ def as_json(report: Report) -> Any:
 def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
     """Score files as the command line does: gold, trace and gates, and the options of a run by name."""
     return api.run(api.Options(*files, **options), authority)
+
+
+def folded(name: str, scores: Mapping[Shown, int]) -> Value:
+    """Return the value of a metric over some scores."""
+    return aggregations.folded(measure(name), scores)
+
+
+def enclosed(name: str, scores: Mapping[Shown, int], confidence: str = "0.95") -> Interval | None:
+    """Return the interval of a metric's value over some scores."""
+    return aggregations.enclosed(measure(name), scores, float(confidence))
 
 
 def score_rows(cases: Iterable[tuple[Gold, Trace]], wanted: Sequence[Measure], settings: Settings) -> Scorecard:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.gates.gate_inputs import enclosed, is_rate, paired
+from rag_eval.gates.gate_inputs import paired
 from rag_eval.gates.results import QuestionRow
 from rag_eval.rendering.json_file import Questions
 from runs import evidence, question, questions
-from seams import folded
+from seams import enclosed, folded, measure
 
 BITS = st.lists(st.booleans(), min_size=1, max_size=60)
 SHARES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]), min_size=1, max_size=60)
@@ -70,7 +70,12 @@ def test_slices_of_either_run_are_present():
 
 
 def test_rates_are_known_from_means():
-    assert [is_rate(name) for name in ("precision", "recall_all@5", "recall@5", "mrr")] == [True, True, False, False]
+    assert [measure(name).is_rate for name in ("precision", "recall_all@5", "recall@5", "mrr")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

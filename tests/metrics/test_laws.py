@@ -19,7 +19,6 @@ from depth import examples
 from rag_eval import api
 from rag_eval.analysis.report import build_report
 from rag_eval.contract import OPTIONAL, Answer
-from rag_eval.gates.gate_inputs import enclosed
 from rag_eval.stats.tally import as_float
 from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, mean, measures, tally
 from seams import score_rows as score

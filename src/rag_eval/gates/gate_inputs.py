@@ -79,10 +79,6 @@ class Evidence:
         self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
         """The cases of baseline and run under the same gold item."""
 
-    def counts(self) -> dict[str, Value]:
-        """Return the counts of completeness as values for gates."""
-        return counted(self.completeness)
-
     @cached_property
     def rerun(self) -> Evidence | None:
         """Return the baseline's rerun, compared with the baseline: differences between them are noise."""
@@ -147,7 +143,7 @@ class Evidence:
     def value(self, name: str, part: str = "") -> Value:
         """Return a metric's value; over a slice too, exact for 0/1 metrics."""
         result = None if part else self._metrics.get(name)
-        return result.as_value() if result else folded(name, self._column(name, part))
+        return result.as_value() if result else aggregations.folded(measure(name), self._column(name, part))
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """Return the interval of a metric's value, None if it has no value."""
@@ -337,21 +333,6 @@ def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[
 def _single(*sides: Iterable[Question]) -> bool:
     """Return whether each side is one run."""
     return not any(map(dependent_cases.has_several_runs, sides))
-
-
-def is_rate(name: str) -> bool:
-    """Return whether a metric's value is the share of cases that score 1."""
-    return measure(name).is_rate
-
-
-def folded(name: str, scores: Counter[Shown]) -> Value:
-    """Aggregate the scores of a report: exact for 0/1 metrics, otherwise rounded to twelve decimals."""
-    return aggregations.folded(measure(name), scores)
-
-
-def enclosed(name: str, scores: Counter[Shown], confidence: str = CONFIDENCE) -> Interval | None:
-    """Return the interval of a metric's value over its scores; None without scores, or if it estimates nothing."""
-    return aggregations.enclosed(measure(name), scores, float(confidence))
 
 
 def counted(completeness: Completeness) -> dict[str, Value]:

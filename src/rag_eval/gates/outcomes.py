@@ -11,13 +11,13 @@ from math import ceil, floor
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rag_eval.gates.gate_inputs import CONFIDENCE, counted, enclosed, is_rate
+from rag_eval.gates.gate_inputs import CONFIDENCE, counted
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult
 from rag_eval.gates.regression import by_comparison, compared
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expanded, selected_gates, slices_of
-from rag_eval.metrics import METRICS
-from rag_eval.scoring.aggregations import FOLDS
+from rag_eval.metrics import METRICS, measure
+from rag_eval.scoring.aggregations import FOLDS, enclosed
 from rag_eval.stats.tally import Value, as_shown, tally
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:
 
 def _asks(gate: Gate, n: int) -> int | None:
     """Return the number of cases that a threshold on a rate requires, if it is not a share of n cases."""
-    if not is_rate(gate.name):
+    if not measure(gate.name).is_rate:
         return None
     limit = expressible(Decimal(gate.threshold), n, "min" if gate.direction == "min" else "max")
     return None if limit.exact else limit.cases
@@ -217,7 +217,9 @@ def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
         key_scores = grouped.scores(item.column) if grouped else frozenset(scores.items())
         key = item.is_rate, item.metric.top, item.fold, key_scores
         if key not in known:
-            known[key] = grouped.interval(item, float(CONFIDENCE)) if grouped else enclosed(item.name, scores)
+            known[key] = (
+                grouped.interval(item, float(CONFIDENCE)) if grouped else enclosed(item, scores, float(CONFIDENCE))
+            )
         rows.append((item, FOLDS[item.fold].value(counts), known[key]))
     return rows
 
