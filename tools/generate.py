@@ -22,7 +22,7 @@ from rag_eval.metrics._metric import Example
 from rag_eval.scoring.aggregations import values_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parent.parent
 _SCENARIOS, _SCENARIOS_END = "<!-- scenarios: generated from tests/gaming -->", "<!-- /scenarios -->"
