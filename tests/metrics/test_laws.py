@@ -20,7 +20,7 @@ from rag_eval import api
 from rag_eval.analysis.report import build_report
 from rag_eval.contract import OPTIONAL, Answer
 from rag_eval.stats.tally import as_float
-from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, mean, measures, tally
+from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, enclosed, mean, measures, tally
 from seams import score_rows as score
 from strategies import IDS, gold_fields, trace_fields
 

@@ -209,7 +209,7 @@ def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
     """Return each measure with its value and its interval; measures whose cases score alike share one."""
     known: dict[Any, Interval | None] = {}
     rows, tallies = [], card.tallies()
-    for item in (measure for measure in card.measures if measure.metric.level == "case"):
+    for item in (one for one in card.measures if one.metric.level == "case"):
         counts = tallies[item.column]
         scores: Counter[Shown] = Counter()
         for score, count in counts.items():  # 1/1 and 2/2 are shown as 1
@@ -217,9 +217,8 @@ def _of_cases(card: Scorecard, grouped: GroupedCases | None) -> list[Valued]:
         key_scores = grouped.scores(item.column) if grouped else frozenset(scores.items())
         key = item.is_rate, item.metric.top, item.fold, key_scores
         if key not in known:
-            known[key] = (
-                grouped.interval(item, float(CONFIDENCE)) if grouped else enclosed(item, scores, float(CONFIDENCE))
-            )
+            level = float(CONFIDENCE)
+            known[key] = grouped.interval(item, level) if grouped else enclosed(item, scores, level)
         rows.append((item, FOLDS[item.fold].value(counts), known[key]))
     return rows
 
