@@ -37,19 +37,19 @@ def _run(arguments: list[str]) -> int:
     # Runs in every commit: if the commit cannot touch the gold, nothing else is loaded.
     if arguments == _HOOK and _touches_nothing():
         return 0
-    from rag_eval.cli.parser import COMMANDS, build_parser, module_of
+    from rag_eval.cli.parser import COMMANDS, build_parser, has_run, module_of
 
     if not arguments:
         build_parser(bare=True).print_help()
         return CANNOT_JUDGE  # an empty variable of a script must not end successfully
-    if arguments == ["gold"]:
+    chosen = arguments[0] if arguments[0] in COMMANDS else ""
+    if arguments == [chosen] and not has_run(module_of(chosen)):
         with suppress(SystemExit):
-            build_parser("gold", ["--help"]).parse_args(["gold", "--help"])
+            build_parser(chosen, ["--help"]).parse_args([chosen, "--help"])
         return CANNOT_JUDGE
-    chosen = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     bare = COMMANDS.keys().isdisjoint(arguments)  # rag-eval --help
     parsed = build_parser(chosen, arguments[1:], bare=bare).parse_args(arguments)
-    code: int = module_of(parsed.command).run(parsed)
+    code: int = module_of(parsed.command, getattr(parsed, "nested", None)).run(parsed)
     sys.stdout.flush()
     return code
 

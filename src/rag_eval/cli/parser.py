@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -33,7 +33,6 @@ COMMANDS = {
     "metrics": "list the metrics",
     "completion": "print the completion script of a shell",
 }
-_NESTED = ("gold", "judge")
 _MODULES = {"import": "import_"}  # a keyword of Python
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\
@@ -62,13 +61,43 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
             continue
         module = module_of(name)
         sub.description, sub.epilog = module.__doc__, f"examples:\n{module.EXAMPLES}"
-        module.add_arguments(sub, *([rest] if name in _NESTED else []))
+        is_chosen = hasattr(module, "COMMANDS") and _add_nested(sub, name, module.COMMANDS, rest, not has_run(module))
+        if has_run(module) and not is_chosen:
+            module.add_arguments(sub)
     return parser
 
 
-def module_of(command: str) -> ModuleType:
-    """Return the module of a command."""
-    return import_module(f"rag_eval.cli.commands.{_MODULES.get(command, command)}")
+def _add_nested(
+    parser: argparse.ArgumentParser, command: str, names: Mapping[str, str], rest: Sequence[str], required: bool
+) -> bool:
+    """Add the sub-commands, or only the one that ``rest`` begins with; return whether it begins with one.
+
+    If ``rest`` names none, as in ``gold --help``, they get no options.
+    """
+    chosen = [name for name in rest[:1] if name in names]
+    nested = parser.add_subparsers(prog=f"rag-eval {command}", dest="nested", metavar="COMMAND", required=required)
+    for name in chosen or names:
+        if rest and names.keys().isdisjoint(rest):
+            nested.add_parser(name, help=names[name])
+            continue
+        module = module_of(command, name)
+        epilog = f"examples:\n{module.EXAMPLES}"
+        sub = nested.add_parser(
+            name, help=names[name], description=module.__doc__, epilog=epilog, formatter_class=_Formatter
+        )
+        module.add_arguments(sub)
+    return bool(chosen)
+
+
+def module_of(command: str, nested: str | None = None) -> ModuleType:
+    """Return the module of a command, or of its sub-command."""
+    name = f"{command}_{nested.replace('-', '_')}" if nested else _MODULES.get(command, command)
+    return import_module(f"rag_eval.cli.commands.{name}")
+
+
+def has_run(module: ModuleType) -> bool:
+    """Return whether a command runs without a sub-command."""
+    return hasattr(module, "run")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,1 +1,4 @@
-"""The commands: each module has a docstring, ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments) -> int``."""
+"""The commands: each module has a docstring, ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments) -> int``.
+
+A command with sub-commands lists them in ``COMMANDS``; without ``run`` it needs one of them.
+"""

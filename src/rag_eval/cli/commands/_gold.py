@@ -47,7 +47,7 @@ def unstaged(git: Git, policies: Iterable[Policy], args: Namespace) -> list[str]
     """
     if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
         return []
-    look = shell_line("rag-eval", "gold", args.gold_command, "--worktree")
+    look = shell_line("rag-eval", "gold", args.nested, "--worktree")
     index, files, edited = git.at(INDEX), WorkTree(git.top), []
     files.committed = index  # a checkout may use other line endings than git
     for path in dict.fromkeys(policy.gold for policy in policies):

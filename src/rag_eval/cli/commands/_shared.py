@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.rendering import Details
 
 _MOST_JOBS = 512
+_USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 
 
 STDIN = "<stdin>"
@@ -35,7 +36,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "--gold",
         metavar="FILE",
         default="",
-        help="gold set, - for stdin (default: from the gates file, or eval/gold.jsonl)",
+        help=f"gold set, - for stdin (default: {_USUAL_GOLD})",
     )
     parser.add_argument(
         "--trace",
@@ -47,6 +48,20 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gates", metavar="FILE", default="", help=gates)
     parser.add_argument(
         "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (default: 1,3,5,10)"
+    )
+
+
+def add_gold(parser: argparse.ArgumentParser, *, gates: bool = True) -> None:
+    """Add ``--gold`` and ``--gates`` for commands without traces."""
+    parser.add_argument("--gold", metavar="FILE", default="", help=f"gold set (default: {_USUAL_GOLD})")
+    if gates:
+        add_gates(parser)
+
+
+def add_gates(parser: argparse.ArgumentParser) -> None:
+    """Add ``--gates``."""
+    parser.add_argument(
+        "--gates", metavar="FILE", default="", help=f"gates file (default: the nearest {GATES_FILES[0]})"
     )
 
 

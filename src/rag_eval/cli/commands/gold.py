@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from importlib import import_module
-
 EXAMPLES = """\
   rag-eval gold diff
   rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
@@ -30,28 +26,3 @@ COMMANDS = {
     "review": "accept, edit or reject drafts, and sign",
     "freeze": "write or check the manifest of a release of the gold set",
 }
-_BY_GIT = ("signoff", "check", "diff")
-
-
-def add_arguments(parser: ArgumentParser, rest: Sequence[str] = ()) -> None:
-    """Add the sub-commands, or only the one that ``rest`` begins with: each costs start-up time.
-
-    If ``rest`` names none, as in ``gold --help``, only their names are added.
-    """
-    commands = parser.add_subparsers(prog="rag-eval gold", dest="gold_command", metavar="COMMAND", required=True)
-    for name in rest[:1] if rest and rest[0] in COMMANDS else COMMANDS:
-        if rest and COMMANDS.keys().isdisjoint(rest):
-            commands.add_parser(name, help=COMMANDS[name])
-            continue
-        module = import_module(f"rag_eval.cli.commands.gold_{name}")
-        command = commands.add_parser(name, help=COMMANDS[name], description=module.__doc__, epilog=module.EXAMPLE)
-        module.add_arguments(command)
-        if name in _BY_GIT:
-            command.add_argument("--gold", metavar="PATH", help="gold set (default: from the gates file)")
-            command.add_argument("--gates", metavar="PATH", help="gates file (default: the nearest eval-gates.yml)")
-
-
-def run(args: Namespace) -> int:
-    """Run the chosen sub-command and return its exit code."""
-    code: int = import_module(f"rag_eval.cli.commands.gold_{args.gold_command}").run(args)
-    return code

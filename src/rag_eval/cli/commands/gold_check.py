@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval import REPOSITORY, __version__
 from rag_eval.cli.commands._gold import capped, complain, effect, frame_since, place_of, say, unstaged
+from rag_eval.cli.commands._shared import add_gold
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Policy
     from rag_eval.gold.signoff.repository import Place
 
-EXAMPLE = "example: rag-eval gold check --base origin/main"
+EXAMPLES = """\
+  rag-eval gold check --base origin/main
+"""
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 
 
@@ -41,6 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     against.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
     parser.add_argument("--worktree", action="store_true", help="check the files of the work tree, staged or not")
     parser.add_argument("--trace", metavar="FILE", help="traces to show the effect on (default: from the gates file)")
+    add_gold(parser)
 
 
 def run(args: Namespace) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._gold import complain, counted, effect, frame_since, place_of, say, unstaged
+from rag_eval.cli.commands._shared import add_gold
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import PASSED
 from rag_eval.git.plumbing import Git
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Side
     from rag_eval.readers.signoff_record import Change
 
-EXAMPLE = "example: rag-eval gold diff --base origin/main"
+EXAMPLES = """\
+  rag-eval gold diff --base origin/main
+"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -26,6 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
     parser.add_argument("--worktree", action="store_true", help="compare the files of the work tree, staged or not")
     parser.add_argument("--trace", metavar="FILE", help="traces to show the effect on (default: from the gates file)")
+    add_gold(parser)
 
 
 def run(args: Namespace) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.pairing import plain_question
-from rag_eval.cli.commands._shared import file_bytes, gates_path, names, whole, write_rows
+from rag_eval.cli.commands._shared import add_gold, file_bytes, gates_path, names, whole, write_rows
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
@@ -23,7 +23,9 @@ from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 
-EXAMPLE = "example: rag-eval gold draft --from runs/trace.jsonl --select refused,ungrounded --sample 20"
+EXAMPLES = """\
+  rag-eval gold draft --from runs/trace.jsonl --select refused,ungrounded --sample 20
+"""
 
 
 DRAFTS = "eval/drafts.jsonl"
@@ -109,10 +111,7 @@ def _field(row: Any, path: str) -> Any:
 
 def add_files(parser: ArgumentParser) -> None:
     """Add ``--gold``, ``--gates`` and ``--drafts``."""
-    parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
-    )
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates file (default: eval-gates.yml if it exists)")
+    add_gold(parser)
     parser.add_argument("--drafts", metavar="FILE", default=DRAFTS, help=f"file of drafts (default: {DRAFTS})")
 
 

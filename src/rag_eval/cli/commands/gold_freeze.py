@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._gold import capped, complain, say
-from rag_eval.cli.commands._shared import write
+from rag_eval.cli.commands._shared import add_gold, write
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from rag_eval.gold.signoff.freeze import Frozen
     from rag_eval.readers.signoff_record import Change
 
-EXAMPLE = "examples: rag-eval gold freeze v1.0, rag-eval gold freeze v1.0 --check"
+EXAMPLES = """\
+  rag-eval gold freeze v1.0
+  rag-eval gold freeze v1.0 --check
+"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -37,8 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("tag", metavar="TAG", help="name of the release: letters, digits, dots, dashes and underscores")
     parser.add_argument("--check", action="store_true", help="check the gold against the manifest; 1 on any difference")
     parser.add_argument("--unsigned", action="store_true", help="freeze even if items are not signed off")
-    parser.add_argument("--gold", metavar="PATH", help="gold set (default: from the gates file)")
-    parser.add_argument("--gates", metavar="PATH", help="gates file (default: the nearest eval-gates.yml)")
+    add_gold(parser)
     parser.add_argument("--out", metavar="FILE", help="manifest (default: GOLD.frozen/TAG.json next to the gold file)")
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.commands._shared import gates_path, remark
+from rag_eval.cli.commands._shared import add_gold, gates_path, remark
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.gold.lint import Sample, lint, watch
@@ -20,19 +20,18 @@ from rag_eval.run.options import Options
 if TYPE_CHECKING:
     from rag_eval.gold.lint import GoldFinding
 
-EXAMPLE = "example: rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl"
+EXAMPLES = """\
+  rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl
+"""
 _SHOWN = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
-    )
+    add_gold(parser)
     parser.add_argument(
         "--trace", metavar="FILE", action="append", default=[], help="also look at these traces; may be repeated"
     )
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates (default: eval-gates.yml if it exists)")
     parser.add_argument(
         "--format", choices=["text", "json"], default="text", help="text (default), or json with all findings"
     )

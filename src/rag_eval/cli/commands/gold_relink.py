@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._shared import gates_path, write_data
+from rag_eval.cli.commands._shared import add_gold, gates_path, write_data
 from rag_eval.common.escaping import log_line, markdown, quantity
 from rag_eval.contract import Chunk
 from rag_eval.contract.fields import without_unknown
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     Shingle = tuple[str, ...]
 
-EXAMPLE = "example: rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write"
+EXAMPLES = """\
+  rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write
+"""
 _SHOWN = 60
 
 
@@ -40,10 +42,7 @@ _COVERED = 0.5  # share of the shingles of the shorter text
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
-    )
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates file (default: eval-gates.yml if it exists)")
+    add_gold(parser)
     parser.add_argument(
         "--old",
         metavar="FILE",

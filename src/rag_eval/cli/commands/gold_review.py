@@ -20,7 +20,9 @@ from rag_eval.readers.schema_validation import Contract
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 
-EXAMPLE = "example: rag-eval gold review --signer ann@example.org"
+EXAMPLES = """\
+  rag-eval gold review --signer ann@example.org
+"""
 _WIDE = 400
 
 

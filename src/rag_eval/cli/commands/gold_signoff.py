@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.commands._gold import counted, frame_since, place_of, say
+from rag_eval.cli.commands._shared import add_gold
 from rag_eval.cli.commands.gold_check import refuse_other_spelling
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shell_line
@@ -21,7 +22,9 @@ from rag_eval.readers.signoff_record import Change, Record
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Policy, Side
 
-EXAMPLE = "example: rag-eval gold signoff --reason 'the new manual says 31 days'"
+EXAMPLES = """\
+  rag-eval gold signoff --reason 'the new manual says 31 days'
+"""
 
 
 def add_arguments(sign: ArgumentParser) -> None:
@@ -32,6 +35,7 @@ def add_arguments(sign: ArgumentParser) -> None:
     sign.add_argument("--mutates", action="store_true", help="allow that a qid asks another question than before")
     sign.add_argument("--key", metavar="FILE", help="SSH key to sign with; for a public key, the agent signs")
     sign.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
+    add_gold(sign)
 
 
 def run(args: Namespace) -> int:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import gates_path
+from rag_eval.cli.commands._shared import add_gold, gates_path
 from rag_eval.common.escaping import log_line, one_line, quantity
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.rendering.json_values import json_text
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-EXAMPLE = "example: rag-eval gold stats --gold eval/gold.jsonl"
+EXAMPLES = """\
+  rag-eval gold stats --gold eval/gold.jsonl
+"""
 _SHOWN = 20
 
 
@@ -29,9 +31,7 @@ _PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
-    )
+    add_gold(parser, gates=False)
     parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default) or json")
 
 

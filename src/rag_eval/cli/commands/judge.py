@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,21 +39,8 @@ COMMANDS = {
 USUAL_VERDICTS = "eval/verdicts.jsonl"
 
 
-def add_arguments(parser: argparse.ArgumentParser, rest: Sequence[str] = ()) -> None:
-    """Add the options of asking, and the sub-commands; only one of these if ``rest`` begins with it."""
-    chosen = [name for name in rest[:1] if name in COMMANDS]
-    commands = parser.add_subparsers(
-        prog="rag-eval judge", dest="judge_command", metavar="COMMAND", required=bool(chosen)
-    )
-    for name in chosen or COMMANDS:
-        if rest and COMMANDS.keys().isdisjoint(rest):
-            commands.add_parser(name, help=COMMANDS[name])
-            continue
-        module = import_module(f"rag_eval.cli.commands.judge_{name.replace('-', '_')}")
-        command = commands.add_parser(name, help=COMMANDS[name], description=module.__doc__, epilog=module.EXAMPLE)
-        module.add_arguments(command)
-    if chosen:
-        return
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of asking."""
     add_asking(parser)
     parser.add_argument(
         "--out", metavar="FILE", default="", help=f"verdicts (default: from the gates file, or {USUAL_VERDICTS})"
@@ -82,11 +68,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for the missing verdicts and write the file; return 1 if some are still missing. Or run a sub-command."""
-    if args.judge_command:
-        module = import_module(f"rag_eval.cli.commands.judge_{args.judge_command.replace('-', '_')}")
-        code: int = module.run(args)
-        return code
+    """Ask for the missing verdicts and write the file; return 1 if some are still missing."""
     from rag_eval.contract.verdict import verdict_hash
     from rag_eval.llm_judge.asking import merged
 

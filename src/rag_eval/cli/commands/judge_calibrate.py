@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import gates_path, write
+from rag_eval.cli.commands._shared import add_gates, gates_path, write
 from rag_eval.common.escaping import log_line, one_line, quantity, quoted
 from rag_eval.errors import PASSED, UsageError
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-EXAMPLE = "example: rag-eval judge calibrate --labels eval/humans.csv --write"
+EXAMPLES = """\
+  rag-eval judge calibrate --labels eval/humans.csv --write
+"""
 USUAL_FLOOR = {"kappa": 0.6}
 _SHOWN = 5
 
@@ -63,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_recorded(parser: argparse.ArgumentParser) -> None:
     """Add the options that name recorded verdicts and their judge."""
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates file (default: the nearest eval-gates.yml)")
+    add_gates(parser)
     parser.add_argument(
         "--verdicts",
         metavar="FILE",

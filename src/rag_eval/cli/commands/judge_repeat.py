@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-EXAMPLE = "example: rag-eval judge repeat --model gpt-4o-2024-08-06 --n 3 --sample 50"
+EXAMPLES = """\
+  rag-eval judge repeat --model gpt-4o-2024-08-06 --n 3 --sample 50
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import remark, whole, write, write_data
+from rag_eval.cli.commands._shared import add_gold, remark, whole, write, write_data
 from rag_eval.cli.commands.judge_calibrate import add_recorded, recorded_by
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import PASSED, UsageError
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-EXAMPLE = "example: rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org"
+EXAMPLES = """\
+  rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org
+"""
 USUAL_LABELS = "eval/judge-labels.jsonl"
 _BY = ("query_type", "category")
 
@@ -47,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--html", metavar="FILE", default="", help="write a form to fill in with a browser")
     parser.add_argument("--rubric", metavar="FILE", default="", help="rubric to show (default: the packaged one)")
-    parser.add_argument(
-        "--gold", metavar="FILE", default="", help="gold set (default: gold in the gates file, or eval/gold.jsonl)"
-    )
+    add_gold(parser, gates=False)
     add_recorded(parser)
 
 
