@@ -101,6 +101,9 @@ def test_each_wrong_question_has_an_annotation_fifty_in_a_request(run, github):
     assert len(questions) == 129
     assert {note["annotation_level"] for note in questions} == {"warning"}
     assert [note["start_line"] for note in questions] == list(range(2, 131))
+    levels = {note["path"]: note["annotation_level"] for note in github.annotations}
+    assert levels == {"gold.jsonl": "warning", "eval-gates.yml": "failure"}
+    assert {note["title"] for note in questions} == {"MISSING"}
     assert all(note["start_line"] == note["end_line"] >= 1 for note in github.annotations)
 
 

@@ -43,6 +43,7 @@ ARGUMENTS = {
 }
 VALUES = [
     *("missing.file", "reports", "report.json/under", "/dev/null/under", ".", "bytes.bin", "list.yml", "report.json"),
+    "deep.json",
     *("x'y", "0", "-1", "9" * 30, "1e999", "\udcff", "a" * 5000),
 ]
 
@@ -59,6 +60,7 @@ def project(command, tmp_path, monkeypatch):
         (tmp_path / name).write_text(command("score", "--format", "json")[1], "utf-8")
     (tmp_path / "bytes.bin").write_bytes(bytes(range(256)))
     for name, text in {
+        "deep.json": "[" * 20_000,
         "list.yml": "- 1\n- 0.5\n",
         "table.csv": "id,question,answer\n1,a,b\n",
         "map.yml": "question: question\nanswer: answer\n",

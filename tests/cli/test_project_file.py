@@ -211,6 +211,8 @@ def test_completion_knows_commands_and_options(rag, shell):
     assert "signoff" in out
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=out, text=True, check=True)
+        files = [f"_shtab_rag_eval_score___{option}_COMPGEN=_shtab_compgen_files" for option in ("gold", "trace")]
+        assert set(files) <= set(out.splitlines())
 
 
 def test_without_shtab_the_extra_is_named(rag, monkeypatch):

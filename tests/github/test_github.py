@@ -310,6 +310,14 @@ def test_a_redirect_on_the_same_host_is_followed_but_not_for_ever(clock):
     assert len(server.tokens) == 4
 
 
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_write_follows_a_redirect_that_keeps_its_method(fake, github, status):
+    made = fake.add_comment(2, "first")
+    fake.faults = [Fault("PATCH", status, {"Location": f"/repos/octo/hello/issues/comments/{made['id']}"})]
+    assert github.update_comment(7, "second").id == made["id"]
+    assert [row["body"] for row in fake.comments[2]] == ["second"]
+
+
 def test_a_write_is_not_repeated_by_a_redirect_that_does_not_keep_its_method(fake, github):
     fake.faults = [Fault("PATCH", 302, {"Location": "/user"})]
     with pytest.raises(GitHubError, match="answered 302"):

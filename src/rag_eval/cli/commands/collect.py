@@ -243,7 +243,7 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
         return {}
     try:
         config = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"the system's settings are not JSON: {error}. Correct the file or the output of the command."
         ) from None
