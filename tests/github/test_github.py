@@ -488,6 +488,18 @@ def test_an_answer_in_drops_is_given_up(fake, clock):
     assert clock.time - 1_000 < 400
 
 
+def test_a_large_answer_that_keeps_coming_is_no_outage(fake, clock):
+    def now():
+        clock.time += 0.1  # each look at the clock is a tenth of a second later
+        return clock.time
+
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * (1 << 20) + b"]")]
+    github = GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now))
+    github.limit_outage(1)
+    assert list(github.comments(2)) == []
+    assert (len(fake.seen), clock.slept) == (1, [])
+
+
 def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
     monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
     network = clock.network()._replace(now=lambda: clock.sleep(10) or clock.time)

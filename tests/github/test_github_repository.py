@@ -110,6 +110,16 @@ def test_other_bytes_than_the_hash_says_are_never_given(fake, repo, github, monk
         github.raw("blob", repo.git("rev-parse", f"HEAD:{GOLD}"))
 
 
+@pytest.mark.parametrize(("kind", "other"), [("commit", "HEAD~1"), ("tree", "HEAD~1^{tree}")])
+def test_another_object_than_the_hash_says_is_never_given(fake, repo, github, monkeypatch, kind, other):
+    commit(repo, {GOLD: "second"})
+    answer = getattr(fake.git, f"git_{kind}" if kind == "commit" else kind)(repo.git("rev-parse", other))
+    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, answer))
+    sha = repo.git("rev-parse", f"HEAD^{{{kind}}}")
+    with pytest.raises(GitHubError, match=f"GitHub's answer for {kind} {sha[:12]} does not match its hash"):
+        github.raw(kind, sha)
+
+
 def test_a_tree_in_part_is_refused(fake, repo, github, monkeypatch):
     whole = fake.git.tree
     monkeypatch.setattr(fake.git, "tree", lambda sha: {**whole(sha), "truncated": True})

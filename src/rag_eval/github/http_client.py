@@ -387,7 +387,7 @@ def _matches(entry: str, host: str, port: int | None) -> bool:
         return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
     except ValueError:  # either is a name, or a port follows
         pass
-    name, _, its_port = entry.rpartition(":") if re.search(r"[^:]:[0-9]+\Z|\]:[0-9]+\Z", entry) else (entry, "", "")
+    name, _, its_port = entry.rpartition(":") if re.search(r"[^:]:[0-9]+\Z", entry) else (entry, "", "")
     name = name.strip("[]").removeprefix("*").lstrip(".")
     return (not its_port or its_port == str(port)) and bool(name) and (name == host or host.endswith(f".{name}"))
 
