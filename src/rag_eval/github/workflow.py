@@ -34,13 +34,13 @@ def annotation(level: str, message: str, file: str = "", line: int = 0, title: s
     return f"::{level}{' ' if shown else ''}{shown}::{_data(log_line(message)[:_LONGEST_MESSAGE])}"
 
 
-def limit_per_level(lines: Iterable[str], limit: int = MOST_ANNOTATIONS) -> Iterator[str]:
+def limit_per_level(lines: Iterable[str]) -> Iterator[str]:
     """Yield the first annotations of each level: the runner silently drops the others."""
     seen: dict[str, int] = {}
     for line in lines:
         level = line.removeprefix("::").partition(" ")[0].partition("::")[0]
         seen[level] = seen.get(level, 0) + 1
-        if seen[level] <= limit:
+        if seen[level] <= MOST_ANNOTATIONS:
             yield line
 
 

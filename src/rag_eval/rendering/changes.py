@@ -116,19 +116,19 @@ def slices(report: Report, formatter: TextFormatter, limit: int = _SLICES) -> li
     ]
 
 
-def every(report: Report, formatter: TextFormatter, limit: int = _COLUMNS) -> list[Block]:
+def every(report: Report, formatter: TextFormatter) -> list[Block]:
     """Return a table for each field: every metric by its slices, the largest first."""
     blocks: list[Block] = []
     bounds = baseline_view.bounds_of(report)
     for field, parts in baseline_view.by_field(report).items():
-        names, shown = baseline_view.valued(report, parts), parts[:limit]
+        names, shown = baseline_view.valued(report, parts), parts[:_COLUMNS]
         rows = [
             [formatter.named(name, ""), metric(report.metrics[name], name), *_of_metric(bounds, shown, name)]
             for name in names
         ]
         title = f"Every metric by {formatter.trusted(field)}"
         blocks += [Table(title, ["Metric", "All cases", *(of_slice(report, part, formatter) for part in shown)], rows)]
-        blocks += more(len(parts) - limit, formatter.whole)
+        blocks += more(len(parts) - _COLUMNS, formatter.whole)
     return [*blocks, *_legend(report, any(part.n < report.min_n for part in report.slices))]
 
 

@@ -84,16 +84,16 @@ def _moments(sums: Sums) -> tuple[float, float, float]:
     return max(0.0, sums.xx / sums.n - x * x), max(0.0, sums.yy / sums.n - y * y), sums.xy / sums.n - x * y
 
 
-def jackknife(units: Sequence[Sums], statistic: Statistic, confidence: float = CONFIDENCE) -> Estimate:
+def jackknife(units: Sequence[Sums], statistic: Statistic) -> Estimate:
     """Return a statistic over units and its interval: Student's quantile of the jackknife's standard error."""
     value, spread = _spread(units, statistic)
     if value is None or spread is None:
         return Estimate(value)
-    reach = student_upper((1 - confidence) / 2, len(units) - 1) * spread
+    reach = student_upper((1 - CONFIDENCE) / 2, len(units) - 1) * spread
     return Estimate(value, value - reach, value + reach)
 
 
-def jackknife_z(units: Sequence[Sums], statistic: Statistic, confidence: float = CONFIDENCE) -> Estimate:
+def jackknife_z(units: Sequence[Sums], statistic: Statistic) -> Estimate:
     """Return a coefficient between -1 and 1 and its interval, by the jackknife on Fisher's z.
 
     One more unit, of pairs drawn at random from both sides, is added for the interval: it prevents an interval without
@@ -109,7 +109,7 @@ def jackknife_z(units: Sequence[Sums], statistic: Statistic, confidence: float =
     middle, spread = _spread([*units, chance], statistic)
     if middle is None or spread is None or len(units) < _FEWEST:
         return Estimate(value)
-    reach = student_upper((1 - confidence) / 2, len(units) - 1) * spread / (1 - middle * middle)
+    reach = student_upper((1 - CONFIDENCE) / 2, len(units) - 1) * spread / (1 - middle * middle)
     return Estimate(value, min(value, tanh(atanh(middle) - reach)), max(value, tanh(atanh(middle) + reach)))
 
 

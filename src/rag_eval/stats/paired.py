@@ -59,13 +59,13 @@ def mcnemar(regressed: int, better: int, sides: int = 1) -> float:
     return _share(sum(_choices(turned)[regressed:]), turned)
 
 
-def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
+def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, level: float = 1.0) -> float:
     """Return the p of :func:`sign_flip`, by McNemar's formula if each unit is one case with two scores of 0 and 1."""
     counts: Counter[Pair] = Counter()
     units = units_of(pairs)
     for unit, count in units.items():
         if len(unit) > 1 or unit[0][1] > 1 or not set(unit[0][0]) <= {0, 1}:
-            return sign_flip(units, seed, draws, level)
+            return sign_flip(units, seed, level=level)
         counts[unit[0][0]] += count
     return mcnemar(counts[1, 0], counts[0, 1])
 
@@ -275,9 +275,9 @@ def enough(draws: int, level: float) -> int:
     return min(max(draws, ceil(_BELOW / level) - 1), _TIMES * (draws + 1) - 1)
 
 
-def within_reach(level: float, draws: int = DRAWS) -> bool:
+def within_reach(level: float) -> bool:
     """Return whether a drawn test can be significant at a level."""
-    return 1 / (1 + enough(draws, level)) <= level
+    return 1 / (1 + enough(DRAWS, level)) <= level
 
 
 def key_of(seed: bytes) -> bytes:
