@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     Connect = Callable[[str, str, str], GitHub]
 
+_NOT_POSTED = {"comment-url": "", "comment-written": "false", "check-url": ""}
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 
 
@@ -119,9 +120,7 @@ def _report_crash(environ: Mapping[str, str], connect: Connect, error: Exception
     steps: tuple[Callable[[], object], ...] = (
         lambda: print(annotation("error", reason, title="rag-eval")),
         lambda: _remove_old_reports(inputs, runner),
-        lambda: put_outputs(
-            runner, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""}
-        ),
+        lambda: put_outputs(runner, {**outcome.outputs, **_NOT_POSTED}),
         lambda: _summarise(inputs, runner, outcome),
         lambda: (
             _publish(inputs, runner, connect, CommentBody(markdown.unjudged(reason), "invalid"))
@@ -361,7 +360,7 @@ def _post_from_artifact(inputs: Inputs, runner: Runner, connect: Connect, wrong:
         posted = _publish(inputs, runner, connect, body)
     except RagEvalError as error:
         outcome = _refused(error)
-        put_outputs(runner, {**outcome.outputs, "comment-url": "", "comment-written": "false", "check-url": ""})
+        put_outputs(runner, {**outcome.outputs, **_NOT_POSTED})
         return outcome.code
     _note(posted)
     outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict, "comment-url": posted.url}

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis.report import CiRun
-from rag_eval.cli.commands._shared import cutoffs
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.github.comment import DEFAULT_COMMENT_ID, UNFIT, attempt, fits, of_folder
+from rag_eval.github.comment import DEFAULT_COMMENT_ID, MODES, UNFIT, attempt, fits, of_folder
 from rag_eval.github.workflow import annotation, output
 from rag_eval.readers.source import RELATIVE
+from rag_eval.run import options
 
 _MOST_EVENT = 64 << 20
 """Bytes of an event file: GitHub sends no event of more than 25 MB."""
 CHOICES = {
-    "comment": ("always", "on-change", "on-failure", "off"),
+    "comment": MODES,
     "signoff": ("policy", "require", "off"),
     "fail_on": ("error", "warning", "never"),
 }
@@ -195,11 +195,9 @@ def _utf8(text: str) -> str:
 
 
 def _cutoffs(text: str) -> tuple[int, ...]:
-    import argparse
-
     try:
-        return cutoffs(text)
-    except argparse.ArgumentTypeError:
+        return options.cutoffs(int(part) for part in text.split(","))
+    except (ValueError, UsageError):
         raise ValueError("is not a list of whole numbers from 1, such as 5 or 1,3,5") from None
 
 

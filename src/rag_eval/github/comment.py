@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 from urllib.parse import quote, unquote
 
 from rag_eval.analysis.report import rejudge_same_gates
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Limits
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.github.http_client import GitHubError
+from rag_eval.github.http_client import GitHubError, text_of
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.readers.source import Reader
@@ -26,8 +26,11 @@ from rag_eval.rendering.json_file import from_json
 if TYPE_CHECKING:
     from rag_eval.github.api import Comment, GitHub, OpenPull
 
-    Mode = Literal["always", "on-change", "on-failure", "off"]
     Action = Literal["created", "updated", "unchanged", "skipped"]
+
+Mode = Literal["always", "on-change", "on-failure", "off"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""When to write the comment."""
 
 MOST_CHARACTERS = 65_536
 """What GitHub takes as the body of a comment, in characters, the marker included."""
@@ -269,15 +272,15 @@ class Origin(NamedTuple):
     def of_event(cls, event: Mapping[str, Any]) -> Origin:
         """Read a ``workflow_run`` event. Raise UsageError for any other event."""
         run = event.get("workflow_run")
-        head = _field(run, "head_sha")
+        head = text_of(run, "head_sha")
         if not isinstance(run, dict) or not head:
             raise UsageError("This is not a workflow_run event. Name the last commit of the pull request with --head.")
         number = run.get("run_number")
         value = run.get("head_repository")
-        owner = _field(value.get("owner") if isinstance(value, dict) else None, "login")
-        branch, number = _field(run, "head_branch"), number if isinstance(number, int) else 0
+        owner = text_of(value.get("owner") if isinstance(value, dict) else None, "login")
+        branch, number = text_of(run, "head_branch"), number if isinstance(number, int) else 0
         known = run.get("id")
-        return cls(head, owner, branch, number, _field(run, "path"), known if isinstance(known, int) else 0)
+        return cls(head, owner, branch, number, text_of(run, "path"), known if isinstance(known, int) else 0)
 
 
 class CommentBody(NamedTuple):
@@ -339,8 +342,3 @@ def publish(
     last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
     body = f"{first}\n{markdown.named(content.text, name_of(comment_id))}{last}"
     return post(api, pull.number, body, comment_id, mode, failed, origin.run)
-
-
-def _field(value: object, key: str) -> str:
-    text = value.get(key) if isinstance(value, dict) else None
-    return text if isinstance(text, str) else ""

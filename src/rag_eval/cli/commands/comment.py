@@ -13,13 +13,12 @@ import os
 from rag_eval.cli.commands._shared import remark
 from rag_eval.errors import UsageError
 from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import Origin, publish, read
+from rag_eval.github.comment import MODES, Origin, publish, read
 
 EXAMPLES = """\
   rag-eval comment rag-eval-report/report.json
   rag-eval comment report.json --head 0123456789abcdef0123456789abcdef01234567 --comment-id nightly
 """
-MODES = ("always", "on-change", "on-failure")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--comment-id", metavar="ID", default="rag-eval", help="name of the comment, if the pull request has several"
     )
-    parser.add_argument("--mode", choices=MODES, default="always", help="when to write the comment (default: always)")
+    modes = [mode for mode in MODES if mode != "off"]
+    parser.add_argument("--mode", choices=modes, default="always", help="when to write the comment (default: always)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 
 
