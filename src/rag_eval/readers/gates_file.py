@@ -31,11 +31,11 @@ from rag_eval.readers.schema_validation import (
     RowError,
     describe_error,
     load_schema,
-    pointer,
     unknown_key,
     unknown_keys,
 )
 from rag_eval.readers.source import MIB, YAML_MIB
+from rag_eval.readers.strict_json import pointer
 
 if TYPE_CHECKING:
     from rag_eval.readers.problems import ProblemCollector

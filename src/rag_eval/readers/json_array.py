@@ -99,7 +99,8 @@ def elements(data: bytes, depth: int) -> Iterator[tuple[int, Any]]:
         except json.JSONDecodeError as error:
             raise strict_json.explain(error) from None
         except strict_json.JsonError as error:
-            error.line, error.element = line, f"/{index}"
+            inner = strict_json.number_pointer(text, position) if isinstance(error, strict_json.NumberError) else ""
+            error.line, error.element = line, f"/{index}{inner}"
             raise
         yield line, value
         position = _skip(text, position)

@@ -12,7 +12,7 @@ from rag_eval.contract import Gold, Trace
 from rag_eval.contract.fields import known_fields, without_unknown
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Source
-from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, nesting, repeated_key
+from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, has_large_integer, nesting, repeated_key
 
 if TYPE_CHECKING:
     Row = dict[str, Any]
@@ -107,7 +107,7 @@ class JsonLines(Generic[R]):
     def _with_unknown_fields(self, first: int, rows: list[Any]) -> list[R]:
         cleaned = [without_unknown(self._record, row) for row in rows]
         for row, (_, unknown) in zip(rows, cleaned, strict=True):
-            self._check_depth(row, unknown)
+            self._check_unknown(row, unknown)
         records = msgspec.convert([known for known, _ in cleaned], list[self._record])  # type: ignore[name-defined]
         for number, (_, unknown) in enumerate(cleaned, first):
             self._note_unknown(number, unknown)
@@ -134,7 +134,7 @@ class JsonLines(Generic[R]):
         try:
             row = self._untyped.decode(line)
             known, unknown = without_unknown(self._record, row)
-            self._check_depth(row, unknown)
+            self._check_unknown(row, unknown)
             record = self._checked(msgspec.convert(known, self._record), line)
         except _REFUSED as error:
             refusal = refusal if "unknown field" not in refusal else str(error)
@@ -145,11 +145,13 @@ class JsonLines(Generic[R]):
         self._refuse(number, line, refusal)
         return None
 
-    def _check_depth(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
-        """Refuse a row that nests deeper than allowed, which is possible only in unknown fields."""
+    def _check_unknown(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
+        """Refuse unknown fields that nest deeper than allowed, and in gold those with integers beyond 64 bits."""
         for name in {parent or field for parent, field in unknown}:
             if type(row[name]) in (dict, list) and nesting(row[name]) >= self._depth:
                 raise msgspec.ValidationError(f"nested deeper than {self._depth} levels")
+            if self._unique_keys and has_large_integer(row[name]):
+                raise msgspec.ValidationError("an integer of more than 64 bits")
 
     def _checked(self, record: R, line: bytes) -> R:
         if self._unique_keys and (key := repeated_key(line)):

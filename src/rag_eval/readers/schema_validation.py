@@ -19,6 +19,7 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shipped
 from rag_eval.readers import strict_json
 from rag_eval.readers.predicates import predicate
+from rag_eval.readers.strict_json import pointer
 
 if TYPE_CHECKING:
     from rag_eval.readers.problems import ProblemCollector
@@ -73,12 +74,6 @@ def unknown_key(error: ValidationError, key: str, *, hint: bool = True) -> RowEr
     known = error.schema.get("properties", {})
     text = (_schema_hint(error) or did_you_mean(key, known) or _all(known)) if hint else ""
     return RowError(pointer((*error.absolute_path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
-
-
-def pointer(path: Iterable[str | int]) -> str:
-    """Return the JSON pointer of ``path``; the document itself is the empty string."""
-    parts = (one_line(str(part), 60).replace("~", "~0").replace("/", "~1") for part in path)
-    return "".join(f"/{part}" for part in parts)
 
 
 def did_you_mean(name: str, existing: Iterable[object]) -> str:

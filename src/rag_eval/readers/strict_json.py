@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from rag_eval.common.escaping import one_line
@@ -22,7 +23,7 @@ _INT_RANGE = range(-(2**63), 2**64)
 class JsonError(Exception):
     """Invalid JSON. ``line`` and ``column`` count from 1, 0 means unknown.
 
-    ``element`` is the pointer of its element in an array, empty if unknown.
+    ``element`` is the pointer of the value, or of the array element that contains it; empty if unknown.
     """
 
     element = ""
@@ -37,6 +38,10 @@ class JsonError(Exception):
         return f"column {self.column}" if self.column else self.element
 
 
+class NumberError(JsonError):
+    """A number that not every reader reads alike."""
+
+
 def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None) -> Any:
     """Return the value of one JSON document; raise :class:`JsonError` with position and reason if it is invalid."""
     text = decode(data)
@@ -45,6 +50,9 @@ def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None)
         value = (decoder or DECODER).decode(text)
     except json.JSONDecodeError as error:
         raise explain(error) from None
+    except NumberError as error:
+        error.element = number_pointer(text, len(text) - len(text.lstrip()))
+        raise
     if _SURROGATE_ESCAPE.search(text):
         check_surrogates(value)
     return value
@@ -144,23 +152,71 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(digits: str) -> int:
     if len(digits) <= _LONGEST_INTEGER and (number := int(digits)) in _INT_RANGE:
         return number
-    raise JsonError(f"{one_line(digits, 24)} is an integer of more than 64 bits", "Write it as a string.")
+    raise NumberError(f"{one_line(digits, 24)} is an integer of more than 64 bits", "Write it as a string.")
 
 
 def _float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
-        raise JsonError(f"{one_line(digits, 24)} is too large for a number", "Write a finite number.")
+        raise NumberError(f"{one_line(digits, 24)} is too large for a number", "Write a finite number.")
     return number
 
 
 def _constant(name: str) -> NoReturn:
-    raise JsonError(f"{name} is not JSON", "Leave the field out if there is no number.")
+    raise NumberError(f"{name} is not JSON", "Leave the field out if there is no number.")
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
 TRACE_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant)
 """For traces, in which the last of several equal keys counts."""
+
+
+def _or_refused(convert: Callable[[str], Any]) -> Callable[[str], Any]:
+    def converted(text: str) -> Any:
+        try:
+            return convert(text)
+        except NumberError:
+            return _REFUSED
+
+    return converted
+
+
+_REFUSED = object()
+_MARKING = json.JSONDecoder(
+    parse_int=_or_refused(_integer), parse_float=_or_refused(_float), parse_constant=_or_refused(_constant)
+)
+
+
+def number_pointer(text: str, start: int) -> str:
+    """Return the pointer of the first refused number of the value that begins at ``start``; empty if unknown."""
+    try:
+        rest: list[tuple[tuple[str | int, ...], Any]] = [((), _MARKING.raw_decode(text, start)[0])]
+    except ValueError:  # the text is invalid after the number
+        return ""
+    while rest:
+        path, value = rest.pop()
+        if value is _REFUSED:
+            return pointer(path)
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        rest += [((*path, key), item) for key, item in inner][::-1]
+    return ""
+
+
+def has_large_integer(value: Any) -> bool:
+    """Return whether a decoded value contains an integer of more than 64 bits."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, int) and item not in _INT_RANGE:
+            return True
+        rest += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return False
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """Return the JSON pointer of ``path``; the document itself is the empty string."""
+    parts = (one_line(str(part), 60).replace("~", "~0").replace("/", "~1") for part in path)
+    return "".join(f"/{part}" for part in parts)
 
 
 def repeated_key(data: bytes) -> str | None:
