@@ -93,6 +93,24 @@ def test_data_frames_score_as_their_rows():
         assert rag_eval.score(frame(optional), frame(twice)).metrics == plain.metrics
 
 
+def test_every_kind_of_empty_cell_of_a_data_frame_is_an_absent_field():
+    numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    frame = pandas.DataFrame([ROWS[0], {**ROWS[0], "qid": "Q2"}])
+    for empty in (None, float("nan"), numpy.float32("nan"), numpy.datetime64("NaT"), pandas.NaT, pandas.NA):
+        cells = pandas.Series([empty, empty], dtype=object)
+        assert rag_eval.score(frame.assign(x=cells), TRACES).notes == (), empty  # no note on an unknown field
+    for value in (numpy.array([0.5, 1.5]), numpy.array([]), [], False, 0):
+        cells = pandas.Series([value, value], dtype=object)
+        assert "x" in rag_eval.score(frame.assign(x=cells), TRACES).notes[0].message, value
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_a_nan_of_numpy_in_a_dict_is_a_problem_with_its_place(kind):
+    missing = pytest.importorskip("numpy").dtype(kind).type("nan")
+    with pytest.raises(rag_eval.InputError, match=r"<trace>:1: /latency_ms/total: NaN is not JSON\. Leave the field"):
+        rag_eval.score(ROWS, [{**TRACES[0], "latency_ms": {"total": missing}}])
+
+
 def test_a_whole_gates_file_may_be_a_dict():
     report = rag_eval.score(ROWS, TRACES, {"k": 5, "gates": {"recall_any@5": {"min": 1}}})
     assert (report.k, report.passed, report.gates_file) == (5, True, "<gates>")

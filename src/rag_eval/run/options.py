@@ -70,11 +70,17 @@ def gates_as_file(stated: Mapping[str, Any]) -> bytes:
 
 
 def _without_gaps(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None and not _is_nan(value)}
+    return {name: value for name, value in row.items() if not _is_missing(value)}
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and value != value
+def _is_missing(value: Any) -> bool:
+    """Return whether a cell has no value: None, or NaN, NaT and NA, which do not equal themselves."""
+    if value is None or hasattr(value, "__len__"):  # arrays are compared element by element
+        return value is None
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
 
 
 def _dumped(value: object, where: str) -> bytes:
