@@ -37,9 +37,6 @@ else:
             return kind
 
 
-Row = dict[str, Any]
-
-
 def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, str]]]:
     """Return a decoded row without unknown fields, and the unknown fields: the position and the name of each.
 

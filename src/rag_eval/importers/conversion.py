@@ -155,7 +155,7 @@ class Conversion:
         return unwrap.answer_text(value if pointed is None else pointed)
 
     def qid(self, *sources: Any) -> str | None:
-        """Return the id of the gold item, from the first of ``places`` (mappings) that states one."""
+        """Return the id of the gold item, from the first of ``sources`` (mappings) that states one."""
         for source in sources:
             if (pointed := unwrap.as_plain_id(self.pointed("qid", source))) is not None:
                 return pointed
