@@ -181,7 +181,7 @@ def test_slices_too_small_are_named_in_one_line_where_they_are_many(report):
     table, _, below = markdown.render(report._replace(gates=gates)).partition("\n- ")
     named = ", ".join(f"`precision` where `tags=t{index}`" for index in range(3))
     assert "tags=" not in table
-    assert below.startswith(f"{named}, and 4 more: inconclusive, the slice has fewer than 4 cases.\n")
+    assert below.startswith(f"{named} and 4 more: inconclusive, the slice has fewer than 4 cases.\n")
     assert "- Gates on slices that are not shown: 7 inconclusive." in below
 
 

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import ABSENT
+from rag_eval.common.escaping import quantity
 from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import exactly, shown
@@ -261,7 +262,7 @@ def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
     if not missed and not figures.is_much(_UNRETRIEVED, _broken(low)):
         return
     below, absent = figures.count("BELOW_K"), figures.count("NOT_RETRIEVED")
-    few = "" if missed else f" for {below + absent} question{'s' if below + absent != 1 else ''}"
+    few = "" if missed else f" for {quantity(below + absent, 'question')}"
     cause = f"Retrieval or index drift: the evidence is not among the first retrieved{few}."
     steps = "Check that the index contains the gold chunks, then check the retriever's settings."
     if below > absent:

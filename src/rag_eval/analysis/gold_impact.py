@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.cases.labels import GOOD
+from rag_eval.common.escaping import some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding
 
@@ -228,5 +229,4 @@ def gold_changes(
 
 
 def _joined(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return some(names, _NAMED)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval import __version__
 from rag_eval.analysis.baseline import Flip, Spread, flips, spread
 from rag_eval.cases.labels import GOOD
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
 from rag_eval.gates.gate_inputs import Baseline, Evidence, paired
 from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
@@ -270,8 +270,7 @@ def _others(name: str, columns: Sequence[Column]) -> list[str]:
 
 
 def _joined(names: Sequence[str]) -> str:
-    shown = ", ".join(quoted(name, 40) for name in names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    return some(names, 3, lambda name: quoted(name, 40))
 
 
 def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:

@@ -9,6 +9,7 @@ mail replies are read as plain text.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 _ZERO_WIDTH_SPACE = "\u200b"
 # C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags,
@@ -61,6 +62,12 @@ def quoted(value: object, limit: int = 80) -> str:
 def quantity(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: ``1 trace``, ``2 traces``, ``0 traces``."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def some(names: Sequence[str], limit: int, shown: Callable[[str], str] = str) -> str:
+    """Return the first ``limit`` of several names, each by ``shown``: ``a, b and 3 more``."""
+    cut = len(names) - limit
+    return ", ".join(map(shown, names[:limit])) + (f" and {cut} more" if cut > 0 else "")
 
 
 def markdown(text: str, limit: int = 80) -> str:

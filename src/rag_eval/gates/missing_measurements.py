@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.labels import ABSENT, REFUSED
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
 from rag_eval.contract.verdict import MOST, Verdict
 from rag_eval.errors import Finding, Level
@@ -276,15 +276,13 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
     fix, total = "Record verdicts: rag-eval judge", len(shipped)
     if stale := [case.qid for case in without if case.qid in policy.replay.qids]:
         message = f"{len(stale)} of {total} answers have a verdict on an older answer or gold item"
-        results.append(Finding("stale-verdict", level, f"{message}: {_some(stale)}", fix, policy.verdicts))
+        results.append(
+            Finding("stale-verdict", level, f"{message}: {some(stale, _NAMED, quoted)}", fix, policy.verdicts)
+        )
     if missing := [case.qid for case in without if case.qid not in policy.replay.qids]:
-        message = f"{len(missing)} of {total} answers have no verdict of this judge: {_some(missing)}"
+        message = f"{len(missing)} of {total} answers have no verdict of this judge: {some(missing, _NAMED, quoted)}"
         results.append(Finding("missing-verdict", level, message, fix, policy.verdicts))
     return [levelled(result, levels) for result in results if levels.get(result.code) != "off"]
-
-
-def _some(qids: Sequence[str]) -> str:
-    return ", ".join(quoted(qid, 40) for qid in qids[:_NAMED]) + (", …" if qids[_NAMED:] else "")
 
 
 def _uncalibrated(policy: Policy) -> Finding:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from rag_eval.analysis.notes import InputNote
 from rag_eval.analysis.policy_changes import Effects, PolicyChange, changes, loosened_gates
 from rag_eval.analysis.report import Base, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
-from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding
@@ -125,11 +125,9 @@ def _without_base_changes(
     ]
     if not base_keys:
         return changed, []
-    some = ", ".join(map(quoted, base_keys[:_NAMED])) + (
-        f" and {len(base_keys) - _NAMED} more" if base_keys[_NAMED:] else ""
-    )
     ref = quoted(context.authority.ref, 60)
-    message = f"{ref} has changed {some} since this branch left it, and its version applies. Rebase to get it"
+    keys = some(base_keys, _NAMED, quoted)
+    message = f"{ref} has changed {keys} since this branch left it, and its version applies. Rebase to get it"
     return [change for change in changed if change.key not in base_keys], [InputNote(base.file, 0, message, 1)]
 
 
@@ -205,8 +203,7 @@ def _other_questions(context: ReviewContext) -> list[Finding]:
     if not qids:
         return []
     what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
-    some = ", ".join(map(quoted, qids[:_NAMED])) + (f" and {len(qids) - _NAMED} more" if qids[_NAMED:] else "")
-    message = f"{what}: {some}"
+    message = f"{what}: {some(qids, _NAMED, quoted)}"
     fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
     return [Finding("other-question", "warning", message, fix, context.head.trace)]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD
+from rag_eval.common.escaping import quantity, some
 from rag_eval.rendering.number_format import metric, metric_interval, moved, value
 from rag_eval.rendering.phrases import PLAIN, TextFormatter, counted
 
@@ -37,11 +38,11 @@ def _age(baseline: Compared) -> list[str]:
     if baseline.commits_ago is None or baseline.days_ago is None:
         return []
     ages = ((baseline.commits_ago, "commit"), (baseline.days_ago, "day"))
-    return [f"{' and '.join(f'{n} {word}' + ('s' if n != 1 else '') for n, word in ages)} old"]
+    return [f"{' and '.join(quantity(n, word) for n, word in ages)} old"]
 
 
 def _shares(baseline: Compared) -> str:
-    both = f"{baseline.cases} question{'s' if baseline.cases != 1 else ''} in both with the same gold item"
+    both = f"{quantity(baseline.cases, 'question')} in both with the same gold item"
     rest = [
         (baseline.unpaired, "of them without a run of the same name"),
         (baseline.changed, "with a changed gold item"),
@@ -56,19 +57,15 @@ def _alone(baseline: Compared, formatter: TextFormatter) -> str:
     if not baseline.new_runs:
         return ""
     names = [name or "(no name)" for name in baseline.new_runs]
-    return f" Runs that the baseline lacks, which are not compared: {_some(names, formatter)}."
-
-
-def _some(names: Sequence[str], formatter: TextFormatter) -> str:
-    cut = len(names) - _NAMED
-    return ", ".join(map(formatter.code, names[:_NAMED])) + (f" and {cut} more" if cut > 0 else "")
+    return f" Runs that the baseline lacks, which are not compared: {some(names, _NAMED, formatter.code)}."
 
 
 def _others(baseline: Compared, formatter: TextFormatter) -> str:
     """Name the metrics that cannot be compared; if all of them, in one sentence."""
     if not baseline.incomparable:
         return ""
-    return f" Not comparable (not measured there, or defined differently): {_some(baseline.incomparable, formatter)}."
+    names = some(baseline.incomparable, _NAMED, formatter.code)
+    return f" Not comparable (not measured there, or defined differently): {names}."
 
 
 def broken(report: Report) -> list[Flip]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from rag_eval.common.escaping import some
 from rag_eval.gates.regression import aim
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering import phrases
@@ -98,7 +99,7 @@ def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
     for gate in [*gates, *unclear]:
         if text := "; ".join(_reasons(report, gate, formatter)):
             notes.setdefault(text, []).append(formatter.gate(gate))
-    lines = [f"{_enumerated(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in notes.items()]
+    lines = [f"{some(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in notes.items()]
     cut = len(lines) - _MOST
     lines[_MOST:] = [f"… and {cut} more; {formatter.whole} has all."] if cut > 0 else []
     more = (
@@ -201,12 +202,7 @@ def _seen(gates: Iterable[GateResult], formatter: TextFormatter) -> str:
         for gate in sharp
         if gate.comparison is not None and gate.comparison.mde is not None
     ]
-    return f"Minimum detectable effect: {_enumerated(sizes)}." if sizes else ""
-
-
-def _enumerated(texts: Sequence[str], limit: int = _MOST) -> str:
-    cut = len(texts) - limit
-    return ", ".join([*texts[:limit], *([f"and {cut} more"] if cut > 0 else [])])
+    return f"Minimum detectable effect: {some(sizes, _MOST)}." if sizes else ""
 
 
 def _tries(report: Report, formatter: TextFormatter) -> str:

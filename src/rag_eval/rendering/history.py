@@ -10,7 +10,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import markdown as safe
-from rag_eval.common.escaping import one_line, spreadsheet
+from rag_eval.common.escaping import one_line, quantity, spreadsheet
 from rag_eval.rendering import markdown_writer, terminal
 from rag_eval.rendering.blocks import Paragraph, Table, listed, table_of
 from rag_eval.rendering.json_values import json_text, plain
@@ -77,7 +77,7 @@ def _bar(value: float | None, low: float, high: float) -> str:
 
 def headline(series: Sequence[Series], reports: int) -> str:
     """Count the reports, the metrics that are worse than in the oldest one, and those that cannot be compared."""
-    many = f"{reports} report{'s' if reports != 1 else ''}"
+    many = quantity(reports, "report")
     contrasts = [item.oldest for item in series if item.oldest is not None]
     regressions, unknown = sum(contrast.is_worse for contrast in contrasts), len(series) - len(contrasts)
     if not contrasts:
@@ -127,7 +127,7 @@ def trend_remarks(series: Series, name: Callable[[str], str]) -> Iterator[str]:
     if best is not None and best.is_worse and (series.oldest is None or best.before != series.oldest.before):
         yield f"{metric}: worse by {best.regression:.3f} than its best, {name(best.before)}."
     for why, readings in series.uncompared:
-        yield f"{metric}: the newest reading is not compared with {readings} older one{'s' * (readings > 1)}: {why}."
+        yield f"{metric}: the newest reading is not compared with {quantity(readings, 'older one')}: {why}."
     alien = sum(not reading.comparable and reading.value is not None for reading in series.readings)
     if alien:
         verb = "reading was" if alien == 1 else "readings were"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import markdown as safe
-from rag_eval.common.escaping import prose, untabled
+from rag_eval.common.escaping import prose, quantity, untabled
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases, pull_request
 from rag_eval.rendering.markdown_writer import FORMATTER, SIGNS, escaped, folded, glued, laid, name, table, titled
@@ -63,7 +63,7 @@ def unjudged(reason: str) -> str:
 def problems_within(error: InputError, limit: int, size: _Size) -> str:
     """Explain why a run cannot be judged, in at most ``limit`` units of ``size``."""
     total = len(error.problems) + error.more
-    head = f"{_UNJUDGED}: {total} problem{'s' if total != 1 else ''} in the input\n\n"
+    head = f"{_UNJUDGED}: {quantity(total, 'problem')} in the input\n\n"
     for shown in (_PROBLEMS, 5, 0):
         lines = [untabled(f"- {safe(str(problem), 300)}\n") for problem in error.problems[:shown]]
         more = f"\n{total - len(lines)} more are not shown; the log has them.\n" if total > len(lines) else ""

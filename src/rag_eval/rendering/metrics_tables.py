@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rag_eval.common.escaping import quantity, some
 from rag_eval.metrics import column_of, measure
 from rag_eval.rendering.number_format import metric_interval
 from rag_eval.rendering.phrases import counted, value_of
@@ -91,11 +92,11 @@ def without_cases(report: Report) -> str:
     for item in absent:
         groups.setdefault(tuple(field for field in item.needs if field not in known), []).append(item.name)
     bare = groups.pop((), [])
-    parts = [f"{' and '.join(fields)} ({_few(names)})" for fields, names in sorted(groups.items(), key=_size)]
+    parts = [f"{' and '.join(fields)} ({some(names, _NAMED)})" for fields, names in sorted(groups.items(), key=_size)]
     more = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"] if len(parts) > _FIELDS else []
     needed = [f"needed: {'; '.join([*parts[:_FIELDS], *more])}"] if parts else []
-    idle = [f"apply to no case: {_few(bare)}"] if bare else []
-    head = f"No data for {len(absent)} metric{'s' if len(absent) != 1 else ''}"
+    idle = [f"apply to no case: {some(bare, _NAMED)}"] if bare else []
+    head = f"No data for {quantity(len(absent), 'metric')}"
     return f"{'; '.join([head, *needed, *idle])}." if absent else ""
 
 
@@ -113,12 +114,6 @@ def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
 
 def _size(group: tuple[tuple[str, ...], list[str]]) -> tuple[int, tuple[str, ...]]:
     return -len(group[1]), group[0]
-
-
-def _few(names: Sequence[str]) -> str:
-    """Return the first names of several, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
 
 
 def _arrow(better: str) -> str:

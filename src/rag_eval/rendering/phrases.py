@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import ABSENT, GOOD, MEANING
-from rag_eval.common.escaping import one_line
+from rag_eval.common.escaping import one_line, quantity
 from rag_eval.gates import dependent_cases
 from rag_eval.gates.policy import FULL
 from rag_eval.rendering.number_format import (
@@ -139,7 +139,7 @@ def _passing(gates: Sequence[GateResult]) -> str:
     """Return ``8 of 8 gates and completeness``, ``7 of 8 gates``."""
     metric_gates, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
     passing, n = sum(gate.outcome == "passed" for gate in metric_gates), len(metric_gates)
-    names = [f"{passing} of {n} gate{'s' if n != 1 else ''}"] if metric_gates else []
+    names = [f"{passing} of {quantity(n, 'gate')}"] if metric_gates else []
     return listed([*names, *(["completeness"] if counts else [])]) or "no gates"
 
 
@@ -156,9 +156,7 @@ def left_out(report: Report) -> str:
 def _unjudged(gates: int) -> str:
     if not gates:
         return "no gate belongs to another metric group"
-    return (
-        f"{gates} gate{'s' if gates != 1 else ''} of other metric groups {'were' if gates != 1 else 'was'} not judged"
-    )
+    return f"{quantity(gates, 'gate')} of other metric groups {'were' if gates != 1 else 'was'} not judged"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -173,7 +171,7 @@ def not_passed(report: Report) -> list[str]:
     warned = sum(gate.broken and not gate.unclear for gate in rest) + len(report.warnings)
     skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in rest)
     parts = [f"{unclear} inconclusive"] if unclear else []
-    parts += [f"{warned} warning{'s' if warned != 1 else ''}"] if warned else []
+    parts += [quantity(warned, "warning")] if warned else []
     return [*parts, f"{skipped} skipped (no data)"] if skipped else parts
 
 
@@ -190,7 +188,7 @@ def two_sided(report: Report) -> bool:
 def cases(report: Report) -> str:
     """Return the number of cases: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
     n, runs = dependent_cases.count_questions(report.questions), set(map(_RUN, report.questions))
-    questions = f"{n} question{'s' if n != 1 else ''}"
+    questions = quantity(n, "question")
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
@@ -385,7 +383,7 @@ def _about(report: Report, gate: GateResult) -> bool:
 def cases_of(report: Report, gate: GateResult) -> str:
     """Return the number of cases behind a gate."""
     if gate.comparison is not None:
-        return f"{gate.n} pair{'s' if gate.n != 1 else ''}"
+        return quantity(gate.n, "pair")
     result = report.metrics.get(gate.name)
     if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
         return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rag_eval.common.escaping import some
 from rag_eval.rendering import markdown_writer, terminal
 from rag_eval.rendering.blocks import Paragraph, Section, Table, listed, paragraphs, table_of
 from rag_eval.rendering.json_values import json_text, plain
@@ -64,8 +65,7 @@ def _section(probe: Probe, formatter: TextFormatter) -> Section:
     if unguarded := [f"{kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]:
         blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), listed(unguarded)]
     if probe.idle:
-        more = f" and {len(probe.idle) - _IDLE} more" if len(probe.idle) > _IDLE else ""
-        blocks.append(Paragraph(f"Caught no perturbation: {', '.join(map(name, probe.idle[:_IDLE]))}{more}."))
+        blocks.append(Paragraph(f"Caught no perturbation: {some(probe.idle, _IDLE, name)}."))
     return Section(_headline(probe, [kind for kind in probe.kinds if kind.passes]), blocks)
 
 
@@ -113,8 +113,7 @@ def _damage(kind: Probed, name: Callable[[str], str]) -> list[str]:
     if kind.stops is None:
         return [*cells, "–", _NOTHING]
     by = [catch.by for catch in kind.catches if catch.stops == kind.stops]
-    more = f" and {len(by) - 2} more" if len(by) > 2 else ""
-    return [*cells, _at(kind.stops, kind), ", ".join(map(name, by[:2])) + more]
+    return [*cells, _at(kind.stops, kind), some(by, 2, name)]
 
 
 def _caught(probe: Probe, name: Callable[[str], str]) -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import MEANING
-from rag_eval.common.escaping import one_line
+from rag_eval.common.escaping import one_line, quantity, some
 from rag_eval.metrics import PERSPECTIVES
 from rag_eval.rendering import baseline_view, cases, changes, metrics_tables, notes, phrases, pull_request
 from rag_eval.rendering.gates_table import asides
@@ -57,7 +57,7 @@ def verdict(report: Report) -> str:
     """Return the verdict with its counts in one line: ``FAILED  4 of 8 gates · 6 of 14 questions wrong``."""
     counted = phrases.counted_gates(report)
     failed, passing = sum(gate.blocks for gate in counted), sum(gate.outcome == "passed" for gate in counted)
-    of_gates = f"of {len(counted)} gate{'s' if len(counted) != 1 else ''}"
+    of_gates = f"of {quantity(len(counted), 'gate')}"
     if report.passed:
         reasons = [f"{passing} {of_gates}", *phrases.not_passed(report)] if counted else []
     else:
@@ -114,16 +114,14 @@ def _measured(report: Report, gates: Sequence[GateResult]) -> str:
     valued = sum(result.n > 0 for result in report.metrics.values())
     groups = len(metrics_tables.perspectives(report))
     rest = sum(gate.outcome == "passed" for gate in phrases.counted_gates(report))
-    passed = f"{rest} passed gate{'s' if rest != 1 else ''}, " if gates and rest else ""
-    return f"Also measured: {passed}{valued} metrics in {groups} group{'s' if groups != 1 else ''}. {_MORE} everything."
+    passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
+    return f"Also measured: {passed}{valued} metrics in {quantity(groups, 'group')}. {_MORE} everything."
 
 
 def _flips(report: Report) -> str:
     """Count the flipped cases; broken ones are in the table of failures, fixed ones here."""
     fixed = [one_line(flip.qid, 40) for flip in baseline_view.fixed(report)]
-    cut = len(fixed) - _SHOWN
-    named = ", ".join([*fixed[:_SHOWN], *([f"and {cut} more"] if cut > 0 else [])])
-    ends = f": {named}." if fixed else "."
+    ends = f": {some(fixed, _SHOWN)}." if fixed else "."
     return f"{baseline_view.flipped(report)}{ends}" if report.baseline else ""
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import refuse_existing, remark, whole, write_data
-from rag_eval.common.escaping import quantity
+from rag_eval.common.escaping import quantity, some
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.importers import IMPORTERS, importer
 
@@ -366,8 +366,7 @@ def _coverage(fields: set[str]) -> list[str]:
             given[metric.perspective] = None
     lines = [f"metrics that apply to these traces: {', '.join(given)}"]
     for field, metrics in lacking.items():
-        named = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
-        lines.append(f"to get {named}: record {field.replace('trace.', '')}")
+        lines.append(f"to get {some(metrics, 3)}: record {field.replace('trace.', '')}")
     return lines
 
 

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.cli.commands._shared import add_inputs, gates_path, names, stdin_contents, uncollected
+from rag_eval.common.escaping import some
 from rag_eval.contract import OPTIONAL
 from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import METRICS, perspectives_of
@@ -112,9 +113,12 @@ def _sections(present: _Known, form: str) -> list[Section]:
         [item.name, item.perspective, str(item.cases), ", ".join(say(gate, 60) for gate in item.gates)] for item in used
     ]
     added = [
-        [" and ".join(item.fields), str(len(item.metrics)), _few(item.metrics)] for item in unlocked(present.covered)
+        [" and ".join(item.fields), str(len(item.metrics)), some(item.metrics, _NAMED)]
+        for item in unlocked(present.covered)
     ]
-    some = [[item.name, f"{item.present} of {item.rows}"] for item in partly(present.covered, present.fields, METRICS)]
+    partial = [
+        [item.name, f"{item.present} of {item.rows}"] for item in partly(present.covered, present.fields, METRICS)
+    ]
     nothing = idle(present.covered)
     sections = [
         Section(
@@ -122,15 +126,10 @@ def _sections(present: _Known, form: str) -> list[Section]:
             [Paragraph(where), *table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)],
         ),
         Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
-        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], some)),
+        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
         Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
     ]
     return [section for section in sections if section.blocks]
-
-
-def _few(names: tuple[str, ...]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join([*names[:_NAMED], *([f"… {more} more"] if more > 0 else [])])
 
 
 def _as_json(perspectives: tuple[str, ...], present: _Known | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_eval import __version__
+from rag_eval.common.escaping import some
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, listed
 from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
@@ -88,12 +89,11 @@ def _last_runs(runs: Sequence[Point]) -> Markup:
             continue
         outcome = "passed" if verdict.passed else "failed"
         word = f"{FORMATTER.sign(outcome)}\u00a0{outcome}"
-        failed = ", ".join(map(FORMATTER.code, verdict.failed_gates[:5]))
-        more = f" and {len(verdict.failed_gates) - 5} more" if len(verdict.failed_gates) > 5 else ""
+        failed = some(verdict.failed_gates, 5, FORMATTER.code)
         wrong = f"{verdict.wrong} of {verdict.questions}"
         commit = FORMATTER.code(run.commit[:_COMMIT]) if run.commit else "–"
         date = FORMATTER.figure(shown(verdict.date)) if verdict.date else ""
-        rows.append([FORMATTER.code(run.label), word, wrong, failed + more, commit, date])
+        rows.append([FORMATTER.code(run.label), word, wrong, failed, commit, date])
     headers = ["Report", "Verdict", "Wrong questions", "Failed gates", "Commit", "Date"]
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
