@@ -73,18 +73,19 @@ def test_a_draft_shows_what_was_answered_cited_and_retrieved(files):
     write_rows(
         files / "trace.jsonl",
         [
-            {"q": "One?", "answer": "No idea.", "error": "x", "conversation": "c", "turn": 2, "chunks": CHUNKS * 6},
+            {"q": "One?", "answer": "No idée.", "error": "x", "conversation": "c", "turn": 2, "chunks": CHUNKS * 6},
             {"question": "Two?", "error": "late", "timed_out": True, "retrieved_ids": [f"m#{n}" for n in range(11)]},
             {"q": "Three?", "ok": False, "answer_json": {"claim": "Mars.", "citations": ["m#2"]}},
             {"error": "x"},
         ],
     )
     assert draft() == 0
+    assert "No idée." in (files / "eval/drafts.jsonl").read_text("utf-8")
     by_question = {row.pop("question"): row for row in rows(files / "eval/drafts.jsonl")}
     assert all(row.pop("qid").startswith("D-") for row in by_question.values())
     blank = {"draft": "failed", "answerable": None, "gold_claim_substr": None, "gold_citations": None}
     assert by_question == {
-        "One?": {**blank, "conversation": "c", "turn": 2, "answer": "No idea.", "cited": [], "retrieved": CHUNKS * 5},
+        "One?": {**blank, "conversation": "c", "turn": 2, "answer": "No idée.", "cited": [], "retrieved": CHUNKS * 5},
         "Two?": {**blank, "answer": "", "cited": [], "retrieved": [{"id": f"m#{n}"} for n in range(10)]},
         "Three?": {**blank, "answer": "Mars.", "cited": ["m#2"], "retrieved": []},
     }
@@ -120,7 +121,11 @@ def test_a_person_makes_items_of_drafts(files, monkeypatch, capsys):
     assert gold["At what time is lunch?"]["answerable"] is False
     (remaining,) = rows(files / "eval/drafts.jsonl")
     assert remaining["rejected"] == {"by": "ann@example.org", "why": "no question of ours"}
-    assert "2 accepted, 0 still open." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "2 accepted, 0 still open." in shown
+    for number, chunk in enumerate(CHUNKS, 1):
+        assert f"\n  {number}. {chunk['id']} {chunk['text']}\n" in shown
+    assert "\n\n[1 of 3] failed: Who pays?\nanswer: (none)\ncited: (nothing)\n" in shown
 
 
 def test_an_item_that_gold_may_not_have_is_asked_for_again(files, monkeypatch, capsys):

@@ -71,12 +71,14 @@ def run(args: Namespace) -> int:
 
 
 def _show(row: Row, progress: str) -> None:
-    lines = [f"\n[{progress}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
+    lines = [f"[{progress}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
     lines += [f"cited: {', '.join(map(str, row.get('cited') or ())) or '(nothing)'}"]
-    for number, chunk in enumerate(row.get("retrieved") or (), 1):
-        lines.append(f"  {number}. {chunk['id']}  {chunk.get('text', '')}")
+    print()
     for line in lines:
         print(log_line(one_line(line, _WIDE)))
+    for number, chunk in enumerate(row.get("retrieved") or (), 1):
+        text = one_line(f"{chunk['id']} {chunk.get('text', '')}", _WIDE)
+        print(log_line(f"  {number}. {text}"))
 
 
 def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
