@@ -21,7 +21,7 @@ from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.importers.unwrap import QID_KEYS, as_dict
 
 Row = dict[str, Any]
-Report = Callable[[str], None]
+ShowLine = Callable[[str], None]
 _LARGEST = 512 << 20  # bytes of a page
 _LONGEST_PAUSE = 60.0
 _MARGIN = timedelta(hours=1)  # around the requested time, so that the traces in it are complete
@@ -38,7 +38,7 @@ MISSING: Any = object()
 """The value of a path that the server does not have."""
 
 
-class Request(NamedTuple):
+class FetchRequest(NamedTuple):
     """A query for traces of a project in a time window, at most ``records`` spans."""
 
     project: str
@@ -60,7 +60,7 @@ class Page(NamedTuple):
 class Api:
     """One server. Busy servers are retried; every other failure is a UsageError that names the fix."""
 
-    def __init__(self, request: Request, address: tuple[str, str], **client: Any) -> None:
+    def __init__(self, request: FetchRequest, address: tuple[str, str], **client: Any) -> None:
         try:
             import httpx
         except ImportError:
@@ -158,7 +158,7 @@ def _next(value: Row) -> Row:
     return {"page": page + 1} if isinstance(page, int) and isinstance(total, int) and page < total else {}
 
 
-def fetch(tool: str, request: Request, report: Report, remark: Report) -> Iterator[bytes]:
+def fetch(tool: str, request: FetchRequest, report: ShowLine, remark: ShowLine) -> Iterator[bytes]:
     """Yield the pages of a tool, each as one line. ``report`` shows progress, ``remark`` prints notes."""
     api, pages = SOURCES[tool](request, remark)
     seen, records = set[str](), 0
@@ -180,7 +180,7 @@ def fetch(tool: str, request: Request, report: Report, remark: Report) -> Iterat
         api.close()
 
 
-def _langfuse(request: Request, remark: Report) -> tuple[Api, Iterator[Page]]:
+def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[Api, Iterator[Page]]:
     keys = _key("LANGFUSE_PUBLIC_KEY"), _key("LANGFUSE_SECRET_KEY")
     address = _address(("LANGFUSE_BASE_URL", "LANGFUSE_HOST"), "https://cloud.langfuse.com")
     api = Api(request, address, auth=keys)
@@ -197,7 +197,7 @@ def _langfuse(request: Request, remark: Report) -> tuple[Api, Iterator[Page]]:
     return api, pages()
 
 
-def _langsmith(request: Request, remark: Report) -> tuple[Api, Iterator[Page]]:
+def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[Api, Iterator[Page]]:
     variable, url = _address(("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"), "https://api.smith.langchain.com")
     headers = {"X-API-Key": _key("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")}
     if workspace := os.environ.get("LANGSMITH_WORKSPACE_ID"):
@@ -236,7 +236,7 @@ def _project_id(api: Api, name: str) -> str:
     return str(page[0]["id"])
 
 
-def _phoenix(request: Request, _remark: Report) -> tuple[Api, Iterator[Page]]:
+def _phoenix(request: FetchRequest, _remark: ShowLine) -> tuple[Api, Iterator[Page]]:
     names = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL")
     variable, url = _address(names, "http://localhost:6006")
     headers = dict(parse_qsl(os.environ.get("PHOENIX_CLIENT_HEADERS", "").replace(",", "&")))
@@ -258,7 +258,7 @@ SOURCES = {"langfuse": _langfuse, "langsmith": _langsmith, "phoenix": _phoenix}
 """The importers that can fetch."""
 
 
-def _window(request: Request, start: str, end: str) -> Row:
+def _window(request: FetchRequest, start: str, end: str) -> Row:
     """Return the query for a time window, with a margin so that the traces in it are complete."""
     times = {start: request.since - _MARGIN, **({end: request.until + _MARGIN} if request.until else {})}
     return {name: time.astimezone(UTC).isoformat(timespec="milliseconds")[:23] + "Z" for name, time in times.items()}

@@ -179,14 +179,16 @@ def _fetch(args: argparse.Namespace) -> None:
     """Write the pages of a live source to ``args.save``."""
     from datetime import UTC, datetime
 
-    from rag_eval.collecting.live import Request, fetch
+    from rag_eval.collecting.live import FetchRequest, fetch
     from rag_eval.importers.unwrap import nanoseconds
 
     since, until = (
         datetime.fromtimestamp((nanoseconds(text) or 0) / 1e9, UTC) if text else None
         for text in (args.since, args.until)
     )
-    request = Request(args.project, since or datetime.now(UTC), until, args.max_records, args.timeout, args.retries - 1)
+    request = FetchRequest(
+        args.project, since or datetime.now(UTC), until, args.max_records, args.timeout, args.retries - 1
+    )
     shown = ""
 
     def report(text: str) -> None:
