@@ -17,7 +17,7 @@ from cases import ROOT, gold_row, write_rows
 from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
 from rag_eval import cli
-from rag_eval.cli.commands.gold_freeze import root_of
+from rag_eval.common.paths import repository_root
 from rag_eval.gold.signoff.freeze import TAG, digest
 from rag_eval.readers.signoff_record import matches
 from reading import gold as good_gold
@@ -500,7 +500,7 @@ def test_freeze_loads_nothing_heavy(tmp_path):
 
 
 def test_the_root_is_that_of_git(repo):
-    assert root_of(str(repo.path / "eval")) == repo.git("rev-parse", "--show-toplevel")
+    assert repository_root(str(repo.path / "eval")) == repo.git("rev-parse", "--show-toplevel")
 
 
 def test_a_record_that_is_a_link_is_refused(repo):
@@ -511,4 +511,4 @@ def test_a_record_that_is_a_link_is_refused(repo):
 
 def test_without_a_repository_the_root_is_the_current_folder(folder):
     (folder / "deep").mkdir()
-    assert root_of("deep") == os.path.realpath(folder / "deep")
+    assert repository_root("deep") == os.path.realpath(folder / "deep")

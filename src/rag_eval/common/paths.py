@@ -55,6 +55,16 @@ def nearest_gates() -> str:
         folder, here = os.path.join(folder, os.pardir), os.path.dirname(here)  # noqa: PTH118, PTH120
 
 
+def repository_root(folder: str) -> str:
+    """Return the root of the work tree of ``folder``, or ``folder`` if there is no repository, with links followed."""
+    here = above = os.path.realpath(folder)
+    while not os.path.lexists(os.path.join(above, ".git")):  # noqa: PTH118 - start-up time, as below
+        here, above = above, os.path.dirname(above)  # noqa: PTH120
+        if here == above:
+            return os.path.realpath(folder)
+    return above
+
+
 def gates_of_project(data: bytes, file: str) -> str:
     """Return the gates file that a pyproject.toml names, relative to its folder; empty if it names none."""
     if b"rag-eval" not in data:

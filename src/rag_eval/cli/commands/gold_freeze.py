@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.cli.commands._gold import capped, complain, say
 from rag_eval.cli.commands._shared import add_gold, write
 from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.paths import repository_root
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff.freeze import TAG, differences, fault, freeze, text
@@ -58,7 +59,7 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
     """Return the manifest of the gold in the work tree, the gold, and the path of the manifest."""
     from hashlib import sha256
 
-    root, digest = root_of("."), sha256()
+    root, digest = repository_root("."), sha256()
     frame = GoldStates(NOTHING, WorkTree(root))
     relative = os.path.relpath(os.path.realpath("."), root).replace(os.sep, "/")
     (policy,) = policies(frame, Place(args.gold, args.gates, "" if relative == "." else f"{relative}/"))
@@ -70,16 +71,6 @@ def _state(reader: Reader, args: Namespace) -> tuple[Frozen, Side, str]:
     folder = f"{os.path.splitext(policy.gold)[0]}.frozen"  # noqa: PTH122 - start-up time
     out = args.out or _place(root, f"{folder}/{args.tag}.json")
     return freeze(args.tag, digest.hexdigest(), head, policy), head, out
-
-
-def root_of(folder: str) -> str:
-    """Return the root of the work tree, or ``folder`` if there is no repository."""
-    here = above = os.path.realpath(folder)
-    while not os.path.lexists(os.path.join(above, ".git")):  # noqa: PTH118 - start-up time, as below
-        here, above = above, os.path.dirname(above)  # noqa: PTH120
-        if here == above:
-            return os.path.realpath(folder)
-    return above
 
 
 def _place(root: str, path: str) -> str:

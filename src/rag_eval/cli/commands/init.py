@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rag_eval.cli.commands._shared import write
-from rag_eval.common.paths import GATES_FILES
+from rag_eval.common.paths import GATES_FILES, repository_root
 
 EXAMPLES = """\
   rag-eval init
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files that do not exist yet."""
-    below = _below_a_root()
+    below = repository_root(".") != os.path.realpath(".")
     questions_exist = os.path.lexists("eval/gold.jsonl")
     source = args.collect or args.tool
     for target, template in files(args.preset, source).items():
@@ -131,12 +131,6 @@ def _answering(source: str) -> str:
     if source in TOOLS:
         first = f"Set {' and '.join(TOOLS[source])}"
     return f"{first}, then: {_command(source)} --force && rag-eval score"
-
-
-def _below_a_root() -> bool:
-    """Return whether the folder is in a repository but not its root, where workflows and hooks must be."""
-    here = Path.cwd()
-    return not (here / ".git").exists() and any((folder / ".git").exists() for folder in here.parents)
 
 
 def _standing(target: str) -> str:
