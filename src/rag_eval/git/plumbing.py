@@ -108,6 +108,10 @@ class Git:
                 if path in above and words[0] == "160000":
                     _refuse_irregular(words[0], path)
 
+    def inside(self, path: str) -> str:
+        """Return a path as git has it: from the root of the repository, with links followed."""
+        return os.path.relpath(os.path.realpath(path), os.path.realpath(self.top)).replace(os.sep, "/")
+
     def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
         """Return the bytes of one file of the index or of a commit, None if it is missing."""
         ids = self.files(path, at=at)

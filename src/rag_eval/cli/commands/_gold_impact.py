@@ -51,7 +51,7 @@ def flipped(git: Git, frame: GoldStates, gold: str, gates: str | None, trace: st
 def loosened(git: Git, frame: GoldStates, gates: str | None, trace: str | None) -> list[str]:
     """Return the changes of the gates file and the effects of each on this run."""
     path = gates_path(gates or "")
-    inside = os.path.relpath(os.path.realpath(path), os.path.realpath(git.top)).replace(os.sep, "/") if path else ""
+    inside = git.inside(path) if path else ""
     old, new = (read(tree, inside) if inside else None for tree in (frame.base, frame.head))
     if old is None or new is None or old == new:
         return []

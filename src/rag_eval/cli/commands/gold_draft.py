@@ -184,7 +184,7 @@ def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[R
     return [queue[turn] for turn in turns for queue in queues if turn < len(queue)][: size or None]
 
 
-def item(row: Row, answers: Mapping[str, Any]) -> Row:
+def gold_item(row: Row, answers: Mapping[str, Any]) -> Row:
     """Return the gold item of a draft with a person's answers."""
     row_of_draft: Row = {field: row[field] for field in ("conversation", "turn") if field in row}
     return {"qid": row["qid"], "question": row["question"], **answers, **row_of_draft}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from rag_eval.cli.commands import gold_signoff
 from rag_eval.cli.commands._shared import gates_path, write_data
-from rag_eval.cli.commands.gold_draft import Row, add_files, read_drafts, write_drafts
+from rag_eval.cli.commands.gold_draft import Row, add_files, gold_item, read_drafts, write_drafts
 from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
@@ -83,8 +82,6 @@ def _show(row: Row, progress: str) -> None:
 
 def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
     """Ask until there is a decision and a valid item."""
-    from rag_eval.cli.commands.gold_draft import item
-
     while True:
         choice = _ask("accept, edit, reject, skip, quit? [a/e/r/s/q] ").lower()[:1]
         if choice == "r":
@@ -97,7 +94,7 @@ def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
             if choice in ("s", "q"):
                 return choice, {}
             continue
-        made = item(row, _labels(row))
+        made = gold_item(row, _labels(row))
         faults = [f"{entry.where}: {entry.message}" for entry in Contract("gold").faults(made)]
         faults += [f"the qid {quoted(row['qid'])} is already used; choose another one"] if row["qid"] in qids else []
         if not faults:
@@ -135,7 +132,7 @@ def _signer(args: Namespace, gold: str, data: bytes) -> str:
         if not args.signer:
             raise UsageError("no reviewer is known. Add --signer EMAIL") from None
         return str(args.signer)
-    inside = os.path.relpath(os.path.realpath(gold), os.path.realpath(git.top)).replace(os.sep, "/")
+    inside = git.inside(gold)
     last = git.last()
     committed = git.blob(inside, last) if last else None
     if data and committed != data:
@@ -154,7 +151,7 @@ def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
     terms = {"reason": reason, "signer": args.signer, "key": args.key, "base": None, "gold": None, "gates": None}
     try:
         git = Git()
-        inside = os.path.relpath(os.path.realpath(gold), os.path.realpath(git.top)).replace(os.sep, "/")
+        inside = git.inside(gold)
         git.stage(inside, data)
         return gold_signoff.run(Namespace(**terms, baseline=False, mutates=False))
     except RagEvalError as error:
