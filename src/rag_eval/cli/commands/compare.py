@@ -174,7 +174,7 @@ def _policy(options: Options) -> Policy:
 def _repeated(columns: Sequence[Column], form: str) -> str:
     from rag_eval.rendering.comparison import render_repeats
 
-    systems = [_tries(system) for system in _systems(columns)]
+    systems = [_repeats_of(system) for system in _systems(columns)]
     if form == "html":
         from rag_eval.rendering.html.pages import repeats_page
 
@@ -194,7 +194,7 @@ def _systems(columns: Sequence[Column]) -> list[list[Column]]:
     return systems
 
 
-def _tries(columns: Sequence[Column]) -> Repeats:
+def _repeats_of(columns: Sequence[Column]) -> Repeats:
     from rag_eval.analysis.repeats import repeats
     from rag_eval.analysis.runs import labels_are_comparable, shared
 

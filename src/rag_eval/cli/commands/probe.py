@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from rag_eval.analysis.perturbations import Sample, in_order
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, probe
 from rag_eval.cases.pairing import Pairing, QuestionIndex
-from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, remark, stdin_contents
+from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, remark, stdin_contents, uncollected
 from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import ProblemCollector
@@ -65,15 +64,9 @@ def run(args: argparse.Namespace) -> int:
     """Probe; return 0 unless the original run does not pass."""
     if "=" in args.gates:
         raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
-    collecting = gc.isenabled()
-    gc.disable()  # as in score: there are no reference cycles
-    try:
+    with uncollected():
         result = _probe(args)
-    finally:
-        if collecting:
-            gc.enable()
-    form = args.format
-    sys.stdout.write(FORMS[form](result))
+    sys.stdout.write(FORMS[args.format](result))
     return result.exit_code
 
 

@@ -195,20 +195,21 @@ def _scores(args: argparse.Namespace) -> int:
 
     from rag_eval.cli.commands import _flat_scores
 
-    if args.base is not None:
-        raise UsageError("--format scores does not judge the gates of a base. Remove --base")
-    if args.baseline:
-        raise UsageError("--format scores has no regression gates. Remove --baseline")
-    if args.perspective or args.suite != "full":
-        raise UsageError("--format scores always scores everything. Remove --perspective and --suite")
-    if args.by:
-        raise UsageError("--format scores has no slices. Remove --by, or use --format json")
-    if args.details:
-        raise UsageError("--details is only for the HTML report. Remove --format scores")
-    if args.save_trace is not None:
-        raise UsageError("--save-trace needs a report. Remove --format scores")
-    if args.out:
-        raise UsageError("--format scores writes no report. Remove --out and redirect the output")
+    refused = (
+        (args.base is not None, "--format scores does not judge the gates of a base. Remove --base"),
+        (args.baseline, "--format scores has no regression gates. Remove --baseline"),
+        (
+            args.perspective or args.suite != "full",
+            "--format scores always scores everything. Remove --perspective and --suite",
+        ),
+        (args.by, "--format scores has no slices. Remove --by, or use --format json"),
+        (args.details, "--details is only for the HTML report. Remove --format scores"),
+        (args.save_trace is not None, "--save-trace needs a report. Remove --format scores"),
+        (args.out, "--format scores writes no report. Remove --out and redirect the output"),
+    )
+    for given, message in refused:
+        if given:
+            raise UsageError(message)
     contents = stdin_contents(args)
     inline = args.gates if "=" in args.gates else ""
     gates = "" if inline else gates_path(args.gates)
