@@ -97,8 +97,7 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
     """Yield the items of all files, each question once; a record of another shape is a problem with file and line."""
     reader, seen = Reader(ProblemCollector()), set()
     for path in paths:
-        files = Files(reader, [path])
-        records = _parquet(path) if path.endswith(".parquet") else _json(files, path)
+        records = _parquet(path) if path.endswith(".parquet") else objects(Files(reader, [path]), path, "a record")
         for line, record in records:
             try:
                 items = list(form.convert(record))
@@ -110,10 +109,6 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
                 continue
             yield from (item for item in items if not (item.gold["qid"] in seen or seen.add(item.gold["qid"])))  # type: ignore[func-returns-value]
     reader.ledger.stop_on_problems()
-
-
-def _json(files: Any, path: str) -> Iterator[tuple[int, Any]]:
-    return objects(files, path, "a record")
 
 
 def _parquet(path: str) -> Iterator[tuple[int, Any]]:

@@ -73,5 +73,5 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(files: object, path: str, kind: str) -> list[dict[str, object]]:
-    return [row for _, row in files.rows(path, kind)]  # type: ignore[attr-defined]
+def _rows(files: Files, path: str, kind: str) -> list[dict[str, object]]:
+    return [row for _, row in files.rows(path, kind)]

@@ -13,7 +13,7 @@ from rag_eval.analysis.report import rejudge, rejudge_same_gates
 from rag_eval.analysis.runs import Column
 from rag_eval.cli.commands._shared import add_outputs, put, remark
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.gates.selection import selected_gates
 from rag_eval.readers.gates_file import read_policy
@@ -54,9 +54,7 @@ def run(args: argparse.Namespace) -> int:
     policy = _policy(reader, args.gates)
     reader.ledger.stop_on_problems()
     with checked_report(args.report, "Score the run again."):
-        if not isinstance(value, dict):
-            raise RagEvalError("the report could not be read")
-        judged = _judged(args, from_json(value), policy)
+        judged = _judged(args, from_json(value or {}), policy)
     put(judged, args)
     return judged.exit_code
 
@@ -73,8 +71,8 @@ def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> 
     return rejudge(report, policy) if policy else rejudge_same_gates(report)
 
 
-def _policy(reader: object, path: str) -> Policy | None:
-    policy = read_policy(reader, path) if path else None  # type: ignore[arg-type]
+def _policy(reader: Reader, path: str) -> Policy | None:
+    policy = read_policy(reader, path) if path else None
     return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
 
 

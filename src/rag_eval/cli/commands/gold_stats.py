@@ -41,12 +41,8 @@ def run(args: Namespace) -> int:
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
     counts = {"gold": policy.gold, **stats(entries)}
-    sys.stdout.write(_json(counts) if args.format == "json" else "\n".join(_pages(counts)) + "\n")
+    sys.stdout.write(json_text(counts) if args.format == "json" else "\n".join(_pages(counts)) + "\n")
     return 0
-
-
-def _json(counts: dict[str, Any]) -> str:
-    return json_text(counts)
 
 
 def _pages(figures: dict[str, Any]) -> Iterator[str]:
