@@ -20,6 +20,10 @@ def test_an_annotation_of_a_whole_file_has_no_line():
     assert annotation("error", "is empty", "eval/gold.jsonl") == "::error file=eval/gold.jsonl::is empty"
 
 
+def test_signs_of_the_runner_are_written_as_it_reads_them():
+    assert annotation("error", "50% left: a, b", "a,b:c%.jsonl") == "::error file=a%2Cb%3Ac%25.jsonl::50%25 left: a, b"
+
+
 def test_a_long_message_is_cut():
     assert annotation("error", "x" * 4001) == f"::error::{'x' * 4000}"
     assert annotation("error", "x" * 4000) == f"::error::{'x' * 4000}"
