@@ -290,7 +290,7 @@ def _json(
     measured: Sequence[Agreement],
     made: Mapping[str, Any],
 ) -> str:
-    from rag_eval.rendering.json_values import json_text, plain
+    from rag_eval.rendering.data_text import json_text, plain
 
     unused = [{"qid": item.qid, "run": item.run, "file": item.file, "line": item.line} for item in pairs.unjudged]
     return json_text(
@@ -324,7 +324,7 @@ def _page(
 
 
 def _about(agreement: Agreement, scale: Scale) -> Iterator[str]:
-    from tabulate import tabulate
+    from rag_eval.rendering.terminal import grid
 
     labels = "0 or 1" if agreement.binary else f"{scale[0]:g} to {scale[1]:g}"
     counts = f"answers: {agreement.n}, questions: {agreement.units}, labels: {agreement.votes} from {labels}"
@@ -345,11 +345,11 @@ def _about(agreement: Agreement, scale: Scale) -> Iterator[str]:
         rows.insert(1, ("kappa of people", shown(agreement.people), "one person and the mean of the others"))
     for name, bias in (("length", agreement.length), ("position", agreement.position)):
         rows += _bias_rows(name, bias) if bias else []
-    yield from tabulate(rows, ["", "value, 95 % interval", ""], "simple", disable_numparse=True).split("\n")
+    yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
     yield ""
     people = ["bad", "good"] if agreement.binary else [str(score) for score in range(6)]
     table = [[str(score), *map(str, row)] for score, row in enumerate(agreement.confusion)]
-    yield from tabulate(table, ["judge \\ people", *people], "simple", disable_numparse=True).split("\n")
+    yield from grid(["judge \\ people", *people], table).split("\n")
     (hit, missed), (wrong, right) = agreement.at_cut
     yield f"at the cut: good for both {hit}, bad for both {right}, good only for the judge {wrong}, for people {missed}"
     yield f"they disagree on {wrong + missed} of {agreement.n} answers ({(wrong + missed) / agreement.n:.0%})"

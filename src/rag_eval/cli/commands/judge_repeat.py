@@ -138,7 +138,7 @@ def _margins(policy: Policy, noises: Sequence[Noise]) -> list[Margin]:
 
 def _print(args: argparse.Namespace, judge: Judge, noises: Sequence[Noise], margins: Sequence[Margin]) -> None:
     if args.format == "json":
-        from rag_eval.rendering.json_values import json_text, plain
+        from rag_eval.rendering.data_text import json_text, plain
 
         value = {"judge": judge._asdict(), "metrics": plain(tuple(noises)), "gates": plain(tuple(margins))}
         sys.stdout.write(json_text(value))
@@ -148,7 +148,7 @@ def _print(args: argparse.Namespace, judge: Judge, noises: Sequence[Noise], marg
 
 
 def _page(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
-    from tabulate import tabulate
+    from rag_eval.rendering.terminal import grid
 
     if not noises:
         yield "no answer has a verdict in every repeat, so there is nothing to measure"
@@ -165,7 +165,7 @@ def _page(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
         for item in noises
     ]
     headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
-    yield from tabulate(rows, headers, "simple", disable_numparse=True).split("\n")
+    yield from grid(headers, rows).split("\n")
     for noise in noises:
         values = ", ".join(f"{mean:.3f}" for mean in noise.means)
         yield f"{noise.metric}: {values} (repeats: {len(noise.means)}, answers: {noise.n} of {noise.total})"
