@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from string import ascii_letters
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quantity, spreadsheet
-from rag_eval.rendering import json_values, markdown_writer, number_format, phrases, terminal
+from rag_eval.rendering import data_text, markdown_writer, number_format, phrases, terminal
 from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, listed, paragraphs, remarks, table_of
 from rag_eval.rendering.number_format import between
 from rag_eval.stats.tally import exactly
@@ -263,8 +261,8 @@ def _plots(front: Front) -> Iterator[str]:
 def render(comparison: SideBySide, form: str) -> str:
     """Return the comparison as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
-        return json_values.json_text(
-            {"format": FORMAT, "kind": "comparison", **json_values.plain(comparison)}, allow_nan=False
+        return data_text.json_text(
+            {"format": FORMAT, "kind": "comparison", **data_text.plain(comparison)}, allow_nan=False
         )
     if form == "csv":
         return _csv(comparison)
@@ -280,16 +278,14 @@ def _writer(form: str) -> tuple[Callable[[Iterable[Section]], str], TextFormatte
 
 def _csv(comparison: SideBySide) -> str:
     """Return a row for each metric and run."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     compared = ("difference", "difference_low", "difference_high", "p", "adjusted", "result", "wins", "losses", "ties")
-    writer.writerow(["metric", "better", "run", "base", "value", "n", "low", "high", *compared])
+    rows = []
     for row in comparison.metrics:
         for index, cell in enumerate(row.cells):
             whose = spreadsheet(comparison.runs[index].name), "true" if index == comparison.base else "false"
             numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(compared)))
-            writer.writerow([row.name, row.better, *whose, *("" if number is None else number for number in numbers)])
-    return out.getvalue()
+            rows.append([row.name, row.better, *whose, *("" if number is None else number for number in numbers)])
+    return data_text.csv_text(["metric", "better", "run", "base", "value", "n", "low", "high", *compared], rows)
 
 
 def mark(index: int) -> str:
@@ -325,10 +321,10 @@ def render_repeats(systems: Sequence[Repeats], form: str) -> str:
     """Return the systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
         system_rows = [
-            {**json_values.plain(system), "flaky": [question.qid for question in system.flaky]} for system in systems
+            {**data_text.plain(system), "flaky": [question.qid for question in system.flaky]} for system in systems
         ]
         value = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": system_rows}
-        return json_values.json_text(value, allow_nan=False)
+        return data_text.json_text(value, allow_nan=False)
     if form == "csv":
         return _repeats_csv(systems)
     write, formatter = _writer(form)
@@ -337,14 +333,12 @@ def render_repeats(systems: Sequence[Repeats], form: str) -> str:
 
 def _repeats_csv(systems: Sequence[Repeats]) -> str:
     """Return a row for each system and question."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["system", "qid", "question", "passes", "tries", "labels"])
+    rows = []
     for system in systems:
         for question in system.questions:
             texts = (spreadsheet(text) for text in (system.name, question.qid, question.question))
-            writer.writerow([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
-    return out.getvalue()
+            rows.append([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
+    return data_text.csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
 
 
 def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Section]:

@@ -5,14 +5,14 @@ With a baseline, a column shows which questions flipped.
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import spreadsheet
 from rag_eval.gates.results import score_splitter
 from rag_eval.metrics import METRICS, column_of
+from rag_eval.rendering.data_text import csv_text
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 def render(report: Report) -> str:
     """Return CSV by RFC 4180 with line feeds; text that a spreadsheet would run as a formula gets an apostrophe."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     names, flips = list(_columns(report)), _flips(report)
     flip = [] if flips is None else ["flip"]
     columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
-    parts = ["slices"] if any(question.slices for question in report.questions) else []
-    writer.writerow([*columns, *parts, *names])
+    slices = ["slices"] if any(question.slices for question in report.questions) else []
+    return csv_text([*columns, *slices, *names], _rows(report, names, flips, with_slices=bool(slices)))
+
+
+def _rows(report: Report, names: list[str], flips: Flips | None, *, with_slices: bool) -> Iterator[list[object]]:
     positions = {name: index for index, name in enumerate(names)}
     split = score_splitter(lambda shared: [str(shared.get(name, "")) for name in names])
     for question in report.questions:
-        slices = [spreadsheet("; ".join(question.slices))] if parts else []
+        slices = [spreadsheet("; ".join(question.slices))] if with_slices else []
         shared, others = split(question.scores)
         cells: list[object] = [*shared]
         for name in others.keys() & positions:
             cells[positions[name]] = others[name]
-        writer.writerow([*_fields(question, flips), *slices, *cells])
-    return out.getvalue()
+        yield [*_fields(question, flips), *slices, *cells]
 
 
 def _columns(report: Report) -> dict[str, None]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
@@ -13,7 +11,7 @@ from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import one_line, quantity, spreadsheet
 from rag_eval.rendering import markdown_writer, terminal
 from rag_eval.rendering.blocks import Paragraph, Table, listed, table_of
-from rag_eval.rendering.json_values import json_text, plain
+from rag_eval.rendering.data_text import csv_text, json_text, plain
 from rag_eval.rendering.number_format import between, number, probability
 
 if TYPE_CHECKING:
@@ -200,14 +198,8 @@ def as_json(series: Sequence[Series], reports: int) -> str:
 def as_csv(series: Sequence[Series], reports: int) -> str:
     """Return CSV by RFC 4180 with line feeds, a row for each reading; an empty cell without a value."""
     del reports
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
-    )
-    for item in series:
-        writer.writerows(_cells(item, reading) for reading in item.readings)
-    return out.getvalue()
+    headers = "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
+    return csv_text(headers, [_cells(item, reading) for item in series for reading in item.readings])
 
 
 def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:

@@ -9,7 +9,7 @@ from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import one_line
 from rag_eval.rendering import phrases
 from rag_eval.rendering.annotations import all_of, in_repository
-from rag_eval.rendering.json_values import json_text
+from rag_eval.rendering.data_text import json_text
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import some
 from rag_eval.rendering import markdown_writer, terminal
 from rag_eval.rendering.blocks import Paragraph, Section, Table, listed, paragraphs, table_of
-from rag_eval.rendering.json_values import json_text, plain
+from rag_eval.rendering.data_text import json_text, plain
 from rag_eval.rendering.number_format import number, unit
 from rag_eval.rendering.phrases import PLAIN
 

@@ -13,7 +13,7 @@ from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.gold.lint import Sample, lint, watch
 from rag_eval.readers.gold_file import read_entries
-from rag_eval.rendering.json_values import json_text
+from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy, paired_traces
 from rag_eval.run.options import Options
 

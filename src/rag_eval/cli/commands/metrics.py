@@ -17,7 +17,7 @@ from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown_writer, phrases, terminal
 from rag_eval.rendering.blocks import Paragraph, Section, Table, paragraphs, table_of
-from rag_eval.rendering.json_values import json_text
+from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
