@@ -6,22 +6,31 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.analysis.runs import SideBySide, side_by_side
+from rag_eval.analysis.history import gated
+from rag_eval.analysis.repeats import repeats
+from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
 from rag_eval.cli.commands._shared import cutoffs, gates_path, remark
-from rag_eval.common.escaping import hypertext
+from rag_eval.cli.commands.gate import check_scores
+from rag_eval.common.escaping import hypertext, quantity, quoted
 from rag_eval.errors import UsageError
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.report_file import read_report
+from rag_eval.readers.source import Reader
+from rag_eval.readers.validation import check, kind_of, unpacked
+from rag_eval.rendering.json_file import Questions, from_json
+from rag_eval.run.inputs import open_policy, read_inputs
+from rag_eval.run.options import Options
+from rag_eval.run.scored import score_run
 
 Path = str | os.PathLike[str]
 
 if TYPE_CHECKING:
     from rag_eval.analysis.repeats import Repeats
     from rag_eval.analysis.report import Report
-    from rag_eval.analysis.runs import Column
-    from rag_eval.gates.policy import Policy
-    from rag_eval.run.options import Options
+    from rag_eval.gates.results import Question
 
 EXAMPLES = """\
   rag-eval compare runs/main.jsonl runs/rerank.jsonl
@@ -63,15 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison; return 0 if the runs can be compared."""
-    from rag_eval.cli.commands.gate import read_runs
-    from rag_eval.run.options import Options
-
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
         raise UsageError("--repeats does not compare runs. Remove --base, --metric, --all and --pareto.")
     if args.all and args.metric:
         raise UsageError("--all and --metric cannot be used together. Remove one of them.")
     options = Options(args.gold, "", gates_path(args.gates), args.k)
-    runs = read_runs(args.runs, options)
+    runs = _read_runs(args.runs, options)
     remark(dict.fromkeys(runs.notes), quiet=args.quiet)
     form = args.format
     sys.stdout.write(_repeated(runs.columns, form) if args.repeats else _compared(runs.columns, options, args, form))
@@ -123,26 +129,22 @@ def compare(
     2 runs over 14 cases
     ...
     """
-    from rag_eval.api import Options
-    from rag_eval.cli.commands.gate import columns_of, place_of, read_runs
-
     options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
     reports = [run for run in runs if not isinstance(run, (str, os.PathLike))]
     files = [os.fsdecode(run) for run in runs if isinstance(run, (str, os.PathLike))]
     if reports and files:
         raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
-    columns = columns_of(reports) if reports else read_runs(files, options).columns
+    columns = _columns_of(reports) if reports else _read_runs(files, options).columns
     if not 1 < len(columns) <= MOST:
         raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. Pass other reports or paths.")
-    scoring = _policy(options).score
+    scoring = open_policy(options)[1].score
     comparison = side_by_side(
-        columns, place_of(columns, base), scoring, list(metrics), every=every, across_judges=across_judges
+        columns, _index_of(columns, base), scoring, list(metrics), every=every, across_judges=across_judges
     )
     return RunComparison(*comparison)
 
 
 def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
-    from rag_eval.cli.commands.gate import place_of
     from rag_eval.rendering.comparison import render
 
     if not 1 < len(columns) <= MOST:
@@ -152,9 +154,9 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
             else "Name fewer files."
         )
         raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {hint}")
-    policy, only = _policy(options), [name for name in args.metric.split(",") if name]
-    base = place_of(columns, args.base)
-    comparison = side_by_side(columns, base, policy.score, only, every=args.all, across_judges=args.across_judges)
+    scoring, only = open_policy(options)[1].score, [name for name in args.metric.split(",") if name]
+    base = _index_of(columns, args.base)
+    comparison = side_by_side(columns, base, scoring, only, every=args.all, across_judges=args.across_judges)
     if args.pareto and comparison.front is None:
         remark(["--pareto is ignored, because not every run has a quality value"], quiet=args.quiet)
     comparison = comparison if args.pareto else comparison._replace(front=None)
@@ -163,12 +165,6 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
 
         return comparison_page(comparison)
     return render(comparison, form)
-
-
-def _policy(options: Options) -> Policy:
-    from rag_eval.run.inputs import open_policy
-
-    return open_policy(options)[1]
 
 
 def _repeated(columns: Sequence[Column], form: str) -> str:
@@ -195,9 +191,6 @@ def _systems(columns: Sequence[Column]) -> list[list[Column]]:
 
 
 def _repeats_of(columns: Sequence[Column]) -> Repeats:
-    from rag_eval.analysis.repeats import repeats
-    from rag_eval.analysis.runs import labels_are_comparable, shared
-
     if not labels_are_comparable(columns):
         raise UsageError(
             "the runs were scored with different refusal settings. Score them again with the same gates file."
@@ -207,3 +200,104 @@ def _repeats_of(columns: Sequence[Column]) -> Repeats:
         raise UsageError("no case has the same gold item in all runs. Score the runs against the same gold set.")
     name = columns[0].source if len({column.source for column in columns}) == 1 else f"{len(columns)} files"
     return repeats(name, [(column.name, column.cases) for column in columns], qids)
+
+
+class _Runs(NamedTuple):
+    """The runs of all files in their order, and notes from reading them."""
+
+    columns: list[Column]
+    notes: list[str]
+
+
+def _read_runs(paths: Sequence[str], options: Options) -> _Runs:
+    """Return the runs of report.json files and trace files; the latter are scored under ``options``.
+
+    InputError with the problems of the first file that cannot be read.
+    """
+    columns: list[Column] = []
+    notes: list[str] = []
+    for path in paths:
+        columns += _split(path, _scored(path, options, notes))
+    return _Runs(_named(columns), notes)
+
+
+def _columns_of(reports: Sequence[Report]) -> list[Column]:
+    """Return the runs of reports, named run 1, run 2 and so on."""
+    columns = [column for number, report in enumerate(reports, 1) for column in _split(f"run {number}", report)]
+    return _named(columns)
+
+
+def _index_of(columns: Sequence[Column], name: str | None) -> int:
+    """Return the index of the run called ``name`` (by its name, its run field or its file); 0 if no name is given."""
+    if name is None:
+        return 0
+    by_name = [index for index, column in enumerate(columns) if column.name == name]
+    matches = by_name or [index for index, column in enumerate(columns) if name in (column.run, column.source)]
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(quoted(column.name, 40) for column in columns[:10])
+    raise UsageError(f"--base {quoted(name)} matches {quantity(len(matches), 'run')}. Choose one of: {names}")
+
+
+def _scored(path: str, options: Options, notes: list[str]) -> Report:
+    reader = Reader(ProblemCollector(), root=options.root)
+    kind = kind_of(reader, path)
+    reader.ledger.stop_on_problems()
+    if kind == "report":
+        return _saved_report(reader, path)
+    if kind == "json":
+        check(reader, path, kind)
+        reader.ledger.stop_on_problems()
+    if unpacked(path).endswith((".json", ".yml", ".yaml")):
+        raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
+    return _scored_traces(path, options, notes)
+
+
+def _saved_report(reader: Reader, path: str) -> Report:
+    value = read_report(reader, path, Questions().made)
+    reader.ledger.stop_on_problems()
+    report = from_json(value or {})
+    check_scores(path, report)
+    return report
+
+
+def _scored_traces(path: str, options: Options, notes: list[str]) -> Report:
+    reader, policy, digests = open_policy(options._replace(trace=path))
+    # The command line names the run to compare with.
+    alone = policy._replace(baseline="", baseline_trace="", must_pass=())
+    report = score_run(read_inputs(options, reader, alone, digests)).report
+    notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
+    notes += [
+        f"{path}: {quantity(number, f'{name} trace')}"
+        for name in ("duplicate", "unknown")
+        if (number := getattr(report.completeness, name))
+    ]
+    return report
+
+
+def _split(path: str, report: Report) -> Iterator[Column]:
+    """Yield a column for each run of a report, in the order of their names; raise UsageError if it has none."""
+    if not report.questions:
+        hint = "To compare a run with these values, run: rag-eval score --baseline FILE"
+        raise UsageError(f"{path} has no questions, and runs are compared question by question. {hint}")
+    cases: dict[str | None, dict[str, Question]] = {}
+    for case in report.questions:
+        cases.setdefault(case.run, {})[case.qid] = case
+    for run in sorted(cases, key=lambda run: run or ""):
+        yield Column("", path, run, cases[run], report.contracts, tuple(gated(report)), report.statistics)
+
+
+def _named(columns: list[Column]) -> list[Column]:
+    """Return the columns under their shortest distinct names: by run, otherwise by file, numbered if files agree."""
+    for names in zip(*map(_names, columns), strict=True):
+        if len(set(names)) == len(names):
+            return [column._replace(name=name) for column, name in zip(columns, names, strict=True)]
+    return [column._replace(name=f"{_names(column)[-1]} ({index})") for index, column in enumerate(columns, 1)]
+
+
+def _names(column: Column) -> tuple[str, str, str]:
+    base = os.path.basename(column.source)  # noqa: PTH119 - pathlib costs start-up time
+    stem, run = base.split(".")[0] or base, column.run
+    if run is None:
+        return stem, column.source, column.source
+    return run, f"{stem}:{run}", f"{column.source}:{run}"
