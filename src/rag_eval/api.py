@@ -12,7 +12,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, MissingExtra, Problem, UsageError
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.inputs import foreign_export_error, load_inputs
+from rag_eval.run.inputs import load_inputs, name_export
 from rag_eval.run.options import Options, Path, Rows, path, stated_options
 from rag_eval.run.scored import score_run
 
@@ -206,7 +206,7 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     try:
         scored = score_run(inputs)
     except InputError as error:
-        raise foreign_export_error(inputs.reader, inputs.policy, error) or error from None
+        raise name_export(inputs.reader, inputs.policy.trace, error) from None
     if authority is None:
         return Report(*scored.report)
     from rag_eval.governance.policy_review import review

@@ -108,9 +108,15 @@ def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, 
 def _read(
     reader: Reader, path: str, golds: Iterable[Gold], keep: Callable[[Gold], Any] | None = None
 ) -> dict[str, Any]:
-    before = reader.ledger.count
-    items = unique(golds, reader.ledger, path, keep)
-    if not items and reader.ledger.count == before:
+    ledger, before = reader.ledger, reader.ledger.count
+    items = unique(golds, ledger, path, keep)
+    if ledger.count > before:
+        from rag_eval.readers.import_inputs import export_problem
+
+        if not is_folder(reader, path) and (export := export_problem(reader, path, "gold")):
+            ledger.problems = [problem for problem in ledger.problems if problem.file != path] + [export]
+            ledger.more = 0
+    elif not items:
         hint = "Without questions every run would pass: write at least one item."
         reader.ledger.problem(path, 0, "", "has no gold items", hint)
     return items

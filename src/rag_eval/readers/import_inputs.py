@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from rag_eval.errors import Problem
 from rag_eval.importers import rows_of
 from rag_eval.importers._account import Account
 from rag_eval.readers.jsonl import looks_like, report_wrong_kind
-from rag_eval.readers.problems import Unreadable
+from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.report_file import read_json
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import refuse_outside, too_many_lines
@@ -155,3 +156,21 @@ def read_rows(reader: Reader, source: Source, contract: Contract) -> Iterator[tu
         else:
             for fault in faults:
                 ledger.problem(source.path, number, fault.where, fault.message, fault.hint)
+
+
+def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
+    """Return one problem with the command that converts a file; None if it is no known export of another tool."""
+    from rag_eval.importers import IMPORTERS
+    from rag_eval.importers.detect import detect
+
+    source = reader._replace(ledger=ProblemCollector()).open(path)
+    if source is None:
+        return None
+    with source:
+        form = detect(source.head)
+    name = getattr(form, kind) if form else ""
+    if not form or not name or not IMPORTERS[name].function:  # other formats are read directly
+        return None
+    out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
+    hint = f"Convert it: rag-eval import {name} {path} --out {out}"
+    return Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Limits, Trace
-from rag_eval.errors import InputError, Problem, UsageError
+from rag_eval.errors import InputError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import in_suite, restrict, within
 from rag_eval.metrics import Measure, measures
@@ -179,24 +179,12 @@ def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str,
     return read_sidecar(reader, path, digests.of("run", path))
 
 
-def foreign_export_error(reader: Reader, policy: Policy, error: InputError) -> InputError | None:
-    """Return one problem for gold or traces that are the export of another tool, with the command that reads it."""
-    from rag_eval.importers import IMPORTERS
-    from rag_eval.importers.detect import detect
+def name_export(reader: Reader, path: str, error: InputError) -> InputError:
+    """Return the error with one problem for a trace file that is the export of another tool."""
+    others = [problem for problem in error.problems if problem.file != path]
+    if len(others) == len(error.problems):
+        return error
+    from rag_eval.readers.import_inputs import export_problem
 
-    problems = []
-    for kind, path in (("gold", policy.gold), ("trace", policy.trace)):
-        source = (
-            reader._replace(ledger=ProblemCollector()).open(path)
-            if any(problem.file == path for problem in error.problems)
-            else None
-        )
-        if source is None:
-            continue
-        with source:
-            form = detect(source.head)
-        if form and (name := getattr(form, kind)) and IMPORTERS[name].function:  # other formats are read directly
-            out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
-            hint = f"Convert it: rag-eval import {name} {path} --out {out}"
-            problems.append(Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint))
-    return InputError(problems) if problems else None
+    export = export_problem(reader, path, "trace")
+    return InputError([*others, export]) if export else error
