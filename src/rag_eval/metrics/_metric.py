@@ -30,9 +30,9 @@ class Metric(NamedTuple):
     the level ``run`` scores run.json instead of a case. ``version`` is incremented when the definition changes.
 
     ``depends_on`` tells when a score can be reused: ``features`` if cases with equal features
-    (:mod:`rag_eval.scoring.case_scorer`) score alike, ``ranking`` if ``case.is_answerable`` and ``case.ranking`` decide it,
-    ``leaks`` if the features do unless a leak detector may find something, ``labels`` if there is none for items
-    without optional labels. Otherwise it is computed for each ``case`` that has the needed fields.
+    (:mod:`rag_eval.scoring.case_scorer`) score alike, ``ranking`` if ``case.is_answerable`` and ``case.ranking``
+    decide it, ``leaks`` if the features do unless a leak detector may find something, ``labels`` if there is none for
+    items without optional labels. Otherwise it is computed for each ``case`` that has the needed fields.
     """
 
     name: str
