@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.analysis.report import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, MissingExtra, Problem, UsageError
+from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.inputs import load_inputs, name_export
@@ -69,8 +70,7 @@ class Report(AnalysisReport):
             raise MissingExtra("to_pandas", "pandas") from None
         names = "qid", "run", "question", "answerable", "label"
         known = (
-            {name: score[0] if isinstance(score, tuple) else score for name, score in question.scores.items()}
-            for question in self.questions
+            {name: single_score(name, score) for name, score in question.scores.items()} for question in self.questions
         )
         rows = [
             {**{name: getattr(question, name) for name in names}, **scores}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import re
 from pathlib import Path
 
+import rag_eval
 from cases import ROOT, write_rows
 
 QUICKSTART = ROOT / "examples" / "quickstart"
@@ -82,6 +85,51 @@ def test_scores_go_to_the_traces_that_they_are_of(command, tmp_path):
         "data"
     ]
     assert {"trace_id": "t-Q02", "annotator_kind": "CODE", "name": "precision", "result": {"score": 0.0}} in data
+
+
+def conversation(tmp_path):
+    """Write two turns, the second one wrong, traces that name no qid, and gates; return the options of score."""
+    item = {"answerable": True, "conversation": "C", "gold_claim_substr": ["it is so"], "gold_citations": ["d1"]}
+    turns = [{"qid": f"C-{turn}", "question": f"turn {turn}?", "turn": turn, **item} for turn in (1, 2)]
+    answers = [{"claim": claim, "citations": ["d1"]} for claim in ("It is so.", "No.")]
+    traces = [
+        {"conversation": "C", "turn": turn, "retrieved_ids": ["d1"], "answer_json": answer}
+        | {"latency_ms": {"total": 10 * turn}, "source": {"tool": "langfuse", "id": f"t{turn}"}}
+        for turn, answer in enumerate(answers, 1)
+    ]
+    gates = tmp_path / "gates.yml"
+    gates.write_text("version: 1\ngates: {conversation_pass: {min: 0}, latency_total_ms.p95: {max: 99}}\n")
+    gold, trace = write_rows(tmp_path / "gold.jsonl", turns), write_rows(tmp_path / "trace.jsonl", traces)
+    return ["--gold", gold, "--trace", trace, "--gates", gates]
+
+
+def test_every_turn_is_exported_with_its_own_score(command, tmp_path):
+    words = conversation(tmp_path)
+    gold, trace, report = words[1], words[3], tmp_path / "report.json"
+    report.write_text(command("score", *words, "--format", "json")[1], encoding="utf-8")
+    assert len(files_of(command, tmp_path, "trec", gold, trace)["run.txt"].splitlines()) == 2
+    lines = files_of(command, tmp_path, "langfuse-scores", gold, trace, report=report)["scores.jsonl"].splitlines()
+    scores = {(score["traceId"], score["name"]): score["value"] for score in map(json.loads, lines)}
+    assert scores == {
+        ("t1", "rag-eval"): "OK",
+        ("t1", "conversation_pass"): 1.0,
+        ("t1", "latency_total_ms"): 10.0,
+        ("t2", "rag-eval"): "WRONG_CLAIM",
+        ("t2", "conversation_pass"): 0.0,
+        ("t2", "latency_total_ms"): 20.0,
+    }
+
+
+def test_every_form_shows_whether_a_turn_is_right(command, tmp_path):
+    words = conversation(tmp_path)
+    table = list(csv.DictReader(command("score", *words, "--format", "csv")[1].splitlines()))
+    assert [row["conversation_pass"] for row in table] == ["1.0", "0.0"]
+    frame = rag_eval.score(words[1], words[3], gates=words[5]).to_pandas()
+    assert list(frame["conversation_pass"]) == [1.0, 0.0]
+    code, text, _ = command("explain", "C-2", *words)
+    assert (code, re.search(r"conversation_pass +wrong turn\n", text) is not None) == (0, True)
+    document = json.loads(command("explain", "C-1", *words, "--format", "json")[1])
+    assert document["cases"][0]["scores"]["conversation_pass"] == 1.0
 
 
 def test_nothing_to_export_and_files_in_the_way_are_refused(command, tmp_path):

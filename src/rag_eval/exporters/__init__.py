@@ -22,10 +22,15 @@ class Contents(NamedTuple):
         """Return each trace with its gold item (an empty one if it has none): the last trace of a run and qid."""
         by_qid = {row["qid"]: row for row in self.gold}
         by_question = {row["question"]: row for row in self.gold}
+        by_turn = {(row["conversation"], row.get("turn")): row for row in self.gold if row.get("conversation")}
         last: dict[tuple[str, str], tuple[Row, Row]] = {}
         for trace in self.traces:
-            qid = next((trace[name] for name in ("qid", "q_id", "case_id") if trace.get(name)), "")
-            gold = by_qid.get(qid) or by_question.get(trace.get("q") or trace.get("question") or "") or {}
+            qid = qid_of(trace)
+            gold = by_qid.get(qid) or {}
+            if not gold and not qid and trace.get("conversation"):
+                gold = by_turn.get((trace["conversation"], trace.get("turn"))) or {}
+            elif not gold:
+                gold = by_question.get(trace.get("q") or trace.get("question") or "") or {}
             key = str(trace.get("run") or ""), gold.get("qid") or qid
             last.pop(key, None)
             last[key] = gold, trace
@@ -38,6 +43,11 @@ class Exporter(NamedTuple):
     needs: tuple[str, ...]
     summary: str
     write: Callable[[Contents], dict[str, str]]
+
+
+def qid_of(trace: Row) -> str:
+    """Return the qid that a trace gives; empty if it gives none."""
+    return next((trace[name] for name in ("qid", "q_id", "case_id") if trace.get(name)), "")
 
 
 def answer_of(trace: Row) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from rag_eval.exporters import Contents, Row
+from rag_eval.exporters import Contents, Row, qid_of
+from rag_eval.metrics import column_of, single_score
 
 
 def langfuse(contents: Contents) -> dict[str, str]:
@@ -30,7 +31,7 @@ def langfuse(contents: Contents) -> dict[str, str]:
                 "id": f"{identity}-{name}",
                 **common,
                 "name": name,
-                "value": case["scores"][name],
+                "value": single_score(name, case["scores"][name]),
                 "dataType": "NUMERIC",
             }
             lines.append(score)
@@ -43,7 +44,9 @@ def phoenix(contents: Contents) -> dict[str, str]:
     for trace, case, names in _judged(contents):
         kind = {"trace_id": trace, "annotator_kind": "CODE"}
         data.append({**kind, "name": "rag-eval", "result": {"label": case["label"], "explanation": case["qid"]}})
-        data += [{**kind, "name": name, "result": {"score": case["scores"][name]}} for name in names]
+        data += [
+            {**kind, "name": name, "result": {"score": single_score(name, case["scores"][name])}} for name in names
+        ]
     return {"annotations.json": json.dumps({"data": data}, ensure_ascii=False, indent=2) + "\n"}
 
 
@@ -51,10 +54,10 @@ def _judged(contents: Contents) -> Iterator[tuple[str, Row, list[str]]]:
     """Yield the source's id of each trace, its case in the report, and the gated metrics that have a score for it."""
     sources = {}
     for gold, trace in contents.pairs():
-        qid = gold.get("qid") or trace.get("qid")
+        qid = gold.get("qid") or qid_of(trace)
         if qid and (trace.get("source") or {}).get("id"):
             sources[str(trace.get("run") or ""), qid] = trace["source"]["id"]
-    gated = list(dict.fromkeys(gate["name"] for gate in contents.report["gates"]))
+    gated = list(dict.fromkeys(column_of(gate["name"]) for gate in contents.report["gates"]))
     for case in contents.report["questions"]:
         source = sources.get((case.get("run") or "", case["qid"]))
         if source:

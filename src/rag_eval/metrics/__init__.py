@@ -123,6 +123,16 @@ _PLAIN = {
 }
 
 
+def single_score(name: str, score: float | tuple[float, bool]) -> float:
+    """Return the score of one question as a number: a labelled score without its label, or whether a turn is right."""
+    if not isinstance(score, (tuple, list)):
+        return score
+    grouped = (
+        name in METRICS and "turns" in METRICS[name].folds.values()
+    )  # then the score only identifies the conversation
+    return float(score[1]) if grouped else score[0]
+
+
 def find(name: str) -> Measure | None:
     """Return the measure of a name in gates and reports: ``chr``, ``recall@5``, ``latency_total_ms.p95``.
 

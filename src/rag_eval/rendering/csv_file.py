@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import spreadsheet
 from rag_eval.gates.results import score_splitter
-from rag_eval.metrics import METRICS, column_of
+from rag_eval.metrics import METRICS, column_of, single_score
 from rag_eval.rendering.data_text import csv_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _rows(report: Report, names: list[str], flips: Flips | None, *, with_slices:
         shared, others = split(question.scores)
         cells: list[object] = [*shared]
         for name in others.keys() & positions:
-            cells[positions[name]] = others[name]
+            cells[positions[name]] = single_score(name, others[name])
         yield [*_fields(question, flips), *slices, *cells]
 
 

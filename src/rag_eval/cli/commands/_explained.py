@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cases.labels import label
+from rag_eval.metrics import single_score
+from rag_eval.stats.tally import as_shown
 from rag_eval.textual.leaks import VERBATIM, masked
 from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segments
 
@@ -28,7 +30,7 @@ def document(cases: Sequence[Case], wanted: Sequence[Measure]) -> dict[str, Any]
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
-    scores = {item.column: _number(item.score(case)) for item in wanted if item.metric.level == "case"}
+    scores = {item.column: _number(item.column, item.score(case)) for item in wanted if item.metric.level == "case"}
     sentences = case.evidence
     return {
         "run": case.trace.run or None,
@@ -113,8 +115,6 @@ def _hidden(text: str, highlights: Sequence[Mark]) -> list[Segment]:
     return [piece._replace(text=masked(piece.text)) if piece.state == MASKED else piece for piece in pieces]
 
 
-def _number(score: Score | None) -> float | None:
-    """Return a score as one number: the value of a ratio, the score of a labelled score."""
-    if isinstance(score, tuple):
-        return score[0] if isinstance(score[1], bool) else score[0] / score[1]
-    return None if score is None else float(score) if isinstance(score, bool) else score
+def _number(name: str, score: Score | None) -> float | None:
+    """Return a score as one number; None if the metric does not apply."""
+    return None if score is None else single_score(name, as_shown(score))

@@ -307,6 +307,8 @@ def _joined(items: Sequence[str], limit: int = 10) -> str:
 
 
 def _shown(name: str, score: Score) -> str:
+    if name == "conversation_pass" and isinstance(score, tuple):
+        return "right turn" if score[1] else "wrong turn"
     if isinstance(score, tuple) and isinstance(score[1], bool):
         return f"{score[0]:.3f} ({'attack' if score[1] else 'benign'})"
     if isinstance(score, tuple):
