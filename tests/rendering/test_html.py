@@ -19,7 +19,7 @@ from rag_eval.analysis.failed_cases import CaseDetails, Named
 from rag_eval.rendering import phrases
 from rag_eval.rendering.html import element, svg
 from rag_eval.rendering.html.element import Markup, tag
-from rag_eval.rendering.html.svg import Mark
+from rag_eval.rendering.html.svg import PlotRow
 from rag_eval.textual.segments import STATES, Segment
 from seams import GOOD, from_json, main, render
 from whole_report import BOUND, FREE, REPORT, accepts, report_of
@@ -371,7 +371,7 @@ def of_class(page, name):
 
 @given(SHARES, SHARES, st.sampled_from(["min", "max"]))
 def test_a_point_lies_on_the_shaded_side_where_it_keeps_its_gate(number, limit, side):
-    page = drawn(Mark("gate", "passed", "said", number, limit=limit, side=side))
+    page = drawn(PlotRow("gate", "passed", "said", number, limit=limit, side=side))
     [point], [remaining] = of_class(page, "point"), of_class(page, "kept")
     x, start = float(point.get("cx")), float(remaining.get("x"))
     inside = start - 0.11 <= x <= start + float(remaining.get("width")) + 0.11
@@ -383,14 +383,14 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 @given(NUMBERS, NUMBERS, NUMBERS, st.booleans())
 def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before, own):
-    page = drawn(Mark("gate", "plain", "said", number, limit=limit, side="max", before=before), own_scale=own)
+    page = drawn(PlotRow("gate", "plain", "said", number, limit=limit, side="max", before=before), own_scale=own)
     [box, *_] = [item.get("viewBox").split() for item in page.all("svg")]
     positions = [float(item.get(name)) for item in page.all() for name in ("x1", "x2", "cx") if item.get(name)]
     assert all(0 <= position <= float(box[2]) for position in positions)
 
 
 def test_a_plot_says_in_words_what_it_shows():
-    page = drawn(Mark("precision", "failed", "0.500 (0.19–0.81) ≥ 0.80", 0.5, 0.19, 0.81, 0.8, "min"))
+    page = drawn(PlotRow("precision", "failed", "0.500 (0.19–0.81) ≥ 0.80", 0.5, 0.19, 0.81, 0.8, "min"))
     assert said(page.one("x-about")) == "precision: 0.500 (0.19–0.81) ≥ 0.80, failed"
     assert len(of_class(page, "interval")) == 3
 

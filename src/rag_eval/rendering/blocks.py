@@ -49,14 +49,14 @@ class Section(NamedTuple):
     blocks: Sequence[Block] = ()
 
 
-def listed(lines: Iterable[str]) -> Bullets:
-    """Return a list of lines without nested ones."""
-    return Bullets([Item(line) for line in lines])
+def bullets(lines: Sequence[str]) -> list[Block]:
+    """Return a list of lines without nested ones, or nothing without lines."""
+    return [Bullets([Item(line) for line in lines])] if lines else []
 
 
 def remarks(lines: Sequence[str]) -> list[Block]:
     """Return several lines as a list, one as a paragraph."""
-    return [listed(lines)] if len(lines) > 1 else paragraphs(*lines)
+    return bullets(lines) if len(lines) > 1 else paragraphs(*lines)
 
 
 def paragraphs(*texts: str) -> list[Block]:

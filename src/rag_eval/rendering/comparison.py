@@ -10,7 +10,7 @@ from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quantity, spreadsheet
 from rag_eval.rendering import data_text, markdown_writer, number_format, phrases, terminal
-from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, listed, paragraphs, remarks, table_of
+from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, bullets, paragraphs, remarks, table_of
 from rag_eval.rendering.number_format import between
 from rag_eval.stats.tally import exactly
 
@@ -229,7 +229,7 @@ def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
 
 def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[Block]:
     lines = [f"{item.name}: {formatter.words(item.why, 200)}." for item in dropped]
-    return [Paragraph("Objectives without a value; the others share their weight:"), listed(lines)] if lines else []
+    return [Paragraph("Objectives without a value; the others share their weight:"), *bullets(lines)] if lines else []
 
 
 _UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}

@@ -11,7 +11,7 @@ from rag_eval.common.escaping import some
 from rag_eval.gates.regression import aim
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering import phrases
-from rag_eval.rendering.blocks import Table, listed, paragraphs
+from rag_eval.rendering.blocks import Table, bullets, paragraphs
 from rag_eval.rendering.number_format import (
     SMALL,
     at_least,
@@ -48,7 +48,7 @@ _ORDER = ("failed", "warning", "inconclusive", "no_data", "passed")
 
 def gates(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> list[Block]:
     """Return the gates that get a row, and a line for each that needs a remark."""
-    lines: list[Block] = [listed(notes)] if (notes := asides(report, formatter)) else []
+    lines: list[Block] = bullets(asides(report, formatter))
     return [table(report, formatter, failed_first=failed_first), *lines, *paragraphs(phrases.usual(report))]
 
 

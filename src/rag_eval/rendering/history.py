@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import one_line, quantity, spreadsheet
 from rag_eval.rendering import markdown_writer, terminal
-from rag_eval.rendering.blocks import Paragraph, Table, listed, table_of
+from rag_eval.rendering.blocks import Paragraph, Table, bullets, table_of
 from rag_eval.rendering.data_text import csv_text, json_text, plain
 from rag_eval.rendering.number_format import between, number, probability
 
@@ -51,7 +51,7 @@ def _overview(series: Sequence[Series], name: Callable[[str], str], label: Calla
     """Return a table of the metrics, and the remarks on them."""
     lines = [line for item in series for line in trend_remarks(item, label)]
     rows = [summary(item, name) for item in series]
-    return [*table_of("Metrics", SUMMARY, rows), *([listed(lines)] if lines else [])]
+    return [*table_of("Metrics", SUMMARY, rows), *bullets(lines)]
 
 
 def spark(readings: Sequence[Reading]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rag_eval.rendering.blocks import Paragraph, Table, listed
+from rag_eval.rendering.blocks import Paragraph, Table, bullets
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -25,7 +25,7 @@ def notes(report: Report, formatter: TextFormatter, limit: int = _MOST) -> list[
         for note in report.notes[:limit]
     ]
     cut = len(report.notes) - limit
-    return [listed([*lines, f"and {cut} more"] if cut > 0 else lines)] if lines else []
+    return bullets([*lines, f"and {cut} more"] if cut > 0 else lines)
 
 
 def diagnosis(report: Report, formatter: TextFormatter, *, brief: bool = False) -> list[Block]:
@@ -35,7 +35,7 @@ def diagnosis(report: Report, formatter: TextFormatter, *, brief: bool = False) 
         + ("" if brief else f" ({formatter.trusted(cause.evidence)}) {formatter.trusted(cause.next)}")
         for cause in report.diagnosis
     ]
-    return [listed(lines)] if lines else []
+    return bullets(lines)
 
 
 def _place(file: str, line: int) -> str:

@@ -140,7 +140,7 @@ def _passing(gates: Sequence[GateResult]) -> str:
     metric_gates, counts = ([gate for gate in gates if is_count(gate) is whole] for whole in (False, True))
     passing, n = sum(gate.outcome == "passed" for gate in metric_gates), len(metric_gates)
     names = [f"{passing} of {quantity(n, 'gate')}"] if metric_gates else []
-    return listed([*names, *(["completeness"] if counts else [])]) or "no gates"
+    return enumerated([*names, *(["completeness"] if counts else [])]) or "no gates"
 
 
 def left_out(report: Report) -> str:
@@ -149,7 +149,7 @@ def left_out(report: Report) -> str:
     if scope is None:
         return ""
     asked = f"Smoke suite: {scope.questions:,} of {scope.of:,} questions."
-    only = f"Only {listed(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
+    only = f"Only {enumerated(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
     return " ".join([*([asked] if scope.suite != FULL else []), *([only] if scope.perspectives else [])])
 
 
@@ -159,7 +159,7 @@ def _unjudged(gates: int) -> str:
     return f"{quantity(gates, 'gate')} of other metric groups {'were' if gates != 1 else 'was'} not judged"
 
 
-def listed(names: Sequence[str]) -> str:
+def enumerated(names: Sequence[str]) -> str:
     """Return ``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 

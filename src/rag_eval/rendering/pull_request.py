@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval.rendering.blocks import Bullets, Item, Paragraph, Table, listed, more, paragraphs
+from rag_eval.common.escaping import quantity
+from rag_eval.rendering.blocks import Bullets, Item, Paragraph, Table, bullets, more, paragraphs
 from rag_eval.rendering.phrases import signed_label
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> l
     if not report.policy_changes:
         return []
     lines = [_policy_line(change, formatter) for change in report.policy_changes[:limit]]
-    return [listed(lines), *more(len(report.policy_changes) - limit, formatter.whole)]
+    return [*bullets(lines), *more(len(report.policy_changes) - limit, formatter.whole)]
 
 
 def _policy_line(change: PolicyChange, formatter: TextFormatter) -> str:
@@ -136,7 +137,7 @@ def counted(report: Report, formatter: TextFormatter) -> list[Block]:
     verbs = [change.verb for change in report.gold_changes]
     what = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs)
     flips = sum(change.flips for change in report.gold_changes)
-    cases = f"{flips or 'no'} case{'' if flips == 1 else 's'}"
+    cases = quantity(flips, "case") if flips else "no cases"
     head = formatter.strong(f"This change edits the gold: {what}.")
     return [Paragraph(f"{head} With the same traces, the edit flips {cases}.")]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import some
 from rag_eval.rendering import markdown_writer, terminal
-from rag_eval.rendering.blocks import Paragraph, Section, Table, listed, paragraphs, table_of
+from rag_eval.rendering.blocks import Paragraph, Section, Table, bullets, paragraphs, table_of
 from rag_eval.rendering.data_text import json_text, plain
 from rag_eval.rendering.number_format import number, unit
 from rag_eval.rendering.phrases import PLAIN
@@ -63,7 +63,7 @@ def _section(probe: Probe, formatter: TextFormatter) -> Section:
         *errors,
     ]
     if unguarded := [f"{kind.kind}: {_moved(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]:
-        blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), listed(unguarded)]
+        blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), *bullets(unguarded)]
     if probe.idle:
         blocks.append(Paragraph(f"Caught no perturbation: {some(probe.idle, _IDLE, name)}."))
     return Section(_headline(probe, [kind for kind in probe.kinds if kind.passes]), blocks)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval import __version__
 from rag_eval.common.escaping import some
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, listed
+from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, bullets
 from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
 from rag_eval.rendering.html.element import FORMATTER, Markup, clean, folded, joined, laid, section, shown, tag
 from rag_eval.rendering.html.shell import page
@@ -63,7 +63,7 @@ def _drift(series: Sequence[Series]) -> Markup:
         for line in trend.trend_remarks(item, FORMATTER.code)
     ]
     none = [] if drifting else [Paragraph("No metric drifts slowly.")]
-    return laid([*none, *([listed(lines)] if lines else [])]) if series else _NONE
+    return laid([*none, *bullets(lines)]) if series else _NONE
 
 
 def _flaky(unsteady: Sequence[Flaky], *, known: bool) -> Markup:

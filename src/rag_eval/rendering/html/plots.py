@@ -20,7 +20,7 @@ from rag_eval.rendering.html.element import (
     shown,
     tag,
 )
-from rag_eval.rendering.html.svg import Mark, figure, is_share
+from rag_eval.rendering.html.svg import PlotRow, figure, is_share
 from rag_eval.rendering.number_format import bound, enclosed, is_count, metric, metric_interval, value
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def gates(report: Report) -> Iterator[Markup]:
     yield _capped("amounts-plot", "Gates on amounts, each on a scale of its own", legend, amounts, own_scale=True)
 
 
-def _capped(key: str, title: str, legend: str, rows: Sequence[Mark], *, own_scale: bool = False) -> Markup:
+def _capped(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
     """Return the first of many marks, failing ones before others; the table has all."""
     if len(rows) <= _MOST:
         return figure(key, title, legend, rows, own_scale=own_scale)
@@ -73,10 +73,10 @@ def _label(gate: GateResult, *, mixed: bool) -> str:
     return shown(f"{gate.label} ({phrases.WHOSE[gate.origin]})" if mixed else gate.label)
 
 
-def _bound(gate: GateResult, *, mixed: bool) -> Mark:
+def _bound(gate: GateResult, *, mixed: bool) -> PlotRow:
     text = f"{enclosed(gate)}  {bound(gate)}"
     ends = gate.low, gate.high, float(gate.threshold)
-    return Mark(_label(gate, mixed=mixed), kind(gate), text, gate.value or 0.0, *ends, gate.direction)
+    return PlotRow(_label(gate, mixed=mixed), kind(gate), text, gate.value or 0.0, *ends, gate.direction)
 
 
 def since(report: Report) -> Iterator[Markup]:
@@ -92,7 +92,7 @@ def since(report: Report) -> Iterator[Markup]:
     )
 
 
-def _margin(gate: GateResult, *, mixed: bool) -> Mark | None:
+def _margin(gate: GateResult, *, mixed: bool) -> PlotRow | None:
     comparison = gate.comparison
     if comparison is None or comparison.baseline is None or comparison.value is None:
         return None
@@ -100,7 +100,7 @@ def _margin(gate: GateResult, *, mixed: bool) -> Mark | None:
     limit = comparison.baseline + (-1 if drop else 1) * float(gate.threshold)
     limit = min(max(limit, 0.0), 1.0) if 0 <= comparison.baseline <= 1 else limit
     side, label = "min" if drop else "max", _label(gate, mixed=mixed)
-    return Mark(label, kind(gate), value(gate), comparison.value, limit=limit, side=side, before=comparison.baseline)
+    return PlotRow(label, kind(gate), value(gate), comparison.value, limit=limit, side=side, before=comparison.baseline)
 
 
 def slices(report: Report) -> Iterator[Markup]:
@@ -155,9 +155,9 @@ def _worst_first(report: Report, name: str) -> list[tuple[SliceResult, MetricRes
     return sorted(valued, key=baseline_view.by_value)
 
 
-def _slice(report: Report, name: str, part: SliceResult, result: MetricResult, bounds: baseline_view.Bounds) -> Mark:
+def _slice(report: Report, name: str, part: SliceResult, result: MetricResult, bounds: baseline_view.Bounds) -> PlotRow:
     gate = bounds.get((name, part.slice, result.value))
     shape = kind(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
     text = baseline_view.in_slice(bounds, part, name) + metric_interval(result, name)
     whole = report.metrics[name].value if name in report.metrics else None
-    return Mark(shown(part.slice), shape, text, result.value or 0.0, result.low, result.high, whole)
+    return PlotRow(shown(part.slice), shape, text, result.value or 0.0, result.low, result.high, whole)

@@ -30,7 +30,7 @@ _KEY = (
 _BROKEN, _FIXED = "newly broken", "newly fixed"
 
 
-class Column(NamedTuple):
+class _Column(NamedTuple):
     """A column: its title, its sort order, its filter (if any), and its cells."""
 
     title: str
@@ -77,23 +77,23 @@ def _labels(report: Report) -> Markup:
     return laid([Table("Labels", ["Label", "Cases", "Look at", "Meaning"], rows)])
 
 
-def _columns(report: Report) -> list[Column]:
+def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): _BROKEN if flip.after not in GOOD else _FIXED for flip in report.flips}
-    run = Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
-    change = Column("Changed", "text", "changed", lambda entry: _word(flips.get((entry.qid, entry.run), "")))
-    parts = Column("Slices", "text", "", _parts)
+    run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
+    change = _Column("Changed", "text", "changed", lambda entry: _word(flips.get((entry.qid, entry.run), "")))
+    parts = _Column("Slices", "text", "", _parts)
     return [
-        Column("Question", "text", "", lambda element: Markup(f'<th scope="row">{_name(element.qid)}</th>')),
+        _Column("Question", "text", "", lambda element: Markup(f'<th scope="row">{_name(element.qid)}</th>')),
         *([run] if phrases.several(report) else []),
-        Column("Label", "text", "label", _label),
+        _Column("Label", "text", "label", _label),
         *([change] if report.baseline is not None else []),
-        Column("Text", "text", "", lambda one: Markup(f'<td dir="auto">{hypertext(shown(one.question))}</td>')),
-        Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""), "look")),
-        Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no", "answerable")),
+        _Column("Text", "text", "", lambda one: Markup(f'<td dir="auto">{hypertext(shown(one.question))}</td>')),
+        _Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""), "look")),
+        _Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no", "answerable")),
         *([parts] if any(question.slices for question in report.questions) else []),
-        Column("Gold line", "number", "", lambda one: _line(one.gold_line, "gold")),
-        Column("Trace line", "number", "", lambda one: _line(one.trace_line, "trace")),
+        _Column("Gold line", "number", "", lambda one: _line(one.gold_line, "gold")),
+        _Column("Trace line", "number", "", lambda one: _line(one.trace_line, "trace")),
     ]
 
 
@@ -119,11 +119,11 @@ def _line(number: int, file: str) -> Markup:
     return Markup(f'<td class="number {file}">{number or ""}</td>')
 
 
-def _header(column: Column) -> Markup:
+def _header(column: _Column) -> Markup:
     return tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
 
 
-def _row(question: Question, columns: Sequence[Column], details: CaseDetails | None) -> Markup:
+def _row(question: Question, columns: Sequence[_Column], details: CaseDetails | None) -> Markup:
     # There may be a million rows: cells that differ in each are written without a call of tag.
     row = Markup(f"<tr>{''.join([column.cell(question) for column in columns])}</tr>")
     if details is None:
@@ -189,7 +189,7 @@ def _piece(segment: Segment) -> Markup:
     return tag(name, segment.text, class_=segment.state) if name else Markup(hypertext(segment.text))
 
 
-def _controls(report: Report, columns: Sequence[Column]) -> Markup:
+def _controls(report: Report, columns: Sequence[_Column]) -> Markup:
     """Return search and filters, hidden until the script runs, which fills in the choices."""
     search = tag("label", "Search ", tag("input", type="search", id="search", autocomplete="off", spellcheck="false"))
     choices = [_choice(column.choice, column.choice) for column in columns if column.choice]

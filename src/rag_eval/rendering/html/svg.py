@@ -27,7 +27,7 @@ _SHORT = 22
 _GLYPH = 5.0
 
 
-class Mark(NamedTuple):
+class PlotRow(NamedTuple):
     """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``caption`` is the text at its end.
 
     ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left, empty if it is
@@ -49,12 +49,12 @@ class Mark(NamedTuple):
         return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
 
 
-def is_share(mark: Mark) -> bool:
+def is_share(mark: PlotRow) -> bool:
     """Return whether all values of a row are between 0 and 1."""
     return all(0 <= number <= 1 for number in mark.numbers())
 
 
-def figure(key: str, title: str, legend: str, drawn_rows: Sequence[Mark], *, own_scale: bool = False) -> Markup:
+def figure(key: str, title: str, legend: str, drawn_rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
     """Return a plot of marks on one scale, or each on its ``own_scale``; ``legend`` explains it. None without marks."""
     if not drawn_rows:
         return Markup("")
@@ -75,13 +75,13 @@ def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Mar
     return tag("svg", joined(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
 
 
-def _described(mark: Mark) -> str:
+def _described(mark: PlotRow) -> str:
     """Describe a row in words, with the meaning of its shape."""
     meant = _MEANT.get(mark.kind, "")
     return f"{mark.label}: {mark.caption}{f', {meant}' if meant else ''}"
 
 
-def _scale(rows: Sequence[Mark]) -> Ends:
+def _scale(rows: Sequence[PlotRow]) -> Ends:
     if all(is_share(mark) for mark in rows):
         return _SHARES
     numbers = [number for mark in rows for number in mark.numbers()]
@@ -113,7 +113,7 @@ def _axis(scale: Ends) -> Iterator[Markup]:
         yield tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchor)
 
 
-def _drawn(mark: Mark, scale: Ends, *, own_scale: bool) -> Markup:
+def _drawn(mark: PlotRow, scale: Ends, *, own_scale: bool) -> Markup:
     middle = _ROW / 2
     grid = () if own_scale else _steps(scale)
     parts = [
@@ -129,7 +129,7 @@ def _drawn(mark: Mark, scale: Ends, *, own_scale: bool) -> Markup:
     return tag("div", label, drawing, text, class_="row")
 
 
-def _limit(mark: Mark, scale: Ends) -> Iterator[Markup]:
+def _limit(mark: PlotRow, scale: Ends) -> Iterator[Markup]:
     if mark.limit is None:
         return
     x = _across(mark.limit, scale)
@@ -139,7 +139,7 @@ def _limit(mark: Mark, scale: Ends) -> Iterator[Markup]:
     yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if mark.side else "whole")
 
 
-def _interval(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
+def _interval(mark: PlotRow, scale: Ends, middle: float) -> Iterator[Markup]:
     """Yield an interval; an unknown end is drawn to the end of the scale, without a cap."""
     if mark.low is None and mark.high is None:
         return
@@ -151,7 +151,7 @@ def _interval(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
             yield tag("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="interval")
 
 
-def _before(mark: Mark, scale: Ends, middle: float) -> Iterator[Markup]:
+def _before(mark: PlotRow, scale: Ends, middle: float) -> Iterator[Markup]:
     if mark.before is None:
         return
     old, new = _across(mark.before, scale), _across(mark.value, scale)
