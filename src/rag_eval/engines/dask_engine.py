@@ -60,7 +60,7 @@ def _run(task: Task, client: Any, size: int) -> Scorer:
             # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
             _await(client)
             sent = client.scatter([task.work], broadcast=True, hash=False)[0]
-            terms = {"work": sent, "place": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
+            terms = {"work": sent, "path": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
             futures = client.map(score_at, cuts[done:], **terms)
             try:
                 for result in attempts.delivered(futures):
