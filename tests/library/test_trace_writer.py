@@ -69,6 +69,25 @@ def test_what_cannot_be_recorded_is_refused(tmp_path):
         pass
     with pytest.raises(ValueError, match="needs an id or a text"), trace("A", path=tmp_path / "t") as t:
         t.retrieved([{}])
+    with pytest.raises(TypeError, match="the answer is None"), trace("A", path=tmp_path / "t") as t:
+        t.answer(None)
+    with pytest.raises(TypeError, match="citations is a text: 'manual#keys'"), trace("A", path=tmp_path / "t") as t:
+        t.answer("No.", citations="manual#keys")
+
+
+def test_numbers_of_numpy_and_without_a_value_leave_a_valid_row(command, tmp_path):
+    numpy = pytest.importorskip("numpy")
+    path = tmp_path / "t.jsonl"
+    with trace("A1", path=path) as t:
+        scores = [numpy.float32(0.5), float("nan"), float("inf"), numpy.int64(2)]
+        t.retrieved([{"id": f"d{rank}", "score": score} for rank, score in enumerate(scores)])
+        t.answer("No.")
+        t.usage(input_tokens=numpy.int64(3), cost_usd=float("nan"))
+        t.set(confidence=numpy.float32(0.25))
+    assert (command("validate", path)[0], len(rows(path))) == (0, 1)
+    (row,) = rows(path)
+    assert [chunk.get("score") for chunk in row["chunks"]] == [0.5, None, None, 2.0]
+    assert (row["usage"], row["confidence"]) == ({"input_tokens": 3}, 0.25)
 
 
 def test_threads_and_tasks_share_a_file(tmp_path):

@@ -15,12 +15,14 @@ goes on: a failed question is a row, never a gap.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -111,7 +113,13 @@ class Trace:
         add_retrieval(self._row, documents, query)
 
     def answer(self, text: str, citations: Sequence[str] | None = None) -> None:
-        """Record the answer; ``citations`` are ids of chunks, None if the system does not cite."""
+        """Record the answer; ``citations`` are ids of chunks, None if the system does not cite.
+
+        Raises TypeError if the answer is None or the citations are one text.
+        """
+        if text is None or isinstance(citations, str):
+            wrong = "the answer is None" if text is None else f"citations is a text: {citations[:80]!r}"
+            raise TypeError(f"{wrong}. Write: answer(text, citations=[id, id])")
         cited = {} if citations is None else {"citations": [str(citation) for citation in citations]}
         self._row["answer_json"] = {"claim": str(text), **cited}
 
@@ -144,7 +152,7 @@ class Trace:
         if model:
             used["model"] = model
         for name, value in (("input_tokens", input_tokens), ("output_tokens", output_tokens), ("cost_usd", cost_usd)):
-            if value is not None:
+            if value is not None and math.isfinite(value):
                 used[name] = used.get(name, 0) + value
 
     def set(self, **fields: Any) -> None:
@@ -182,14 +190,21 @@ def as_chunk(document: Any) -> Row:
     if source is not None:
         chunk["doc_id"] = str(source)
     score = fields.get("score", score)
-    if isinstance(score, (int, float)) and not isinstance(score, bool):
+    if not isinstance(score, bool) and isinstance(score, Real) and math.isfinite(score):
         chunk["score"] = score
     return chunk
 
 
 def append(path: Path, row: Row) -> None:
     """Append a row to a file of traces."""
-    append_line(path, json.dumps(row, ensure_ascii=False, default=str))
+    append_line(path, json.dumps(row, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON does not know as a number if it is one, such as those of NumPy, otherwise as text."""
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else str(value)
 
 
 def append_line(path: Path, text: str) -> None:
