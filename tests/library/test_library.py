@@ -142,6 +142,21 @@ def test_what_is_no_row_is_a_usage_error(gold):
         rag_eval.score(gold, TRACES)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rag_eval.score(GOLD, GOOD, GATES, baseline=7), "baseline: expected a path, but got int"),
+        (lambda: rag_eval.validate(GOLD, None), "files: expected a path, but got NoneType"),
+        (lambda: rag_eval.load_traces([{"qid": "Q1"}]), "file: expected a path, but got list"),
+        (lambda: rag_eval.explain("Q01", [{"qid": "Q01"}], GOOD), "gold: expected a path, but got list"),
+        (lambda: rag_eval.compare([{"qid": "Q01"}], GOOD), "compare: expected reports or paths, but got list"),
+    ],
+)
+def test_what_is_no_path_is_a_usage_error(call, message):
+    with pytest.raises(rag_eval.UsageError, match=f"^{message}"):
+        call()
+
+
 def test_validate_returns_problems(tmp_path):
     assert rag_eval.validate(GOLD, GOOD, GATES) == []
     (tmp_path / "gold.jsonl").write_text("{}\n", "utf-8")

@@ -121,7 +121,9 @@ def _cutoff(item: Any) -> int:
 
 
 def path(stated: Path, what: str) -> str:
-    """Return a path; refuse an empty one, which would mean the default file."""
+    """Return a path; refuse another type, and an empty path, which would mean the default file."""
+    if not isinstance(stated, (str, bytes, os.PathLike)):
+        raise UsageError(f"{what}: expected a path, but got {type(stated).__name__}. Name a file")
     text = os.fsdecode(stated)
     if not text:
         raise UsageError(f"{what}: the path is empty. Name a file")

@@ -132,6 +132,8 @@ def compare(
     options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
     reports = [run for run in runs if not isinstance(run, (str, os.PathLike))]
     files = [os.fsdecode(run) for run in runs if isinstance(run, (str, os.PathLike))]
+    if wrong := [type(run).__name__ for run in reports if not hasattr(run, "questions")]:
+        raise UsageError(f"compare: expected reports or paths, but got {wrong[0]}. Pass score(gold, trace)")
     if reports and files:
         raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
     columns = _columns_of(reports) if reports else _read_runs(files, options).columns

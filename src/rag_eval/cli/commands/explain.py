@@ -64,10 +64,11 @@ def explain(
     >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
     Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
-    from rag_eval.run.options import cutoffs
+    from rag_eval.run.options import cutoffs, path
 
     metric = _metric(subject)
-    files = {name: os.fsdecode(path) for name, path in (("gold", gold), ("trace", trace), ("gates", gates))}
+    stated = {"gold": gold, "trace": trace, "gates": gates}
+    files = {name: path(file, name) if file != "" else "" for name, file in stated.items()}
     asked = argparse.Namespace(subject=subject, k=cutoffs(k), **files)
     lines = list(metric_lines(metric)) if metric else _term_lines(asked) or case_lines(asked)
     return "\n".join(lines).rstrip() + "\n"
