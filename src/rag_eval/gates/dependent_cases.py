@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Unit = tuple[tuple[Any, int], ...]
     Total = tuple[float, int]
     RunSums = tuple[int, float, float]
-    Scored = tuple[Shown | None, ...]
+    ColumnScores = tuple[Shown | None, ...]
 
 _QID, _RUN, _SCORES = map(attrgetter, ("qid", "run", "scores"))
 _ONE = 10**15
@@ -52,8 +52,8 @@ class GroupedCases:
     def __init__(self, cases: Sequence[Question], cluster: str = "") -> None:
         self._cases, self._cluster = cases, cluster
         self._layouts = Layouts(map(_SCORES, cases))
-        self._columns: dict[str, tuple[bool, Scored]] = {}
-        self._keys: dict[tuple[bool, Scored], tuple[bool, Scored]] = {}
+        self._columns: dict[str, tuple[bool, ColumnScores]] = {}
+        self._keys: dict[tuple[bool, ColumnScores], tuple[bool, ColumnScores]] = {}
         self._distinct: dict[bool, _Distinct] = {}
         self._by_run: dict[bool, Counter[tuple[str | None, int]]] = {}
         self._units: dict[bool, list[_Unit]] = {}
@@ -63,7 +63,7 @@ class GroupedCases:
         """Return the same cases without clusters."""
         return GroupedCases(self._cases) if self._cluster else self
 
-    def scores(self, column: str) -> tuple[bool, Scored]:
+    def scores(self, column: str) -> tuple[bool, ColumnScores]:
         """Return the key on which a column's results depend, for the same cases; equal keys are one object."""
         if column not in self._columns:
             shared = self._layouts.shares(column)
@@ -204,7 +204,7 @@ def _split(unit: Unit, questions: int) -> _Unit:
     return _Unit(at, times, questions)
 
 
-def _units_of_scores(grouped: Iterable[_Unit], scores: Scored) -> Counter[Unit]:
+def _units_of_scores(grouped: Iterable[_Unit], scores: ColumnScores) -> Counter[Unit]:
     """Replace indexes by scores in units."""
     units: Counter[Unit] = Counter()
     for at, times, questions in grouped:

@@ -32,7 +32,7 @@ from rag_eval.stats.intervals import (
 from rag_eval.stats.special import normal_quantile, student_upper
 
 if TYPE_CHECKING:
-    from rag_eval.stats.intervals import Ends, GroupedCases
+    from rag_eval.stats.intervals import Ends, UnitTotals
 
     Question = tuple[tuple[float, int], ...]
     """The scores of a question's tries, in their order, each with how many tries have it."""
@@ -52,7 +52,7 @@ def interval_of_questions(
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-of-questions", small)
 
 
-def interval_of_totals(totals: GroupedCases, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
+def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
     """Return the interval of a mean from the rounded sum and the number of the scores of each question."""
     if not totals:
         return None
@@ -71,7 +71,7 @@ class BetweenRuns(NamedTuple):
     runs: int
 
 
-def between_runs(totals: GroupedCases, runs: Sequence[tuple[int, float, float]]) -> BetweenRuns | None:
+def between_runs(totals: UnitTotals, runs: Sequence[tuple[int, float, float]]) -> BetweenRuns | None:
     """Return the variance between a system's runs, because it may be better on some days; None if it shows none.
 
     ``runs`` has the number of scores of each run, their sum and that of their squares. Half of the mean square within
@@ -148,7 +148,7 @@ def hit_rate_interval_of_questions(
     return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-gaffke", small=strict is None)
 
 
-def _linear(totals: GroupedCases) -> Counter[float]:
+def _linear(totals: UnitTotals) -> Counter[float]:
     """Return the mean of each question, or its contribution to the mean of all scores if questions differ in size.
 
     The latter are the mean and its residuals over the mean number of scores: they vary as the ratio does.
@@ -178,7 +178,7 @@ def _around(questions: Mapping[Question, int], share: float, confidence: float) 
     grid, tail = sorted({score for scores in questions for score, _ in scores}), (1 - confidence) / 2
     steps = [_steps(scores, count) for scores, count in questions.items()]
 
-    def first(condition: Callable[[GroupedCases], bool]) -> int:
+    def first(condition: Callable[[UnitTotals], bool]) -> int:
         low, high = -1, len(grid)
         while high - low > 1:
             middle = (low + high) // 2
@@ -198,14 +198,14 @@ def _steps(scores: Question, count: int) -> _Steps:
     return _Steps([score for score, _ in scores], reached, count)
 
 
-def _up_to(steps: Sequence[_Steps], score: float) -> GroupedCases:
+def _up_to(steps: Sequence[_Steps], score: float) -> UnitTotals:
     reached_scores: Counter[tuple[float, int]] = Counter()
     for scores, reached, weight in steps:
         reached_scores[reached[bisect_right(scores, score)], reached[-1]] += weight
     return reached_scores
 
 
-def _hits(questions: Mapping[Question, int], hits: Callable[[float], bool]) -> GroupedCases:
+def _hits(questions: Mapping[Question, int], hits: Callable[[float], bool]) -> UnitTotals:
     hit_scores: Counter[tuple[float, int]] = Counter()
     for scores, count in questions.items():
         hit_scores[sum([times for score, times in scores if hits(score)]), sum([times for _, times in scores])] += count

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
 
-GroupedCases = Mapping[tuple[float, int], int]
+UnitTotals = Mapping[tuple[float, int], int]
 """The total of so many scores and their number, each with how often they occur together."""
 
 Points = list[tuple[float, int]]
@@ -50,7 +50,7 @@ def mean_at_least(points: Points, end: float, tail: float) -> float:
     return -mean_at_most([(-value, count) for value, count in points], -end, tail)
 
 
-def ratio_at_most(grouped: GroupedCases, end: float, tail: float) -> float:
+def ratio_at_most(grouped: UnitTotals, end: float, tail: float) -> float:
     """Return the bound of :func:`mean_at_most` for a ratio of two means over units: of totals and of numbers of scores.
 
     A unit counts by its contribution to the ratio. The unit at the end of the range is as large as that of a score
@@ -67,7 +67,7 @@ def ratio_at_most(grouped: GroupedCases, end: float, tail: float) -> float:
     return min(end, mean_at_most(sorted(points.items()), max(top, *points), tail))
 
 
-def ratio_at_least(grouped: GroupedCases, end: float, tail: float) -> float:
+def ratio_at_least(grouped: UnitTotals, end: float, tail: float) -> float:
     """Return the mirror image of :func:`ratio_at_most`, for scores from ``end`` on."""
     return -ratio_at_most({(-total, size): count for (total, size), count in grouped.items()}, -end, tail)
 
