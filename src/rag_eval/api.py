@@ -14,7 +14,7 @@ from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.inputs import load_inputs, name_export
-from rag_eval.run.options import Options, Path, Rows, path, stated_options
+from rag_eval.run.options import Options, PathLike, Rows, path, stated_options
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Report(AnalysisReport):
         ]
         return pd.DataFrame(rows, columns=None if rows else list(names))
 
-    def to_html(self, path: Path) -> None:
+    def to_html(self, path: PathLike) -> None:
         """Write the HTML report, one file that loads nothing from elsewhere; raise UsageError if it is unwritable."""
         html = render(self, "html")
         try:
@@ -92,8 +92,8 @@ class Report(AnalysisReport):
 def score(
     gold: Rows,
     trace: Rows,
-    gates: Path | Mapping[str, Any] | None = None,
-    baseline: Path | None = None,
+    gates: PathLike | Mapping[str, Any] | None = None,
+    baseline: PathLike | None = None,
     *,
     k: int | Sequence[int] | None = None,
     perspectives: str | Sequence[str] = (),
@@ -151,7 +151,7 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
     return rendered(report, form, **({"verbose": verbose} if form == "table" else {}))
 
 
-def validate(*files: Path, kind: str | None = None) -> list[Problem]:
+def validate(*files: PathLike, kind: str | None = None) -> list[Problem]:
     """Return every problem of gold, trace, gates, report and run files; an empty list if all are valid.
 
     ``kind`` (``gold``, ``trace``, ``gates``, …) takes the files as this kind, whatever their names say.
@@ -169,7 +169,7 @@ def validate(*files: Path, kind: str | None = None) -> list[Problem]:
     return list(reader.ledger.problems)
 
 
-def load_gold(file: Path) -> list[dict[str, Any]]:
+def load_gold(file: PathLike) -> list[dict[str, Any]]:
     """Return the items of a gold file as dicts; raise InputError with every problem if it is invalid.
 
     >>> load_gold("examples/quickstart/gold.jsonl")[0]["qid"]
@@ -183,7 +183,7 @@ def load_gold(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def load_traces(file: Path) -> list[dict[str, Any]]:
+def load_traces(file: PathLike) -> list[dict[str, Any]]:
     """Return the traces of a file as dicts; raise InputError with every problem if it is invalid.
 
     >>> load_traces("examples/quickstart/good.jsonl")[0]["qid"]

@@ -46,8 +46,8 @@ def headline(cutoffs: Sequence[int], default: int) -> int:
     return default if not cutoffs or default in cutoffs else max(cutoffs)
 
 
-Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-Rows = Path | Iterable[Mapping[str, Any]] | Any
+PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Rows = PathLike | Iterable[Mapping[str, Any]] | Any
 """A path, rows as mappings, or a data frame of pandas or polars."""
 
 
@@ -120,7 +120,7 @@ def _cutoff(item: Any) -> int:
     return number
 
 
-def path(stated: Path, what: str) -> str:
+def path(stated: PathLike, what: str) -> str:
     """Return a path; refuse another type, and an empty path, which would mean the default file."""
     if not isinstance(stated, (str, bytes, os.PathLike)):
         raise UsageError(f"{what}: expected a path, but got {type(stated).__name__}. Name a file")
@@ -155,8 +155,8 @@ def name(stated: object, what: str) -> str:
 def stated_options(
     gold: Rows,
     trace: Rows,
-    gates: Path | Mapping[str, Any] | None,
-    baseline: Path | None,
+    gates: PathLike | Mapping[str, Any] | None,
+    baseline: PathLike | None,
     k: int | Sequence[int] | None,
     perspectives: str | Sequence[str],
     suite: str,
