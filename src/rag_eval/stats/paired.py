@@ -202,7 +202,7 @@ def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
     tables = [_subset_sums(gains[at : at + _BITS]) for at in range(0, len(gains), _BITS)]
     width = len(tables)
     for batch in range(0, draws, _BATCH):
-        drawn = chance(key, b"draws", batch, width * min(_BATCH, draws - batch))
+        drawn = random_bytes(key, b"draws", batch, width * min(_BATCH, draws - batch))
         for at in range(0, len(drawn), width):
             yield swaps.first + sum(map(getitem, tables, drawn[at : at + width]))
 
@@ -215,7 +215,7 @@ def _bunched(gains: Sequence[int], key: bytes) -> Sequence[int]:
     size = -(-len(gains) // MOST_SWAPS)
     if size < 2:
         return gains
-    keys = unpack(f">{len(gains)}Q", chance(key, b"bunches", 0, _KEY * len(gains)))
+    keys = unpack(f">{len(gains)}Q", random_bytes(key, b"bunches", 0, _KEY * len(gains)))
     shuffled = list(map(gains.__getitem__, sorted(range(len(gains)), key=keys.__getitem__)))
     return [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
 
@@ -257,7 +257,7 @@ def _expanded(unit: Unit) -> Pairs:
 def _random_swaps(ordered: Sequence[Pairs], key: bytes, draws: int) -> Iterator[Pairs]:
     swapped = [[pair[::-1] for pair in unit] for unit in ordered]
     for number in range(draws):
-        bits = int.from_bytes(chance(key, b"swap", number, (len(ordered) + 7) // 8), "big")
+        bits = int.from_bytes(random_bytes(key, b"swap", number, (len(ordered) + 7) // 8), "big")
         units = (swapped[index] if bits >> index & 1 else unit for index, unit in enumerate(ordered))
         yield list(chain.from_iterable(units))
 
@@ -281,11 +281,11 @@ def within_reach(level: float) -> bool:
 
 
 def key_of(seed: bytes) -> bytes:
-    """Return the key of :func:`chance` for a seed of all scores, made once."""
+    """Return the key of :func:`random_bytes` for a seed of all scores, made once."""
     return sha256(seed).digest()
 
 
-def chance(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
+def random_bytes(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
     """Return pseudo-random bytes, the same for the same key on every platform and version of Python."""
     return shake_256(b"%s %d %s" % (purpose, number, key)).digest(size)
 
