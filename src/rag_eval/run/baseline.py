@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag_eval.readers.source import Reader
     from rag_eval.run.authority import Authority
 
-FOREIGN = "rag-server-run"
+SAVED_RUN_FORMAT = "rag-server-run"
 
 _AGAIN = "A baseline is a report.json of this version: score the earlier run again."
 _ON_BASE = "The baseline of the base branch applies. Renew it there, or use gates-ref: head for this pull request."
@@ -209,7 +209,7 @@ def _recorded(reader: Reader, path: str, content: _Content) -> Report:
 
 def _imported_report(reader: Reader, path: str, content: _Content) -> tuple[Report, Finding] | None:
     """Return a saved run of another framework as a report, with findings; None if it is none."""
-    if b'"scorecard"' not in content.data or json_kind(content.data, path) != FOREIGN:
+    if b'"scorecard"' not in content.data or json_kind(content.data, path) != SAVED_RUN_FORMAT:
         return None
     from rag_eval.importers import report_of
     from rag_eval.importers._account import Account
@@ -217,7 +217,7 @@ def _imported_report(reader: Reader, path: str, content: _Content) -> tuple[Repo
 
     ledger = ProblemCollector()
     silent = reader._replace(ledger=ledger, contents={path: content.data})
-    report = report_of(FOREIGN, Files(silent, [path]), Account())
+    report = report_of(SAVED_RUN_FORMAT, Files(silent, [path]), Account())
     if report is None:
         where = f"{path} of {content.ref}" if content.ref else path
         raise InputError([problem._replace(file=where) for problem in ledger.problems], ledger.more)

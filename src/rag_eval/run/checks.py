@@ -27,7 +27,7 @@ from rag_eval.textual.tokens import holds_any, tokens
 _PADDED = 0.5  # share of the expected answers of other questions
 _SIMILARITY = 0.6  # share of the words of two claims
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
-SAMPLE, FOREIGN = 150, 40
+SAMPLE, PROBE_COUNT = 150, 40
 """So many right answers of a run are looked at, and so many items for what they want to hear."""
 _FEW_WORDS = 3
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
@@ -257,7 +257,7 @@ def _evidence(gold: Gold) -> frozenset[str]:
 def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
     """Return the answers that also contain the expected substrings of many other questions."""
     answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
-    probes = [answerable[index] for index in sample_positions(len(answerable), FOREIGN, seed)]
+    probes = [answerable[index] for index in sample_positions(len(answerable), PROBE_COUNT, seed)]
     padded = 0
     for gold, claim in answers:
         lowered = claim.lower()
