@@ -19,7 +19,7 @@ from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers.gold_file import item_hashes
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.trace_file import read_trace_rows
-from rag_eval.readers.validation import check, kind_of
+from rag_eval.readers.validation import check, file_kind
 from reading import reader
 from seams import Contract, Trace
 from strategies import trace_fields
@@ -233,7 +233,7 @@ def test_every_field_of_every_form_stands_in_the_docs():
     ],
 )
 def test_validate_knows_the_forms(command, path, kind):
-    assert kind_of(reader(), str(path)) == kind
+    assert file_kind(reader(), str(path)) == kind
     assert command("validate", path)[0] == 0
 
 
@@ -248,7 +248,7 @@ def test_a_single_label_file_is_held_to_its_form(command, folder):
 
 def test_cases_of_somebody_else_are_not_taken_for_labels(tmp_path):
     path = write_rows(tmp_path / "cases.jsonl", [{"id": 1}])
-    assert kind_of(reader(), str(path)) == "jsonl"
+    assert file_kind(reader(), str(path)) == "jsonl"
 
 
 def test_a_folder_that_cannot_be_listed_is_a_problem():

@@ -34,11 +34,11 @@ _OBJECTS = {
 
 def check(reader: Reader, path: str, kind: str | None = None) -> str:
     """Check a file as ``kind``, or as the kind that is recognised; return a description of its content."""
-    kind = kind or kind_of(reader, path)
+    kind = kind or file_kind(reader, path)
     return KINDS[kind](reader, path) if kind else ""
 
 
-def kind_of(reader: Reader, path: str) -> str:
+def file_kind(reader: Reader, path: str) -> str:
     """Return the kind by ending, then by the first row's fields, then by name; empty if it cannot be opened."""
     if path.endswith((".yml", ".yaml")):
         return "gates"

@@ -15,7 +15,7 @@ from itertools import chain, compress, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
-from rag_eval.textual.sentences import CHECKED, Kind, Span, kind_of, sentences
+from rag_eval.textual.sentences import CHECKED, Kind, Span, sentence_kind, sentences
 from rag_eval.textual.tokens import MAX_PASSAGE, MAX_PASSAGES
 from rag_eval.textual.words import (
     CURRENCIES,
@@ -181,7 +181,7 @@ def _mean_share(*counts: tuple[int, int]) -> float:
 def _sentence(claim: str, span: Span) -> Sentence:
     read = keys(claim[span.start : span.end])
     content = [place for place, key in enumerate(read) if key not in FUNCTION]
-    kind = kind_of(claim, span, read, len(content)) if content else "transition"
+    kind = sentence_kind(claim, span, read, len(content)) if content else "transition"
     return Sentence(span.start, span.end, kind, read, content, [*map(" ".join, pairwise(read))])
 
 

@@ -60,7 +60,7 @@ def sentences(text: str) -> list[Span]:
     return spans
 
 
-def kind_of(text: str, span: Span, keys: list[str], content: int) -> Kind:
+def sentence_kind(text: str, span: Span, keys: list[str], content: int) -> Kind:
     """Return the kind of a sentence with these keys, ``content`` of which are no function words."""
     sentence = text[span.start : span.end]
     announces = sentence[-1] in "*_:：" and sentence.rstrip("*_ ").endswith((":", "："))

@@ -19,7 +19,7 @@ from rag_eval.errors import UsageError
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.source import Reader
-from rag_eval.readers.validation import check, kind_of, unpacked
+from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.json_file import Questions, from_json
 from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options
@@ -243,7 +243,7 @@ def _index_of(columns: Sequence[Column], name: str | None) -> int:
 
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
     reader = Reader(ProblemCollector(), root=options.root)
-    kind = kind_of(reader, path)
+    kind = file_kind(reader, path)
     reader.ledger.stop_on_problems()
     if kind == "report":
         return _saved_report(reader, path)
