@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.gates.gate_inputs import paired
+from rag_eval.gates.gate_inputs import pair_cases
 from rag_eval.gates.results import QuestionRow
 from rag_eval.rendering.json_file import Questions
 from runs import evidence, question, questions
@@ -82,7 +82,7 @@ def test_rates_are_known_from_means():
 
 
 def pairs(before, after):
-    return [(old.qid, old.run, new.run) for old, new in paired(before, after)]
+    return [(old.qid, old.run, new.run) for old, new in pair_cases(before, after)]
 
 
 def test_cases_pair_under_the_same_gold_bytes_alone():

@@ -15,7 +15,7 @@ from rag_eval.analysis.baseline import Flip, Spread, flips, spread
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
-from rag_eval.gates.gate_inputs import Baseline, Evidence, paired
+from rag_eval.gates.gate_inputs import Baseline, Evidence, pair_cases
 from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.gates.policy import Statistics
 from rag_eval.gates.regression import contrasts
@@ -352,7 +352,7 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
     both = cases.keys() & base_cases.keys()
     compared = [cases[qid] for qid in qids]
     labels = Counter(case.label for case in compared)
-    turned = flips(paired([base_cases[qid] for qid in qids], compared)) if labels_are_comparable(columns) else ()
+    turned = flips(pair_cases([base_cases[qid] for qid in qids], compared)) if labels_are_comparable(columns) else ()
     return Standing(
         name=column.name,
         source=column.source,

@@ -76,7 +76,7 @@ class Evidence:
         self._grouped: dict[str, GroupedCases] = {"": grouped} if grouped else {}
         self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
-        self.pairs_of_cases = paired(baseline.questions, questions) if baseline else []
+        self.pairs_of_cases = pair_cases(baseline.questions, questions) if baseline else []
         """The cases of baseline and run under the same gold item."""
 
     @cached_property
@@ -318,7 +318,7 @@ class _Both(NamedTuple):
         return cls(before, after, Counter(zip(*positions, strict=True)))
 
 
-def paired(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
+def pair_cases(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
     """Return the cases that two runs have under the same gold item, byte for byte.
 
     If each side is a single run, its name does not matter, because a nightly run and a pull request's run may have

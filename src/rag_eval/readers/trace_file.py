@@ -64,7 +64,7 @@ def pair_finder(questions: QuestionIndex, ledger: ProblemCollector, path: str, *
     return find
 
 
-def paired(traces: Iterable[Trace], find: PairTrace) -> Iterator[Trace]:
+def pair_traces(traces: Iterable[Trace], find: PairTrace) -> Iterator[Trace]:
     """Yield the traces that answer a gold item, under its qid."""
     for trace in traces:
         qid = find(trace)

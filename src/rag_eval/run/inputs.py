@@ -17,7 +17,7 @@ from rag_eval.metrics import Measure, measures
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.readers.trace_file import pair_finder, paired, read_traces
+from rag_eval.readers.trace_file import pair_finder, pair_traces, read_traces
 from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
 def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
     """Yield the traces of a file, each under the qid of the gold item that it answers."""
     traces = chain.from_iterable(read_traces(reader, path, digests.of("trace", path)))
-    return paired(
+    return pair_traces(
         traces, pair_finder(QuestionIndex(golds), reader.ledger, path, is_complete=not reader.ledger.problems)
     )
 
