@@ -6,7 +6,7 @@ import ast
 import re
 
 from cases import ROOT
-from rag_eval.gates.integrity import HABITS, LEVELS
+from rag_eval.gates.integrity import LEVELS, WHOLE_RUN_CHECKS
 from table import each_row
 
 SOURCES = sorted((ROOT / "src" / "rag_eval").rglob("*.py"))
@@ -66,4 +66,4 @@ def test_the_table_says_how_grave_it_is_as_the_source_does(code):
 
 def test_the_codes_that_integrity_sets_come_first():
     assert list(SHOWN)[: len(LEVELS)] == list(LEVELS)
-    assert list(SHOWN)[: len(HABITS)] == list(HABITS)
+    assert list(SHOWN)[: len(WHOLE_RUN_CHECKS)] == list(WHOLE_RUN_CHECKS)

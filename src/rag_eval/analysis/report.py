@@ -226,7 +226,7 @@ def _without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings; of two from the same integrity check, the first. Constant answers are one of them."""
     known: dict[object, Finding] = {}
     for finding in findings:
-        known.setdefault(finding.code if finding.code in integrity.HABITS else finding, finding)
+        known.setdefault(finding.code if finding.code in integrity.WHOLE_RUN_CHECKS else finding, finding)
     if "padded-answers" in known:
         known.pop("constant-answers", None)
     return tuple(known.values())

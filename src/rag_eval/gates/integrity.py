@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.errors import Level
     from rag_eval.scoring.scorer import Outcome
 
-HABITS = (
+WHOLE_RUN_CHECKS = (
     "refuses-everything",
     "answers-everything",
     "padded-answers",
@@ -30,7 +30,7 @@ HABITS = (
 LEVELS: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            *HABITS,
+            *WHOLE_RUN_CHECKS,
             "partly-measured",
             "stale-traces",
             "other-gold",

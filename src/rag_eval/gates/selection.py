@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.gates.integrity import HABITS
+from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
 from rag_eval.gates.policy import FULL
 from rag_eval.metrics import measure, perspectives_of
 
@@ -141,7 +141,7 @@ def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
         policy = policy._replace(perspectives=perspectives_of(perspectives))
     if suite == policy.suite:
         return policy
-    warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in HABITS}
+    warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in WHOLE_RUN_CHECKS}
     return policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
 
 

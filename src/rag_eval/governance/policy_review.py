@@ -18,7 +18,7 @@ from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding
-from rag_eval.gates.integrity import HABITS, commit_of
+from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, read_regular
@@ -153,7 +153,7 @@ def _codes_lowered_by_head(report: Report, head: Policy) -> list[str]:
 def _findings_under_base(report: Report, other: Report) -> list[Finding]:
     """Return the findings with values, traces and gold of the base's gates file instead of the change's."""
     known = {_without_level(finding) for finding in report.findings}
-    habitual = {(finding.code, finding.level) for finding in report.findings if finding.code in HABITS}
+    habitual = {(finding.code, finding.level) for finding in report.findings if finding.code in WHOLE_RUN_CHECKS}
     habitual |= {(code, "warning") for code, _ in habitual}  # the same integrity check with other numbers
     new = [finding for finding in other.findings if (finding.code, finding.level) not in habitual]
     return [
