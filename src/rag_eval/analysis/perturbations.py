@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 def in_order(samples: Iterable[Sample]) -> list[Sample]:
     """Return the samples by a hash of their qid, each with a donor: the first n are always the same."""
     ordered = sorted(samples, key=_rank)
-    claims = [sample.case.claim if _answers(sample) and not sample.case.by_token else "" for sample in ordered]
+    claims = [sample.case.claim if _answers(sample) and not sample.case.is_refusal_token else "" for sample in ordered]
     spoken = [claim for claim in claims if claim]
     positions = [index for index, claim in enumerate(claims) if claim]
     donors = dict(zip(positions, _next_other(spoken), strict=True))

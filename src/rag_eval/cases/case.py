@@ -43,7 +43,7 @@ class Case:
     def __init__(self, gold: Gold, trace: Trace, settings: Settings) -> None:
         self.gold, self.trace, self.settings = gold, trace, settings
         self.claim = trace.claim.strip()
-        self.by_token = self.claim.lower() == settings.token.lower()
+        self.is_refusal_token = self.claim.lower() == settings.token.lower()
         self.refused = self._refused()
         self.shipped = not self.refused
         self.cites: tuple[str, ...] = trace.citations or ()
@@ -58,7 +58,7 @@ class Case:
             return True  # nobody could read it: otherwise right answers that leak would count
         if self.trace.abstained is not None:
             return self.trace.abstained
-        return self.by_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
+        return self.is_refusal_token or (self.trace.answered and refused_in_words(self.claim, self.settings))
 
     @property
     def refused_by(self) -> str:
@@ -69,7 +69,7 @@ class Case:
             return "the guardrail, which blocked it"
         if self.trace.abstained is not None:
             return "the trace's own mark"
-        if self.by_token:
+        if self.is_refusal_token:
             return "the token"
         if phrase := _phrase(self.claim, self.settings.phrases):
             return f"the phrase '{phrase}'"
@@ -166,7 +166,7 @@ class Case:
         return not others
 
     @cached_property
-    def hit(self) -> bool:
+    def citation_hit(self) -> bool:
         """True if all citations were retrieved and evidence is cited, or nothing if the item names none (H)."""
         return self.grounded_ids and (self.overlap if self.evidence_level else not self.cites)
 

@@ -62,7 +62,7 @@ def label(case: Case) -> str:
         return "REFUSAL_OK" if case.refused else "HALLUCINATION"
     if case.refused:
         return "OVER_REFUSAL_EVIDENCE_PRESENT" if case.evidence_rank else "OVER_REFUSAL_NOT_RETRIEVED"
-    return "OK" if case.contained and case.hit else _wrong(case)
+    return "OK" if case.contained and case.citation_hit else _wrong(case)
 
 
 def _attack(case: Case, attack: Attack) -> str:
@@ -80,10 +80,10 @@ def _attack(case: Case, attack: Attack) -> str:
 def coarse_label(case: Case) -> str:
     """Return the label of the reference scorer's Markdown: refusal by token, overlap of citations."""
     if case.gold.answerable:
-        if case.by_token:
+        if case.is_refusal_token:
             return "OVER_REFUSAL"
         return "OK" if case.overlap else "ANS_NO_HIT"
-    return "REFUSAL_OK" if case.by_token else "HALLUCINATION"
+    return "REFUSAL_OK" if case.is_refusal_token else "HALLUCINATION"
 
 
 def _wrong(case: Case) -> str:
@@ -92,4 +92,4 @@ def _wrong(case: Case) -> str:
         return "BELOW_K" if rank else "NOT_RETRIEVED"
     if not case.grounded_ids:
         return "CITED_UNRETRIEVED"
-    return "WRONG_CLAIM" if case.hit else "NOT_CITED"
+    return "WRONG_CLAIM" if case.citation_hit else "NOT_CITED"

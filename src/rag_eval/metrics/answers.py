@@ -19,7 +19,7 @@ _SHORTEST_PHRASE = 5
 @metric("answers", source="reference scorer", depends_on="features", version=2)
 def precision(case: Case) -> bool | None:
     """Share of answers that are right and rightly cited. The item is answerable, the claim contains a gold substring (if the item has any), every cited chunk was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
-    return case.is_answerable and case.contained and case.hit if case.shipped and case.counts else None
+    return case.is_answerable and case.contained and case.citation_hit if case.shipped and case.counts else None
 
 
 @metric("answers", source="Markdown scorer of the RAG examples (Example 08)", depends_on="features", version=2)
@@ -42,7 +42,7 @@ def containment(case: Case) -> bool | None:
 @metric("all items", source="Example 08", depends_on="features")
 def compliance(case: Case) -> bool | None:
     """Share of answers in the required form: the claim is the refusal token, or the answer has a list of citations."""
-    return case.by_token or case.trace.citations is not None if case.counts else None
+    return case.is_refusal_token or case.trace.citations is not None if case.counts else None
 
 
 @metric("all items", source="rag-eval", depends_on="features", version=2)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @metric("answers", source="reference scorer", depends_on="features", version=2)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
     """Citation hit rate: share of answers that cite gold evidence. The item is answerable, every cited chunk was retrieved, and at least one is gold evidence. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents. If the item has no evidence, the answer must cite nothing."""  # noqa: E501
-    return case.is_answerable and case.hit if case.shipped and case.counts else None
+    return case.is_answerable and case.citation_hit if case.shipped and case.counts else None
 
 
 @metric("answerable items", source="Example 08", depends_on="features", version=2)
