@@ -25,7 +25,7 @@ from rag_eval.gates.outcomes import judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
-from rag_eval.scoring.aggregations import difference, enclosed, p_value
+from rag_eval.scoring.aggregations import difference, enclosed, one_sided_p
 from rag_eval.scoring.scorecard import Completeness
 
 PAGE = Path(__file__).parent / "RESULTS.md"
@@ -95,11 +95,11 @@ def wilson(hits: float, n: int, z: float = 3.0) -> tuple[float, float]:
 # --- 1. the minimum detectable effect ---------------------------------------------------------------------------------
 
 
-def rerun(p_value, before, share):
+def rerun(chance, before, share):
     """Another run of the same system: in a share of the cases a right answer becomes wrong, or a wrong one right."""
     right = before.mean(axis=-1, keepdims=True)
     turn = np.where(before, share / 2 / np.maximum(right, 1e-9), share / 2 / np.maximum(1 - right, 1e-9))
-    return before ^ (p_value.random(before.shape) < turn)
+    return before ^ (chance.random(before.shape) < turn)
 
 
 def effects_of_rates(samples: int, seed: int) -> Table:
@@ -114,27 +114,27 @@ def effects_of_rates(samples: int, seed: int) -> Table:
     for n in SIZES:
         for count in (1, 3, 10):
             for share in NOISE:
-                p_value = np.random.default_rng([seed, n, count, int(1000 * share)])
+                chance = np.random.default_rng([seed, n, count, int(1000 * share)])
                 names = ["precision", *[f"recall_any@{k}" for k in range(2, count + 1)]]
                 gates = [Gate(name, "max_drop", str(MARGIN)) for name in names]
                 found, printed = [], []
                 for _ in range(max(1, samples // 50)):  # each A/A rerun prints its own figure
-                    before = p_value.random((count, n)) < 0.8
-                    same = rerun(p_value, before, share)
+                    before = chance.random((count, n)) < 0.8
+                    same = rerun(chance, before, share)
                     columns = [dict(zip(names, side.astype(float), strict=True)) for side in (before, same)]
                     mde = judged(*columns, gates)[0].comparison.mde
                     printed.append(mde)
-                    found.append(detected(p_value, n, share, mde, count, 50))
+                    found.append(detected(chance, n, share, mde, count, 50))
                 power = np.mean(found)
                 row = [n, count, f"{share:.0%}", f"{np.mean(printed):.3f}", f"{power:.1%}"]
                 table.add(row, wilson(power * len(found) * 50, len(found) * 50)[1] >= 0.78)
     return table
 
 
-def detected(p_value, n, share, drop, gates, runs):
+def detected(chance, n, share, drop, gates, runs):
     """The share of runs in which a drop fails its gate, corrected for as many gates as if each could be significant."""
-    before = p_value.random((runs, n)) < 0.8
-    after = rerun(p_value, before, share) & ~(p_value.random((runs, n)) < drop / 0.8)
+    before = chance.random((runs, n)) < 0.8
+    after = rerun(chance, before, share) & ~(chance.random((runs, n)) < drop / 0.8)
     worse, better = (before & ~after).sum(1), (~before & after).sum(1)
     p = stats.binom.sf(worse - 1, worse + better, 0.5)
     return np.mean(((worse - better) / n > MARGIN + 1e-12) & (p <= 0.05 / gates * (1 + 1e-9)))
@@ -151,21 +151,21 @@ def effects_of_means(samples: int, seed: int) -> Table:
     for n in SIZES:
         for count in (1, 10):
             for share in (0.02, 0.10, 0.20):
-                p_value = np.random.default_rng([seed, 7, n, count, int(1000 * share)])
+                chance = np.random.default_rng([seed, 7, n, count, int(1000 * share)])
                 powers, printed = [], []
                 for kind in ("sparse", "halves", "dense"):
                     hits = 0
                     for _ in range(max(20, samples // 8)):
-                        before = p_value.choice(RANKS, n)
-                        same = np.where(p_value.random(n) < share, p_value.choice(RANKS, n), before)
+                        before = chance.choice(RANKS, n)
+                        same = np.where(chance.random(n) < share, chance.choice(RANKS, n), before)
                         names = [f"recall@{k}" for k in range(1, count)]
                         gates = [Gate(name, "max_drop", str(MARGIN)) for name in ["mrr", *names]]
-                        still = {name: p_value.permutation(RANKS.repeat(-(-n // 8))[:n]) for name in names}
+                        still = {name: chance.permutation(RANKS.repeat(-(-n // 8))[:n]) for name in names}
                         mde = judged({"mrr": before, **still}, {"mrr": same, **still}, gates)[0].comparison.mde
                         printed.append(mde)
-                        start = p_value.choice(RANKS, n)
-                        again = np.where(p_value.random(n) < share, p_value.choice(RANKS, n), start)
-                        lost = fallen(p_value, again, mde, kind)
+                        start = chance.choice(RANKS, n)
+                        again = np.where(chance.random(n) < share, chance.choice(RANKS, n), start)
+                        lost = fallen(chance, again, mde, kind)
                         level = 0.05 / count
                         pairs = Counter(zip(start.tolist(), lost.tolist(), strict=True))
                         hits += start.mean() - lost.mean() > MARGIN and one_sided(pairs, level) <= level
@@ -176,24 +176,24 @@ def effects_of_means(samples: int, seed: int) -> Table:
     return table
 
 
-def fallen(p_value, scores, drop, kind):
+def fallen(chance, scores, drop, kind):
     """Scores that fell by ``drop`` on average."""
     if kind == "dense":
         return scores - drop
-    lost = p_value.random(len(scores)) < drop / RANKS.mean() * (1 if kind == "sparse" else 2)
+    lost = chance.random(len(scores)) < drop / RANKS.mean() * (1 if kind == "sparse" else 2)
     return np.where(lost, 0 if kind == "sparse" else scores / 2, scores)
 
 
 def one_sided(pairs, level):
-    return p_value("mean", pairs, b"simulated", level=level)
+    return one_sided_p("mean", pairs, b"simulated", level=level)
 
 
 # --- 2. intervals of differences --------------------------------------------------------------------------------------
 
 
 def trinomial(noise, drop):
-    def draw(p_value, n):
-        kind = p_value.choice(3, n, p=[noise / 2 + drop, noise / 2, 1 - noise - drop])
+    def draw(chance, n):
+        kind = chance.choice(3, n, p=[noise / 2 + drop, noise / 2, 1 - noise - drop])
         return np.choose(kind, [1.0, 0.0, 1.0]), np.choose(kind, [0.0, 1.0, 1.0])
 
     return draw, drop
@@ -202,10 +202,10 @@ def trinomial(noise, drop):
 def ranks(share, lost):
     """Reciprocal ranks, some drawn anew and some lost."""
 
-    def draw(p_value, n):
-        before = p_value.choice(RANKS, n)
-        after = np.where(p_value.random(n) < share, p_value.choice(RANKS, n), before)
-        return before, np.where(p_value.random(n) < lost, 0.0, after)
+    def draw(chance, n):
+        before = chance.choice(RANKS, n)
+        after = np.where(chance.random(n) < share, chance.choice(RANKS, n), before)
+        return before, np.where(chance.random(n) < lost, 0.0, after)
 
     return draw, lost * RANKS.mean()
 
@@ -213,9 +213,9 @@ def ranks(share, lost):
 def supports(drop):
     """Graded scores of which every one moves a little."""
 
-    def draw(p_value, n):
-        quality = p_value.beta(4, 2, n)
-        return np.clip(quality, 0, 1), np.clip(quality - drop * quality * 2 * p_value.random(n), 0, 1)
+    def draw(chance, n):
+        quality = chance.beta(4, 2, n)
+        return np.clip(quality, 0, 1), np.clip(quality - drop * quality * 2 * chance.random(n), 0, 1)
 
     return draw, drop * 4 / 6
 
@@ -223,9 +223,9 @@ def supports(drop):
 def waits(sigma, times):
     """Latencies: a question's own time, and chance in each of the two runs. More is worse."""
 
-    def draw(p_value, n):
-        own = 100 * p_value.lognormal(0, sigma, n)
-        return own * p_value.lognormal(0, 0.5, n) * times, own * p_value.lognormal(0, 0.5, n)
+    def draw(chance, n):
+        own = 100 * chance.lognormal(0, sigma, n)
+        return own * chance.lognormal(0, 0.5, n) * times, own * chance.lognormal(0, 0.5, n)
 
     return draw, 100 * np.exp(sigma**2 / 2 + 0.125) * (times - 1)
 
@@ -256,9 +256,9 @@ def differences(samples: int, seed: int) -> Table:
     for name, (metric, draw, truth) in DIFFERENCES.items():
         row, holds = [name], True
         for n in (30, 100, 300):
-            p_value, inside, width = np.random.default_rng([seed, 2, n, len(name)]), 0, 0.0
+            chance, inside, width = np.random.default_rng([seed, 2, n, len(name)]), 0, 0.0
             for _ in range(samples):
-                pairs = Counter(zip(*(side.round(9).tolist() for side in draw(p_value, n)), strict=True))
+                pairs = Counter(zip(*(side.round(9).tolist() for side in draw(chance, n)), strict=True))
                 found = difference(measure(metric), pairs, 0.95)
                 inside += found.low <= truth + 1e-9 and truth - 1e-9 <= found.high
                 width += found.high - found.low
@@ -271,9 +271,9 @@ def differences(samples: int, seed: int) -> Table:
 def paired_waits(sigma, noise, times):
     """Latencies of two runs, and the true percentiles of both."""
 
-    def draw(p_value, n):
-        own = p_value.lognormal(5, sigma, n)
-        return own * p_value.lognormal(0, noise, n) * times, own * p_value.lognormal(0, noise, n)
+    def draw(chance, n):
+        own = chance.lognormal(5, sigma, n)
+        return own * chance.lognormal(0, noise, n) * times, own * chance.lognormal(0, noise, n)
 
     spread = np.hypot(sigma, noise)
     return draw, lambda share: np.exp(5 + spread * stats.norm.ppf(share)) * np.array([times, 1.0])
@@ -302,10 +302,10 @@ def figures(samples: int, seed: int) -> Table:
         row, holds = [f"`{metric}`", name], True
         share = {"p50": 0.5, "p95": 0.95}.get(metric[-3:], 0.0)
         for n in (30, 100, 300):
-            p_value, one, both = np.random.default_rng([seed, 8, n, len(name)]), 0, 0
+            chance, one, both = np.random.default_rng([seed, 8, n, len(name)]), 0, 0
             first, second = true(share)
             for _ in range(samples):
-                pairs = Counter(zip(*(listed(side) for side in draw(p_value, n)), strict=True))
+                pairs = Counter(zip(*(listed(side) for side in draw(chance, n)), strict=True))
                 found = difference(measure(metric), pairs, 0.95)
                 both += holds_true(found, first - second)
                 one += holds_true(enclosed(measure(metric), Counter(a for a, _ in pairs.elements()), 0.95), first)
@@ -328,9 +328,9 @@ def holds_true(found, truth):
 def detector(metric, shift):
     """Scores of inputs in two runs, those of attacks higher; the figure of either run."""
 
-    def draw(p_value, n):
-        attack = p_value.permutation(np.arange(n) < n // 3)
-        own, moved = p_value.normal(size=n), p_value.normal(size=n)
+    def draw(chance, n):
+        attack = chance.permutation(np.arange(n) < n // 3)
+        own, moved = chance.normal(size=n), chance.normal(size=n)
         first = own + shift * attack
         second = 0.8 * own + 0.6 * moved + (shift - 0.4) * attack
         return [list(zip(side.tolist(), attack.tolist(), strict=True)) for side in (first, second)]
@@ -370,8 +370,8 @@ def questions(samples: int, seed: int) -> Table:
 
 def outcomes(kind, n, drop, samples, seed):
     """The share of each outcome; counts that repeat are judged once."""
-    p_value = np.random.default_rng([seed, 3, n, int(1000 * drop)])
-    counts = Counter(map(tuple, p_value.multinomial(n, [0.02 + drop, 0.02, 0.96 - drop], samples).tolist()))
+    chance = np.random.default_rng([seed, 3, n, int(1000 * drop)])
+    counts = Counter(map(tuple, chance.multinomial(n, [0.02 + drop, 0.02, 0.96 - drop], samples).tolist()))
     found: Counter[str] = Counter()
     for (worse, better, _), times in counts.items():
         before, after = np.ones(n), np.ones(n)
@@ -394,13 +394,13 @@ def families(samples: int, seed: int) -> Table:
     )
     for kind in ("independent", "copied", "correlated", "few moves", "ranks"):
         for n, share in ((50, 0.2), (200, 0.05), (200, 0.3)):
-            p_value = np.random.default_rng([seed, 4, n, len(kind)])
+            chance = np.random.default_rng([seed, 4, n, len(kind)])
             failed = power = plain = 0
             for sample in range(samples):
-                before, after, names = family(p_value, kind, n, share)
+                before, after, names = family(chance, kind, n, share)
                 gates = [Gate(name, "max_drop", "0") for name in names]
                 failed += any(one.outcome == "failed" for one in judged(before, after, gates))
-                worse = {**after, names[0]: after[names[0]] * (p_value.random(n) >= 0.15)}
+                worse = {**after, names[0]: after[names[0]] * (chance.random(n) >= 0.15)}
                 if sample % 4 == 0:
                     hit = judged(before, worse, gates)
                     power += hit[0].outcome == "failed"
@@ -412,25 +412,25 @@ def families(samples: int, seed: int) -> Table:
     return table
 
 
-def family(p_value, kind, n, share):
+def family(chance, kind, n, share):
     """Two runs of one system in twelve columns."""
     names = [f"recall_any@{k}" for k in range(1, 13)]
     if kind == "ranks":
         names = [f"recall@{k}" for k in range(1, 13)]
-        before = p_value.choice(RANKS, (12, n))
-        after = np.where(p_value.random((12, n)) < share, p_value.choice(RANKS, (12, n)), before)
+        before = chance.choice(RANKS, (12, n))
+        after = np.where(chance.random((12, n)) < share, chance.choice(RANKS, (12, n)), before)
         return dict(zip(names, before, strict=True)), dict(zip(names, after, strict=True)), names
-    before = p_value.random((12, n)) < 0.7
+    before = chance.random((12, n)) < 0.7
     shares = np.full((12, 1), share)
     if kind == "few moves":
         shares[1:] = 2 / n
     if kind in ("copied", "correlated"):
         before[:] = before[0]
-    after = rerun(p_value, before, shares)
+    after = rerun(chance, before, shares)
     if kind == "copied":
         after[1:6], after[7:] = after[0], after[6]
     if kind == "correlated":  # most cases turn together
-        after = np.where(p_value.random((12, n)) < 0.8, after[0], after)
+        after = np.where(chance.random((12, n)) < 0.8, after[0], after)
     return *(dict(zip(names, side.astype(float), strict=True)) for side in (before, after)), names
 
 
@@ -446,14 +446,14 @@ def clusters(samples: int, seed: int) -> Table:
         ["intra-class correlation", "without", "with", "width, with", "test without", "test with"],
     )
     for icc in (0.05, 0.1, 0.2, 0.3):
-        p_value = np.random.default_rng([seed, 5, int(100 * icc)])
+        chance = np.random.default_rng([seed, 5, int(100 * icc)])
         plain = robust = wrong = held = 0
         width = 0.0
         for _ in range(samples):
             pages = np.sort(
-                np.concatenate([np.arange(38), p_value.choice(38, 162, p=p_value.dirichlet(np.full(38, 2.0)))])
+                np.concatenate([np.arange(38), chance.choice(38, 162, p=chance.dirichlet(np.full(38, 2.0)))])
             )
-            sides = [answered(p_value, pages, icc) for _ in range(2)]
+            sides = [answered(chance, pages, icc) for _ in range(2)]
             parts = [f"meta.page={page}" for page in pages]
             before, after = (cases({"precision": side}, parts) for side in sides)
             found = GroupedCases(after, "meta.page").interval(measure("precision"), 0.95)
@@ -471,10 +471,10 @@ def clusters(samples: int, seed: int) -> Table:
     return table
 
 
-def answered(p_value, pages, icc):
+def answered(chance, pages, icc):
     """Right answers, alike within a page."""
     k = (1 - icc) / icc
-    return (p_value.random(len(pages)) < p_value.beta(0.8 * k, 0.2 * k, 38)[pages]).astype(float)
+    return (chance.random(len(pages)) < chance.beta(0.8 * k, 0.2 * k, 38)[pages]).astype(float)
 
 
 # --- 6. repeats -------------------------------------------------------------------------------------------------------
@@ -491,13 +491,13 @@ def repeats(samples: int, seed: int) -> Table:
     )  # fmt: skip
     for runs in (2, 3, 5, 10):
         for spread in (0.0, 0.3, 0.6):
-            p_value = np.random.default_rng([seed, 6, runs, int(10 * spread)])
+            chance = np.random.default_rng([seed, 6, runs, int(10 * spread)])
             grid = stats.norm.ppf((np.arange(400) + 0.5) / 400)
             truth = (1 / (1 + np.exp(-(1.5 + 1.2 * grid[:, None] + spread * grid[None])))).mean()
             alone = together = apart = failed = 0
             for _ in range(samples):
-                hard = 1.5 + 1.2 * p_value.normal(size=60)[:, None]
-                before, after = (tries(p_value, hard + spread * p_value.normal(size=runs)[None]) for _ in range(2))
+                hard = 1.5 + 1.2 * chance.normal(size=60)[:, None]
+                before, after = (tries(chance, hard + spread * chance.normal(size=runs)[None]) for _ in range(2))
                 low, high = stats.binomtest(
                     sum(int(case.scores["precision"]) for case in before[:60]), 60
                 ).proportion_ci()
@@ -513,9 +513,9 @@ def repeats(samples: int, seed: int) -> Table:
     return table
 
 
-def tries(p_value, logits):
+def tries(chance, logits):
     """The cases of several runs, run by run."""
-    hits = (p_value.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
+    hits = (chance.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
     return [case._replace(run=f"r{run}") for run, column in enumerate(hits.T) for case in cases({"precision": column})]
 
 

@@ -272,7 +272,7 @@ def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
 
 def _p(row: Tested, level: float) -> float:
     """Return the test's p; ``level`` is what it is compared with if it is the smallest of all."""
-    return _with_runs(row, aggregations.p_value(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level))
+    return _with_runs(row, aggregations.one_sided_p(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level))
 
 
 def _with_runs(row: Tested, p: float) -> float:

@@ -223,7 +223,7 @@ def _imported_report(reader: Reader, path: str, content: _Content) -> tuple[Repo
         raise InputError([problem._replace(file=where) for problem in ledger.problems], ledger.more)
     share = f"{len(report.contracts)} of its {quantity(len(report.metrics), 'value')} have the same definition here"
     message = f"the baseline is a saved run of another framework, without questions: {share}"
-    fix = f"To see what is left out and why, run: rag-eval import {FOREIGN} FILE"
+    fix = f"To see what is left out and why, run: rag-eval import {SAVED_RUN_FORMAT} FILE"
     return report, Finding("baseline-values-alone", "warning", message, fix, path)
 
 

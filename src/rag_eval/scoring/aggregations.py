@@ -277,7 +277,7 @@ def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Uni
     return labelled
 
 
-def p_value(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level: float = 1.0) -> float:
+def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level: float = 1.0) -> float:
     """Return the one-sided p of the paired test that the first run's figure is no larger; a score may be missing.
 
     ``worse_first`` has the number of cases with each pair of scores, or of units with each pairs: they are swapped
