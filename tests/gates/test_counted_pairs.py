@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.gates import regression
-from rag_eval.gates.results import Layouts, Scores, identities, looked_up
+from rag_eval.gates.results import Layouts, Scores, identities
 from rag_eval.stats.differences import effects
 from rag_eval.stats.paired import mcnemar, sign_flip
 from runs import question
@@ -87,15 +87,6 @@ def test_the_effects_of_counted_pairs_are_those_of_the_list(pairs):
     assert sorted(effects(pairs).counts.elements()) == pytest.approx(plain_effects(pairs), abs=1e-11)
 
 
-@given(st.lists(st.none() | st.booleans(), max_size=20), st.booleans())
-def test_a_column_is_looked_up_as_case_by_case(kept, mixed):
-    positions = {"chr": 0, "mrr": 1}
-    cases = [Scores(positions, (score, None)) for score in kept]
-    cases += [{"chr": 0.0}, Scores({"mrr": 0, "chr": 1}, (None, True))] if mixed else []
-    for column in ("chr", "mrr", "other"):
-        assert looked_up(cases, column) == [case.get(column) for case in cases]
-
-
 @given(st.lists(st.tuples(st.none() | st.booleans(), st.sampled_from([None, 1.5, 2.5]), st.booleans()), max_size=20))
 def test_cases_are_told_apart_by_what_they_do_not_share(found):
     shared = {score: (score,) for score, *_ in found}
@@ -107,6 +98,5 @@ def test_cases_are_told_apart_by_what_they_do_not_share(found):
     for column in ("chr", "latency_total_ms", "mrr", "other"):
         keys = list(identities(cases, at_hand.shares(column)))
         known = dict(zip(keys, cases, strict=True))
-        scores = dict(zip(known, looked_up(list(known.values()), column), strict=True))
-        assert [scores[key] for key in keys] == [case.get(column) for case in cases]
+        assert [known[key].get(column) for key in keys] == [case.get(column) for case in cases]
     assert not Layouts([*cases, {"chr": 0.0}]).shares("chr")

@@ -13,7 +13,7 @@ from math import fsum
 from operator import attrgetter, itemgetter, mul, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.gates.results import Layouts, identities, looked_up
+from rag_eval.gates.results import Layouts, identities
 from rag_eval.gates.selection import clusters
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, enclosed_units, from_mean
 from rag_eval.stats import clustered
@@ -67,7 +67,7 @@ class GroupedCases:
         """Return the key on which a column's results depend, for the same cases; equal keys are one object."""
         if column not in self._columns:
             shared = self._layouts.shares(column)
-            key = shared, tuple(looked_up(self._distinct_of(shared).scores, column))
+            key = shared, tuple([scores.get(column) for scores in self._distinct_of(shared).scores])
             self._columns[column] = self._keys.setdefault(key, key)
         return self._columns[column]
 

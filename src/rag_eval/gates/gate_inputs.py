@@ -11,7 +11,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rag_eval.gates import dependent_cases
-from rag_eval.gates.results import Layouts, identities, looked_up
+from rag_eval.gates.results import Layouts, identities
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.clustered import between_runs
@@ -190,7 +190,7 @@ class Evidence:
         column = measure(name).column
         if (column, part) not in self._pairs:
             both = self._both(part, all(side.shares(column) for side in self._layouts))
-            before, after = looked_up(both.before, column), looked_up(both.after, column)
+            before, after = ([case.get(column) for case in side] for side in (both.before, both.after))
             counted: Pairs = weighed([(before[old], after[new]) for old, new in both.counts], both.counts.values())
             counted.pop((None, None), None)
             self._pairs[column, part] = counted
@@ -228,10 +228,7 @@ class Evidence:
         return between_runs(totals, runs)
 
     def _sides(self, column: str, part: str) -> Iterator[Pair]:
-        pairs = self._pairs_in(part)
-        return zip(
-            *[looked_up(list(map(_SCORES, map(itemgetter(side), pairs))), column) for side in (0, 1)], strict=True
-        )
+        return ((old.scores.get(column), new.scores.get(column)) for old, new in self._pairs_in(part))
 
     def _grouped_cases(self, part: str) -> GroupedCases:
         if part not in self._grouped:
@@ -242,7 +239,7 @@ class Evidence:
         column = measure(name).column
         if (column, part) not in self._columns:
             cases, counts = self._alone(part, self._layouts[0].shares(column))
-            scores = weighed(looked_up(cases, column), counts)
+            scores = weighed([case.get(column) for case in cases], counts)
             del scores[None]
             self._columns[column, part] = scores  # type: ignore[assignment]  # no other score is None
         return self._columns[column, part]

@@ -21,7 +21,7 @@ from rag_eval.contract.verdict import MOST, Verdict
 from rag_eval.errors import Finding, Level
 from rag_eval.gates.integrity import levelled
 from rag_eval.gates.policy import BOUNDS, Gate, Policy
-from rag_eval.gates.results import Question, looked_up
+from rag_eval.gates.results import Question
 from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import Measure, measure
 
@@ -168,11 +168,7 @@ def watched(policies: Iterable[Policy], columns: Iterable[str]) -> dict[str, tup
 def with_values(columns: Iterable[Measure], *runs: Sequence[Question]) -> list[Measure]:
     """Return the columns in which some case of some run has a score: a column without any is not partly measured."""
     scores = [[question.scores for question in run] for run in runs]
-    return [
-        column
-        for column in columns
-        if any(score is not None for run in scores for score in looked_up(run, column.column))
-    ]
+    return [column for column in columns if any(case.get(column.column) is not None for run in scores for case in run)]
 
 
 def suspects(
@@ -183,11 +179,11 @@ def suspects(
     Most runs have none, and the traces are read again only for these cases.
     """
     by_position: dict[int, Question] = {}
-    scores = [question.scores for question in questions]
     for column in columns:
         known: dict[tuple[object, ...], bool] = {}
         silent = column.metric.name in SILENT
-        for index, (question, score) in enumerate(zip(questions, looked_up(scores, column.column), strict=True)):
+        for index, question in enumerate(questions):
+            score = question.scores.get(column.column)
             if not question.trace_line or index in by_position or (score is None) is silent:
                 continue
             gold, refused = golds[question.qid], question.label in REFUSED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     Split = tuple[T, Mapping[str, Shown]]
 
 _REMEMBERED = 20_000
-_POSITIONS, _SHARED_SCORES, _CASE_SCORES = map(attrgetter, ("positions", "shared_scores", "case_scores"))
-_SHOWN = {float, type(None)}
+_POSITIONS, _SHARED_SCORES = map(attrgetter, ("positions", "shared_scores"))
 
 
 class MetricResult(NamedTuple):
@@ -149,40 +148,6 @@ def identities(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[i
     With ``shared``, cases with the same shared scores have the same id.
     """
     return map(id, map(_SHARED_SCORES, cases) if shared else cases)
-
-
-def looked_up(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
-    """Return the score of each case in a column, None if it does not apply; equal scores are converted once."""
-    if set(map(type, cases)) != {Scores}:
-        return [case.get(column) for case in cases]
-    layouts = list(map(id, map(_POSITIONS, cases)))
-    if len(set(layouts)) == 1:
-        return _in_column(cases, column)
-    laid_out: dict[int, list[int]] = {}
-    for at, layout in enumerate(layouts):
-        laid_out.setdefault(layout, []).append(at)
-    scores: list[Shown | None] = [None] * len(cases)
-    for positions in laid_out.values():
-        for at, score in zip(positions, _in_column([cases[at] for at in positions], column), strict=True):
-            scores[at] = score
-    return scores
-
-
-def _in_column(cases: Sequence[Mapping[str, Shown]], column: str) -> list[Shown | None]:
-    """Return the scores of cases with one layout."""
-    index, shared = _POSITIONS(cases[0]).get(column), len(_SHARED_SCORES(cases[0]))
-    if index is None:
-        return [None] * len(cases)
-    shared_scores = (
-        map(itemgetter(index), map(_SHARED_SCORES, cases))
-        if index < shared
-        else map(itemgetter(index - shared), map(_CASE_SCORES, cases))
-    )
-    values = list(shared_scores)
-    if set(map(type, values)) <= _SHOWN:
-        return values
-    shown = {score: None if score is None else as_shown(score) for score in set(values)}
-    return [shown[score] for score in values]
 
 
 class Question(NamedTuple):
