@@ -57,6 +57,26 @@ def test_langchain_callbacks(tmp_path):
     assert (bad["error"], bad["ok"]) == ("RuntimeError: no index", False)
 
 
+def test_a_streamed_langchain_run_has_its_question(tmp_path):
+    from langchain_core.runnables import RunnableGenerator, RunnableLambda
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    def fails(parts):
+        for _ in parts:
+            raise RuntimeError("no model")
+        yield ""
+
+    path, asked = tmp_path / "trace.jsonl", RunnableLambda(lambda inputs: f"answer to {inputs['question']}")
+    config = {"callbacks": [TraceHandler(path)]}
+    assert list((asked | (lambda text: text)).stream({"question": "q1?"}, config=config)) == ["answer to q1?"]
+    with pytest.raises(RuntimeError):
+        list((asked | RunnableGenerator(fails)).stream({"question": "q2?"}, config=config))
+    good, bad = rows(path)
+    assert (good["q"], good["answer_json"]) == ("q1?", {"claim": "answer to q1?"})
+    assert (bad["q"], bad["error"]) == ("q2?", "RuntimeError: no model")
+
+
 @pytest.mark.parametrize("app", ["app", "app_langchain", "app_llama_index"])
 def test_the_apps_of_the_tutorial_write_traces_that_pass(app, tmp_path):
     folder = tmp_path / "rag-server"

@@ -82,6 +82,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **more: Any) -> None:
         """Write the row when the outermost run ends."""
+        self._ask(run_id, more.get("inputs"))
         self._end(run_id, "", outputs)
 
     def _error(self, error: BaseException, run_id: UUID) -> None:
@@ -93,6 +94,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Write the row with the error if the outermost run failed."""
+        self._ask(run_id, more.get("inputs"))
         self._error(error, run_id)
 
     on_llm_error = on_retriever_error = on_chain_error
@@ -104,6 +106,12 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             qid = (metadata or {}).get("qid")
             stated = {"qid": str(qid) if qid else "", "q": _text(inputs, _QUESTIONS), "run": self._run}
             self._rows[root] = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
+
+    def _ask(self, run_id: UUID, inputs: Any) -> None:
+        """Record the question at the end of a streamed run, whose input is not known at its start."""
+        row = self._rows.get(run_id)
+        if row is not None and "q" not in row and (question := _text(inputs, _QUESTIONS)):
+            row["q"] = question
 
     def _row(self, run_id: UUID) -> Row:
         return self._rows.get(self._roots.get(run_id, run_id), {})
