@@ -190,3 +190,13 @@ def test_explain_says_why():
     assert "citation" in rag_eval.explain("chr")
     with pytest.raises(rag_eval.UsageError):
         rag_eval.explain("nothing", GOLD, BAD)
+
+
+def test_a_percentile_without_an_interval_is_judged_by_the_margin(tmp_path):
+    gold = rag_eval.load_gold(GOLD)
+    slow = [row | {"latency_ms": {"total": 900}} for row in rag_eval.load_traces(GOOD)]
+    fast, baseline = [row | {"latency_ms": {"total": 100}} for row in slow], tmp_path / "baseline.json"
+    gates = {"gates": {"latency_total_ms.p95": {"max_rise": 50}}, "statistics": {"test": "non_inferiority"}}
+    baseline.write_text(json.dumps(rag_eval.score(gold, fast).to_dict()), encoding="utf-8")
+    text = str(rag_eval.score(gold, slow, gates=gates, baseline=baseline))
+    assert "judged only by the margin, because its difference has no interval." in text

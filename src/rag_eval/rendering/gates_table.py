@@ -122,8 +122,9 @@ def _reasons(report: Report, gate: GateResult, formatter: TextFormatter) -> Iter
         yield f"significant, {p}"
     if gate.comparison is not None and _blind(gate):
         yield _sight(report, gate, gate.comparison)
-    if _untested(gate):
-        yield "judged only by the margin, because there are no cases to compare"
+    if gate.comparison is not None and _untested(gate):
+        reason = "its difference has no interval" if gate.comparison.n else "there are no cases to compare"
+        yield f"judged only by the margin, because {reason}"
 
 
 def _blind(gate: GateResult) -> bool:
