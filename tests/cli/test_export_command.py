@@ -132,6 +132,20 @@ def test_every_form_shows_whether_a_turn_is_right(command, tmp_path):
     assert document["cases"][0]["scores"]["conversation_pass"] == 1.0
 
 
+def test_the_results_of_several_retrievals_are_exported(command, tmp_path):
+    item = {"qid": "A1", "question": "q?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["d2"]}
+    hops = [[{"id": "d1", "text": "one"}], [{"id": "d2", "text": "two"}, {"id": "d1", "text": "one"}]]
+    found = {"qid": "A1", "answer": "x", "retrievals": [{"chunks": chunks} for chunks in hops]}
+    gold, trace = write_rows(tmp_path / "gold.jsonl", [item]), write_rows(tmp_path / "trace.jsonl", [found])
+    run = files_of(command, tmp_path, "trec", gold, trace)["run.txt"]
+    assert run == "A1 Q0 d1 1 2 rag-eval\nA1 Q0 d2 2 1 rag-eval\n"
+    sample = json.loads(files_of(command, tmp_path, "ragas", gold, trace)["samples.jsonl"])
+    assert (sample["retrieved_context_ids"], sample["retrieved_contexts"]) == (["d1", "d2"], ["one", "two"])
+    new = write_rows(tmp_path / "new.jsonl", [{"id": "n2", "text": "two"}])
+    code, text, err = command("gold", "relink", "--gold", gold, "--old", trace, "--new", new)
+    assert (code, "`d2` | `n2`" in text) == (0, True), err
+
+
 def test_nothing_to_export_and_files_in_the_way_are_refused(command, tmp_path):
     gold, trace = QUICKSTART / "gold.jsonl", QUICKSTART / "good.jsonl"
     report = tmp_path / "report.json"

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import to_builtins
+
+from rag_eval.contract import Trace
+
 Row = dict[str, Any]
 
 
@@ -33,8 +37,18 @@ class Contents(NamedTuple):
                 gold = by_question.get(trace.get("q") or trace.get("question") or "") or {}
             key = str(trace.get("run") or ""), gold.get("qid") or qid
             last.pop(key, None)
-            last[key] = gold, trace
+            last[key] = gold, _joined(trace)
         return list(last.values())
+
+
+def _joined(row: Row) -> Row:
+    """Return a row with what all of its retrievals found as its ids and chunks, as it is scored."""
+    if not row.get("retrievals"):
+        return row
+    trace = Trace.from_row(row, "", 0)
+    fields = [to_builtins(chunk) for chunk in trace.chunks or ()]
+    chunks = [{name: value for name, value in chunk.items() if value is not None} for chunk in fields]
+    return {**row, "retrieved_ids": list(trace.given_retrieved()), **({"chunks": chunks} if chunks else {})}
 
 
 class Exporter(NamedTuple):

@@ -81,6 +81,12 @@ def run(args: Namespace) -> int:
     return PASSED if len(new_links) == len(links) else GATE_FAILED
 
 
+def _list(row: Any, name: str) -> list[Any]:
+    """Return a list in a row; an empty one if there is none."""
+    value = row.get(name) if isinstance(row, dict) else None
+    return value if isinstance(value, list) else []
+
+
 def _chunks(reader: Reader, paths: Sequence[str]) -> dict[str, Chunk]:
     """Read chunks from files with a chunk on each line, or from traces; the first occurrence with a text counts."""
     from msgspec import ValidationError, convert
@@ -88,7 +94,8 @@ def _chunks(reader: Reader, paths: Sequence[str]) -> dict[str, Chunk]:
     chunks: dict[str, Chunk] = {}
     for path in paths:
         for line, row in objects(Files(reader, [path]), path, "a chunk or a trace"):
-            rows = row.get("chunks") or ([row] if "id" in row else [])
+            several = [chunk for retrieval in _list(row, "retrievals") for chunk in _list(retrieval, "chunks")]
+            rows = _list(row, "chunks") or several or ([row] if "id" in row else [])
             try:
                 for chunk in convert([without_unknown(Chunk, item)[0] for item in rows], list[Chunk]):
                     if chunk.id not in chunks or (chunks[chunk.id].text is None and chunk.text is not None):
