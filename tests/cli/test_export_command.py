@@ -134,9 +134,11 @@ def test_every_form_shows_whether_a_turn_is_right(command, tmp_path):
 
 def test_the_results_of_several_retrievals_are_exported(command, tmp_path):
     item = {"qid": "A1", "question": "q?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["d2"]}
-    hops = [[{"id": "d1", "text": "one"}], [{"id": "d2", "text": "two"}, {"id": "d1", "text": "one"}]]
+    hops = [[{"id": "d1", "text": "one", "newer": 1}], [{"id": "d2", "text": "two"}, {"id": "d1", "text": "one"}]]
     found = {"qid": "A1", "answer": "x", "retrievals": [{"chunks": chunks} for chunks in hops]}
     gold, trace = write_rows(tmp_path / "gold.jsonl", [item]), write_rows(tmp_path / "trace.jsonl", [found])
+    code, _, err = command("validate", trace)
+    assert (code, "unknown field 'retrievals.chunks.newer' is ignored" in err) == (0, True), err
     run = files_of(command, tmp_path, "trec", gold, trace)["run.txt"]
     assert run == "A1 Q0 d1 1 2 rag-eval\nA1 Q0 d2 2 1 rag-eval\n"
     sample = json.loads(files_of(command, tmp_path, "ragas", gold, trace)["samples.jsonl"])

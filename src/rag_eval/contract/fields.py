@@ -40,7 +40,7 @@ else:
 def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, str]]]:
     """Return a decoded row without unknown fields, and the unknown fields: the position and the name of each.
 
-    The position is the name of the field that contains the record, empty for the row itself.
+    The position names the fields that contain the record, such as ``retrievals.chunks``, empty for the row itself.
     """
     if type(row) is not dict:
         return row, []
@@ -51,34 +51,30 @@ def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, 
         value, names = _without_unknown_below(nested[parent], row[parent])
         if names:
             cleaned = {**cleaned, parent: value}
-            unknown += [(parent, name) for name in names]
+            unknown += [(f"{parent}.{position}" if position else parent, name) for position, name in names]
     return cleaned, unknown
 
 
 def known_fields(kind: type[Struct], parent: str) -> frozenset[str]:
     """Return the known fields of a record at a position."""
-    known, nested = _fields(kind)
-    return nested[parent] if parent else known
+    for name in parent.split(".") if parent else ():
+        kind = _fields(kind)[1][name]
+    return _fields(kind)[0]
 
 
-def _without_unknown_below(existing: frozenset[str], value: Any) -> tuple[Any, list[str]]:
+def _without_unknown_below(kind: type[Struct], value: Any) -> tuple[Any, list[tuple[str, str]]]:
     if type(value) is list:
-        cleaned = [_without_unknown_below(existing, item) for item in value]
+        cleaned = [_without_unknown_below(kind, item) for item in value]
         return [item for item, _ in cleaned], [name for _, names in cleaned for name in names]
-    if type(value) is not dict or value.keys() <= existing:
-        return value, []
-    return {name: item for name, item in value.items() if name in existing}, [
-        name for name in value if name not in existing
-    ]
+    return without_unknown(kind, value)
 
 
 @cache
-def _fields(kind: type[Struct]) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """Return the field names of a record as in JSON, and those of the records in its fields."""
-    hints, nested = get_type_hints(kind), {}
-    for name, written in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
-        for inner in _records_in(hints[name]):
-            nested[written] = frozenset(inner.__struct_encode_fields__)
+def _fields(kind: type[Struct]) -> tuple[frozenset[str], dict[str, type[Struct]]]:
+    """Return the field names of a record as in JSON, and the records in its fields."""
+    hints = get_type_hints(kind)
+    names = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+    nested = {written: record for name, written in names for record in _records_in(hints[name])}
     return frozenset(kind.__struct_encode_fields__) - {" line"}, nested
 
 

@@ -147,7 +147,7 @@ class JsonLines(Generic[R]):
 
     def _check_unknown(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
         """Refuse unknown fields that nest deeper than allowed, and in gold those with integers beyond 64 bits."""
-        for name in {parent or field for parent, field in unknown}:
+        for name in {parent.partition(".")[0] or field for parent, field in unknown}:
             if type(row[name]) in (dict, list) and nesting(row[name]) >= self._depth:
                 raise msgspec.ValidationError(f"nested deeper than {self._depth} levels")
             if self._unique_keys and has_large_integer(row[name]):
