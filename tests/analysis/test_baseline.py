@@ -13,7 +13,7 @@ import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
 from rag_eval.analysis.baseline import disagreeing, flips, must_pass
-from rag_eval.gates.gate_inputs import paired
+from rag_eval.gates.gate_inputs import pair_cases
 from runs import evidence, question
 from seams import GOOD, MEANING, Baseline, Contract, from_json, main, render
 
@@ -540,8 +540,8 @@ def test_what_did_not_change_does_not_break(before, after):
 
 @given(runs, runs)
 def test_flips_are_those_that_pass_on_one_side_alone_broken_ones_first(before, after):
-    result = flips(paired(cases(before), cases(after)))
-    back = flips(paired(cases(after), cases(before)))
+    result = flips(pair_cases(cases(before), cases(after)))
+    back = flips(pair_cases(cases(after), cases(before)))
     assert all((item.before in GOOD) != (item.after in GOOD) for item in result)
     there, again = ([(item.qid, item.before, item.after) for item in side] for side in (result, back))
     assert sorted(there) == sorted((qid, after, before) for qid, before, after in again)
