@@ -8,6 +8,7 @@ from math import floor, log
 from statistics import median
 from typing import Any, NamedTuple
 
+from rag_eval.common.escaping import quantity
 from rag_eval.contract.verdict import MOST, SCORES, digest_of
 from rag_eval.llm_judge.labels import Label
 from rag_eval.stats.agreement import (
@@ -280,7 +281,8 @@ def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> I
         yield f"people rate every answer {side}: there is no AUROC. Label answers of the other kind, or move --cut"
     elif min(counts) < FEW:
         side = "good" if counts[0] < counts[1] else "bad"
-        yield f"people rate only {min(counts)} answers {side}: label more, because kappa and AUROC depend on them"
+        answers = quantity(min(counts), "answer")
+        yield f"people rate only {answers} {side}: label more, because kappa and AUROC depend on them"
     if len({item.judge for item in graded}) == 1:
         yield f"the judge gives {graded[0].judge} to every answer: it does not distinguish answers"
     elif kappa.low is None:

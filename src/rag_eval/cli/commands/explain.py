@@ -109,7 +109,8 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     from rag_eval.scoring.aggregations import values_in_words
 
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
-    bound = "min: 0.80" if metric.better == "higher" else "max: 0.05" if metric.bounded else "max: 2"
+    limit = "0.05" if metric.bounded else {"ms": "2000", "USD": "0.01"}.get(metric.unit, "2")
+    bound = "min: 0.80" if metric.better == "higher" else f"max: {limit}"
     if metric.name in ("groundedness", "claim_support"):
         bound = "max_drop: 0.05"  # levels differ between systems
     yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
