@@ -198,7 +198,7 @@ def test_a_line_is_accepted_if_and_only_if_the_reference_accepts_it(case):
 def test_a_line_among_good_ones_is_read_as_it_is_by_itself(case):
     name, line = case
     good = json.dumps(BASES[name][0]).encode()
-    if b"\n" in line or is_extreme(line):
+    if b"\n" in line or is_extreme(line) or line.startswith(b"\xef\xbb\xbf"):  # only a file may begin with a mark
         return
     alone, problems = read(name, line)
     records, result = read(name, good, line, good)
