@@ -100,12 +100,13 @@ def spent(function, text):
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_megabyte_is_read_in_time_linear_in_its_length(name):
     whole, part = WHOLE[name](MEGABYTE), WHOLE[name](MEGABYTE // 8)
-    slow = []
-    for function in FUNCTIONS.values():
+
+    def is_slow(function):
         small, large = max(spent(function, part)), min(spent(function, whole))
-        if large > 0.5 and large > 24 * small:  # eight times if linear, 64 times if quadratic
-            slow.append((function, small, large))
-    assert slow == []
+        return large > 0.5 and large > 24 * small  # eight times if linear, 64 times if quadratic
+
+    # Another process may disturb a measurement, but hardly three of them.
+    assert [key for key, function in FUNCTIONS.items() if all(is_slow(function) for _ in range(3))] == []
 
 
 def test_of_100_000_sentences_so_many_are_read_that_it_costs_no_more():
