@@ -129,6 +129,7 @@ def test_a_signal_leaves_one_set_of_reports(run, after):
     script = f"""
 import os, pathlib, signal, sys
 from rag_eval.cli.commands import _shared
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup leaves it ignored
 count, replace = 0, pathlib.Path.replace
 def counted(self, target):
     global count

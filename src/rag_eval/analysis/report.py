@@ -340,7 +340,8 @@ def _slices(policy: Policy, now: Evidence, metrics: Mapping[str, MetricResult]) 
     fields, names = policy.slices.by, _gated(policy)
     parts = [part for part in now.present() if part.partition("=")[0] in fields]
     parts.sort(key=lambda part: (fields.index(part.partition("=")[0]), -now.size(part), part))
-    others = [name for name, result in metrics.items() if result.n and name not in names]
+    gated = set(names)
+    others = [name for name, result in metrics.items() if result.n and name not in gated]
     others = [name for name in others if measure(name).metric.level == "case"]
     results = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
     for index, item in enumerate(results[:WHOLE_SLICES]):

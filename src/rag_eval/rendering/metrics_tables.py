@@ -37,15 +37,12 @@ def tables(report: Report, perspective: str) -> Iterator[Table]:
         name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n
     }
     cut = [name for name in results if _CUT.search(name)]
-    many = [name for name in results if name not in cut and _folds(name) >= _MANY]
-    plain = [name for name in results if name not in cut and name not in many]
+    other = [name for name in results if not _CUT.search(name)]
+    many = [name for name in other if len(measure(name).metric.folds) >= _MANY]
+    plain = [name for name in other if len(measure(name).metric.folds) < _MANY]
     yield from _plain(report, results, plain)
     yield from _with_baseline(report, results, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut])
     yield from _with_baseline(report, results, [(name, column_of(name), name.rpartition(".")[2]) for name in many])
-
-
-def _folds(name: str) -> int:
-    return len(measure(name).metric.folds)
 
 
 def _plain(report: Report, results: Results, names: Sequence[str]) -> Iterator[Table]:
