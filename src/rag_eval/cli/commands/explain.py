@@ -220,7 +220,8 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
     yield f"refused      {_refused(case)}"
-    yield f"gold text    {_joined(gold.substrings)}; {'' if case.contained else 'not '}found in the claim"
+    outcome = f"; {'' if case.contained else 'not '}found in the claim" if gold.substrings else ""
+    yield f"gold text    {_joined(gold.substrings)}{outcome}"
     yield f"gold cites   {_joined(gold.citations)}"
     yield from _evidence_facts(case)
     yield f"cited        {_joined(case.cites) if trace.citations is not None else 'no list given'}"
