@@ -103,6 +103,7 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
             1: (400, {"error": "bad"}),
             2: (200, b"no json"),
             3: (200, {"reply": "elsewhere"}),
+            4: (302, b"", ("Location", "/login")),
         }.get(
             number,
             (200, {"answer": f"a{number}", "citations": ["d1"], "chunks": [{"id": "d1", "text": "t", "score": 0.5}]}),
@@ -111,13 +112,15 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
     url, calls = serve(reply)
     out = tmp_path / "trace.jsonl"
     code, _, err = command("collect", "--url", url, "--gold", gold, "--out", out, "--retries", "3")
-    assert (code, "6 traces, 3 with an error" in err) == (0, True)
+    assert (code, "6 traces, 4 with an error" in err) == (0, True)
     result = rows(out)
     assert [row["qid"] for row in result] == [f"Q{n}" for n in range(6)]
     assert result[0]["answer_json"] == {"claim": "a0", "citations": ["d1"]}
     assert result[0]["chunks"] == [{"id": "d1", "text": "t", "score": 0.5}]
     assert result[1]["error"].startswith("RuntimeError: HTTP 400")
+    assert result[2]["error"] == "RuntimeError: the reply is not JSON: 'no json'"
     assert "no text at /answer" in result[3]["error"]
+    assert result[4]["error"] == "RuntimeError: HTTP 302: /login"
     assert sum(body == '{"question":"question 0?"}' for body, _ in calls) == 3
     assert command("validate", out)[0] == 0
 

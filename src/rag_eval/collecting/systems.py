@@ -84,10 +84,14 @@ class HttpSystem:
             after = reply.headers.get("retry-after", "")
             raise Busy(f"HTTP {reply.status_code}: {reply.text[:200]}", float(after) if after.isdigit() else None)
         if reply.status_code >= 300:
-            raise RuntimeError(f"HTTP {reply.status_code}: {reply.text[:200]}")
+            detail = reply.headers.get("location", "") or reply.text
+            raise RuntimeError(f"HTTP {reply.status_code}: {detail[:200]}")
         if len(reply.content) > _LONGEST:
             raise RuntimeError(f"a reply of {len(reply.content)} bytes")
-        return reply.json()
+        try:
+            return reply.json()
+        except ValueError:
+            raise RuntimeError(f"the reply is not JSON: {reply.text[:200]!r}") from None
 
     def check(self) -> None:
         """Request the health path; without one, check that anything answers at all."""
