@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
-_NAMES = {"query": "question", "response": "answer", "ground_truth": "truth"}
+_NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}
 _JUDGED = ("answer_length", "has_citation", "citation_match")
 _READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id"}
 _PIECE = re.compile(r"(?m)^([^\s:]{1,200}\.[A-Za-z0-9]{2,5}(?:#[^\s:]{1,60})?): ?")

@@ -314,7 +314,9 @@ class Conversion:
         if len(matches) == 1:
             self.account.renamed("question", "qid, by the gold set")
             return matches[0]
-        asked = "no item of the gold set asks" if not matches else f"{len(matches)} items of the gold set ask"
+        asked = f"{len(matches)} items of the gold set ask" if matches else "no item of the gold set asks"
+        if not draft.question:
+            asked = "no item of the gold set has the qid"
         shown = f"'{(draft.question or draft.qid or draft.source)[:60]}'"
         hint = "Ask exactly the questions of the gold set, or record the qid and name its place with --qid POINTER."
         self.inputs.problem(draft.path, draft.line, "", f"{asked} {shown}", hint)

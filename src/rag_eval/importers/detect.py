@@ -116,6 +116,7 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
         (("langsmith", ""), {"post"}, "post"),
         (("langsmith", ""), {"patch"}, "patch"),
         (("table", ""), {"inputs", "outputs", "ground_truth"}, "inputs, outputs and ground_truth"),
+        (("table", ""), {"inputs", "outputs", "reference_outputs"}, "inputs, outputs and reference_outputs"),
         (("", "langsmith-dataset"), {"inputs", "outputs", "dataset_id"}, "inputs, outputs and dataset_id"),
         (("", "langsmith-dataset"), {"inputs", "outputs"}, "inputs and outputs"),
         (("ragas-trace", "ragas"), {"user_input"}, "user_input"),

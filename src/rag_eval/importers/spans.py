@@ -181,7 +181,10 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
     for span in members:
         children[span.parent].append(span)
     generations = [span for span in members if span.kind == GENERATION]
-    question, answer = _question_and_answer(conversion, root, members)
+    searching = {  # the steps of a retrieval, such as the model call that rewrites its query
+        step.id for span in members if span.kind == RETRIEVER for step in _descendants(span, children)
+    }
+    question, answer = _question_and_answer(conversion, root, [span for span in members if span.id not in searching])
     draft = Draft(root.path, root.line, root.trace, question, answer)
     _read_retrievals(conversion, draft, members, children)
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
@@ -224,6 +227,8 @@ def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]
     if question is None:
         prompt = next((span.prompt for span in members if span.prompt is not None), None) or ""
         query = next((span.query for span in members if span.query and span.query in prompt), None)
+        if prompt in (conversion.options.questions or ()):
+            query = None  # it is part of the question, such as a search for a few of its words
         question = query or (prompt if len(prompt) <= _LONGEST_PROMPT else "") or None
         if question is not None:
             origin = "query of a retriever, which a prompt repeats," if query else "prompt of the first generation"

@@ -143,7 +143,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
                     conversion.account.dropped(name, "the map does not contain it")
             yield path, line, values
         for field, hits in used.items():
-            if any(used.values()) and not hits:
+            if any(used.values()) and not hits and fields[field] not in header(inputs, path):  # a blank column is fine
                 message = f"{field} is mapped to {fields[field]}, which no record has"
                 inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import {form} {path} --suggest-map")
 
@@ -172,7 +172,7 @@ def _value(row: Row, pointer: str) -> Any:
 
 
 def _draft(conversion: Conversion, path: str, line: int, values: Row) -> Draft:
-    draft = Draft(path, line, "", unwrap.as_id(values.get("question")), conversion.answer(values.get("answer")))
+    draft = Draft(path, line, "", conversion.question(values.get("question")), conversion.answer(values.get("answer")))
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("error") and draft.answer is None:
         draft.error, draft.ok = str(values["error"]), False

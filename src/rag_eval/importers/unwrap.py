@@ -15,7 +15,17 @@ import msgspec
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
-_QUESTION_PLACES = (*QUESTION_KEYS, "messages", "message", "inputs", "kwargs", "new_message", "user_prompt", "value")
+_QUESTION_PLACES = (
+    *QUESTION_KEYS,
+    "messages",
+    "message",
+    "inputs",
+    "args",
+    "kwargs",
+    "new_message",
+    "user_prompt",
+    "value",
+)
 _ANSWER_PLACES = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
