@@ -23,6 +23,7 @@ from rag_eval.common import paths
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.run.authority import Authority
 from seams import COMMANDS, PRESETS, RENDERERS, build_parser, main
+from table import each_row
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 GOLD = [gold_row(qid="S1", gold_claim_substr=["30 days"], gold_citations=["a"]), gold_row(qid="S2", answerable=False)]
@@ -286,6 +287,41 @@ def test_watch_ends_with_the_last_exit_code(rag, project, monkeypatch, traces, c
     result, out, _ = rag("score", "--watch")
     assert (result, out.endswith("\nWatching for changes; Ctrl-C ends.\n")) == (code, True)
     assert rag("score", "--watch", "--trace", "-")[0] == rag("score", "--watch", "--gold", "-")[0] == 2
+
+
+WATCHED = ["eval/gold.jsonl", "runs/trace.jsonl", "runs/run.json", "verdicts.jsonl", "eval-gates.yml"]
+WATCHED += ["base/report.json", "base/trace.jsonl", "base/rerun.jsonl"]
+BASELINE = "baseline: {report: base/report.json, trace: base/trace.jsonl, rerun: base/rerun.jsonl}"
+OPTIONS = {"--gold": "other.jsonl", "--trace": "new/other.jsonl", "--verdicts": "other.jsonl", "--baseline": "r.json"}
+
+
+@each_row(
+    ("path", "gates", "options"),
+    [
+        *((path, "version: 1\n", ()) for path in (*WATCHED[:3], WATCHED[4])),
+        *((path, f"version: 1\nverdicts: verdicts.jsonl\n{BASELINE}\n", ()) for path in WATCHED),
+        *((path, "version: [", ()) for path in (*WATCHED[:3], WATCHED[4])),
+        *((path, "version: 1\n", (name, path)) for name, path in OPTIONS.items()),
+        ("new/run.json", "version: 1\n", ("--trace", "new/other.jsonl")),
+        ("eval/gold.jsonl", "version: [", ("--gates", "precision=0.5", "--format", "scores")),
+    ],
+)  # fmt: skip
+def test_watch_scores_again_after_a_change_of_each_file(rag, project, monkeypatch, path, gates, options):
+    def change(_):
+        if changed:
+            raise KeyboardInterrupt
+        changed.append(path)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(file.read_text("utf-8") + "\n" if file.exists() else "changed", "utf-8")
+
+    file, changed = project / path, []
+    (project / "eval-gates.yml").write_text(gates, "utf-8")
+    monkeypatch.setattr("time.sleep", change)
+    out = rag("score", "--watch", *options)[1]
+    assert (out.count("Watching for changes"), changed) == (2, [path])
+    file.unlink()
+    write_rows(project / "eval/gold.jsonl", GOLD)
+    write_rows(project / "runs/trace.jsonl", GOOD)
 
 
 def test_score_writes_every_format_whole(rag, project):

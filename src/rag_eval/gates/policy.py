@@ -242,6 +242,11 @@ class Policy(NamedTuple):
     suite: str = FULL  # and the part of the questions
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it names; empty strings for those that it does not."""
+        return self.gold, self.trace, self.verdicts, self.baseline, self.baseline_trace, self.baseline_rerun
+
+    @property
     def settings(self) -> Settings:
         """Return the settings that scores depend on."""
         scoring_settings = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import (
@@ -100,17 +101,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _files(args: argparse.Namespace) -> list[str]:
     """Return the files that the verdict depends on, as far as the gates file can be read."""
+    from rag_eval.common.digests import Digests
+    from rag_eval.gates.policy import Policy
+    from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.report_file import sidecar_of
-    from rag_eval.run.inputs import open_policy
+    from rag_eval.readers.source import Reader
+    from rag_eval.run.inputs import read_gates_policy
 
-    named = [path for path in (args.gold, args.trace, args.baseline, args.gates) if path and "=" not in path]
-    try:
-        gates = gates_path("" if "=" in args.gates else args.gates)
-        _, policy, _ = open_policy(Options(args.gold, args.trace, gates))
-    except RagEvalError:
-        return named
-    inputs = policy.gold, policy.trace, policy.baseline, gates, sidecar_of(policy.trace)
-    return [*named, *(path for path in inputs if path)]
+    gates, policy = "", Policy()
+    with suppress(RagEvalError):
+        gates = "" if "=" in args.gates else gates_path(args.gates)
+        policy = read_gates_policy(Reader(ProblemCollector()), Options(gates=gates), Digests())
+    files = gates, args.gold, args.trace, args.verdicts, args.baseline, *policy.files
+    return [path for path in (*files, sidecar_of(args.trace or policy.trace)) if path]
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -238,11 +241,9 @@ def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
 
 def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
     """Return modification time and size of each file; None for a missing one."""
-    states: dict[str, tuple[int, int] | None] = {}
-    for path in files:
-        try:
+    states: dict[str, tuple[int, int] | None] = dict.fromkeys(files)
+    for path in states:
+        with suppress(OSError):
             state = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
             states[path] = state.st_mtime_ns, state.st_size
-        except OSError:
-            states[path] = None
     return states

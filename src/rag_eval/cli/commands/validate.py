@@ -66,5 +66,5 @@ def _gates_without(path: str) -> str:
     policy = read_policy(Reader(ProblemCollector()), gates) if gates else None
     if policy is None:
         return ""
-    named = {policy.gold, policy.trace, policy.verdicts, policy.baseline, policy.baseline_trace, policy.baseline_rerun}
-    return "" if any(name and (inside == name or inside.startswith(f"{name}{os.sep}")) for name in named) else gates
+    is_named = any(name and (inside == name or inside.startswith(f"{name}{os.sep}")) for name in policy.files)
+    return "" if is_named else gates
