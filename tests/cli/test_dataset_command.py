@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import types
@@ -183,13 +184,47 @@ def test_a_sample_keeps_the_shares_and_hangs_on_the_seed(command, tmp_path):
     assert item != converted(command, tmp_path, "msmarco", *records, sample="20", seed="1")
 
 
-def test_parquet_is_read(command, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    import pyarrow.parquet as parquet
+@pytest.fixture
+def write_parquet(tmp_path, monkeypatch):
+    """Write a Parquet file; without pyarrow, put a double of its reader in place that gives the same rows."""
+    path = tmp_path / "rows.parquet"
 
-    parquet.write_table(pyarrow.Table.from_pylist([SQUAD_ROW]), tmp_path / "rows.parquet")
-    code, _, err = command("dataset", "squad_v2", tmp_path / "rows.parquet", "--out", tmp_path / "gold.jsonl")
-    assert (code, "1 questions" in err) == (0, True)
+    def write(rows):
+        try:
+            import pyarrow as pa
+            from pyarrow import parquet
+        except ImportError:
+            path.write_text(json.dumps(rows), "utf-8")
+            double = types.SimpleNamespace(ParquetFile=lambda _: contextlib.nullcontext(_Batches(rows)))
+            monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=double))
+            monkeypatch.setitem(sys.modules, "pyarrow.parquet", double)
+        else:
+            parquet.write_table(pa.Table.from_pylist(rows), path)
+        return path
+
+    return write
+
+
+class _Batches:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def iter_batches(self, batch_size):
+        for start in range(0, len(self.rows), batch_size):
+            yield types.SimpleNamespace(to_pylist=lambda at=start: self.rows[at : at + batch_size])
+
+
+def test_parquet_is_read(command, tmp_path, write_parquet):
+    code, _, err = command("dataset", "squad_v2", write_parquet([SQUAD_ROW]), "--out", tmp_path / "gold.jsonl")
+    assert (code, "1 question, 0 unanswerable" in err) == (0, True)
+
+
+def test_a_problem_in_parquet_has_the_number_of_its_row(command, tmp_path, write_parquet):
+    rows = [{**SQUAD_ROW, "id": f"s{number}"} for number in range(1, 1005)]
+    path = write_parquet([*rows[:1002], {**rows[1002], "question": None}, rows[1003]])
+    code, _, err = command("dataset", "squad_v2", path, "--out", tmp_path / "gold.jsonl")
+    assert (code, err.count("rows.parquet:")) == (2, 1)
+    assert "rows.parquet:1003: is not a record of this data set" in err
 
 
 def test_a_download_says_what_it_fetches(command, tmp_path, monkeypatch):

@@ -10,8 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from rag_eval.cli.commands._shared import refuse_existing, whole, write, write_rows
 from rag_eval.common.escaping import quantity
+from rag_eval.contract import Gold
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, Item
 from rag_eval.importers.documents import objects
@@ -101,6 +104,7 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
         for line, record in records:
             try:
                 items = list(form.convert(record))
+                convert([item.gold for item in items], list[Gold])
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 hint = "Use the files as the data set publishes them."
                 reader.ledger.problem(
