@@ -189,6 +189,14 @@ def test_cost_latency_weights_and_budgets_make_score_and_front(rag, project):
     assert compared(rag, "cheap.jsonl", "dear.jsonl")["front"] is None
 
 
+def test_runs_of_a_file_are_in_the_order_of_their_names_the_unnamed_one_first(rag, project):
+    rows = [row for run in ("b", None, "a") for row in traces("1111", **({"run": run} if run else {}))]
+    write_rows(project / "t.jsonl", rows)
+    assert names(compared(rag, "t.jsonl")) == ["t", "a", "b"]
+    rag("score", "--trace", "t.jsonl", "--out", "r")
+    assert names(compared(rag, "r/report.json")) == ["report", "a", "b"]
+
+
 def test_the_last_trace_of_a_question_says_what_it_cost(rag, project):
     rows = traces("1111", usage={"cost_usd": 5.0})
     write_rows(project / "a.jsonl", [*rows, *traces("1111", usage={"cost_usd": 1.0})])

@@ -188,7 +188,10 @@ def test_prices_of_the_gates_file_give_the_cost(judge, tmp_path):
     (tmp_path / "eval-gates.yml").write_text("version: 1\nprices: {judge-1: {input: 2, output: 10}}\n", "utf-8")
     _, result, err = judge(FakeJudge())
     assert result[0]["usage"]["cost_usd"] == pytest.approx((900 * 2 + 60 * 10) / 1e6)
-    assert "0.0096 USD" in err
+    assert f"{FILE}: 4 of 4 verdicts, 3840 tokens, 0.0096 USD\n" in err
+    (tmp_path / "eval-gates.yml").write_text("version: 1\nprices: {judge-2: {input: 2, output: 10}}\n", "utf-8")
+    _, _, err = judge(FakeJudge(), "--model", "judge-3")
+    assert f"{FILE}: 4 of 4 verdicts, 3840 tokens, 0.0000 USD\n" in err
 
 
 def test_a_model_that_stands_for_another_is_named(judge):

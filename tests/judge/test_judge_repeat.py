@@ -74,6 +74,15 @@ def test_noise_is_that_of_the_grades(repeat, tmp_path):
     )
 
 
+def test_every_reply_names_its_question_and_its_run(repeat, tmp_path):
+    runs = [{**row, "run": run} for run in "ab" for row in trace_of(2, f"In run {run}, for")]
+    write_rows(tmp_path / "runs/trace.jsonl", [*trace_of(3), *runs])
+    assert repeat(FakeJudge(), "--n", "2")[0] == 0
+    replies = [json.loads(line) for line in (tmp_path / OUT).read_text("utf-8").splitlines()]
+    expected = [(f"Q{number}", run) for run in (None, "a", "b") for number in range(2 if run else 3)]
+    assert Counter((row["qid"], row.get("run")) for row in replies) == dict.fromkeys(expected, 2)
+
+
 def test_the_recorded_verdict_is_one_more_time_and_stays(repeat, tmp_path):
     server = Moody()
     repeat(server, sub=())
