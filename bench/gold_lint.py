@@ -9,7 +9,7 @@ import time
 
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.gold.lint import CHECKS, Sample, watch
+from rag_eval.gold.lint import CHECKS, GoldSample, watch
 
 # As many words as there are in a real set of this size, the frequent ones as frequent (Zipf's law).
 WORDS = [f"{head}{tail}" for head in "ba ke li mo nu pra stei vor".split() for tail in range(1000, 3500)]
@@ -38,7 +38,7 @@ def sample(n):
     ]
     pairs = zip(traces, golds.values(), strict=True)
     seen = watch(golds, (Trace.from_row(row, gold.qid, gold.line) for row, gold in pairs), Settings())
-    return Sample(zip(golds.values(), rows, strict=True), Policy(gates=REFERENCE_GATES), seen)
+    return GoldSample(zip(golds.values(), rows, strict=True), Policy(gates=REFERENCE_GATES), seen)
 
 
 def main():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from seams import Baseline, Completeness, Evidence, MetricResult, Question, folded, measure
+from seams import Baseline, Completeness, MetricResult, Question, RunEvidence, folded, measure
 
 
 def question(qid, label="OK", run=None, gold="g", slices=(), **scores):
@@ -50,4 +50,4 @@ def evidence(after, before=None, contracts=None, missing=0, cluster=""):
         if before is not None
         else None
     )
-    return Evidence(after, results(after), completeness, ours, theirs, cluster=cluster)
+    return RunEvidence(after, results(after), completeness, ours, theirs, cluster=cluster)

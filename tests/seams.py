@@ -21,7 +21,7 @@ from rag_eval.cli.commands.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
-from rag_eval.gates.gate_inputs import Baseline, Evidence
+from rag_eval.gates.gate_inputs import Baseline, RunEvidence
 from rag_eval.gates.outcomes import judge, judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import MetricResult, Question
@@ -35,7 +35,7 @@ from rag_eval.readers.gates_file import policy_of, read_policy
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.schema_validation import Contract, load_schema
-from rag_eval.readers.signoff_record import NAMESPACE, Change, Record
+from rag_eval.readers.signoff_record import NAMESPACE, HashChange, Record
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import read_traces
 from rag_eval.readers.yaml_file import YamlError
@@ -72,11 +72,9 @@ __all__ = [
     "REPOSITORY",
     "Baseline",
     "Case",
-    "Change",
     "Comment",
     "Completeness",
     "Contract",
-    "Evidence",
     "Gate",
     "Git",
     "GitError",
@@ -84,6 +82,7 @@ __all__ = [
     "GitHubError",
     "Gold",
     "Grounding",
+    "HashChange",
     "InputError",
     "MetricResult",
     "MissingExtra",
@@ -96,6 +95,7 @@ __all__ = [
     "ReadResult",
     "Reader",
     "Record",
+    "RunEvidence",
     "Safety",
     "Settings",
     "Slices",

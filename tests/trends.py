@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rag_eval.analysis.history import Bound, Contrast, Flaky, GoldDiff, Point, Reading, Series, Verdict
+from rag_eval.analysis.history import Bound, Contrast, Flaky, GoldCounts, Point, Reading, RunVerdict, Series
 from seams import Completeness
 
 
 def readings(labels, values):
     """A reading a label; the second under another contract, the third after a change of the gold."""
     return tuple(
-        Reading(label, value, value, value, 9, index != 1, index in (1, 2), GoldDiff(1, 0, 2) if index == 2 else None)
+        Reading(label, value, value, value, 9, index != 1, index in (1, 2), GoldCounts(1, 0, 2) if index == 2 else None)
         for index, (label, value) in enumerate(zip(labels, values, strict=False))
     )
 
@@ -22,7 +22,7 @@ def series(labels, values=(0.9, 0.8, None, 0.7, 0.6, 0.5, 0.4)):
 def trend(texts):
     """What a page of a history is made of, its names from ``texts``: series, reports, runs, flaky questions."""
     label, commit, date, question, failed = texts[:5]
-    verdict = Verdict(False, (failed,), 3, 1, 9, date)
+    verdict = RunVerdict(False, (failed,), 3, 1, 9, date)
     runs = [Point(label, {}, {}, (), Completeness(0, 0, 0, 0, 0, 0), commit=commit, verdict=verdict)]
     unsteady = [Flaky(question, label, 1, 3, 2, (failed,))]
     [item] = series(texts)

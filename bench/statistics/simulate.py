@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 from rag_eval.gates.dependent_cases import GroupedCases
-from rag_eval.gates.gate_inputs import Baseline, Evidence
+from rag_eval.gates.gate_inputs import Baseline, RunEvidence
 from rag_eval.gates.outcomes import judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question
@@ -78,7 +78,7 @@ def judged(before, after, gates, **terms):
     before, after = (side if isinstance(side, list) else cases(side) for side in (before, after))
     contracts = {gate.name: "same" for gate in gates}
     statistics = Statistics(**terms)
-    evidence = Evidence(
+    evidence = RunEvidence(
         after, {}, Completeness(len(after), len(after), 0, 0, 0, 0), contracts, Baseline(before, contracts),
         cluster=statistics.cluster,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_eval.action.runner import Inputs, legible, read_inputs, variable
+from rag_eval.action.runner import ActionInputs, legible, read_inputs, variable
 from seams import UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -15,7 +15,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 
 
 def test_action_yml_and_parser_know_the_same_inputs():
-    assert {name.replace("-", "_") for name in ACTION["inputs"]} == set(Inputs._fields)
+    assert {name.replace("-", "_") for name in ACTION["inputs"]} == set(ActionInputs._fields)
 
 
 COMPOSITE = yaml.safe_load((ROOT / "python/action.yml").read_text("utf-8"))
@@ -37,7 +37,7 @@ def test_no_input_of_the_action_without_docker_is_part_of_a_command():
 
 
 def test_an_empty_value_is_not_set():
-    assert read_inputs({variable(field): "" for field in Inputs._fields}) == Inputs()
+    assert read_inputs({variable(field): "" for field in ActionInputs._fields}) == ActionInputs()
 
 
 def test_hyphens_are_kept_in_the_variable():
@@ -103,7 +103,7 @@ def test_each_working_directory_has_a_comment_of_its_own(wrong):
 
 
 def test_the_token_stands_in_no_repr():
-    assert "s3cret" not in repr(Inputs(github_token="s3cret"))
+    assert "s3cret" not in repr(ActionInputs(github_token="s3cret"))
 
 
 TYPES = yaml.safe_load((ROOT / "action-types.yml").read_text("utf-8"))

@@ -9,7 +9,7 @@ import pytest
 
 from fake_github import FakeGitHub, Fault
 from project import GATES, GOLD, Project, apart, besides_tracked, gates, gold_of, wrong
-from rag_eval.action.base_commit import Against, ApiHistory, GitHistory, Trigger, authority, find
+from rag_eval.action.base_commit import ApiHistory, DecidingCommit, GitHistory, Trigger, authority, find
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitHub, RagEvalError, UsageError, action
@@ -45,24 +45,24 @@ def against(name, event=None, ref="", sha=MERGE, base_ref="", **message):
 def test_a_pull_request_is_held_against_the_first_parent_of_its_merge_commit(event):
     """The event's own base.sha may be older than what the merge commit was made of."""
     result = against(event, PULL, base_ref="main", parents={MERGE: [BASE, HEAD]})
-    assert result == Against("main", BASE, head=HEAD)
+    assert result == DecidingCommit("main", BASE, head=HEAD)
 
 
 @pytest.mark.parametrize("parents", [[HEAD], [], [BASE, HEAD, OLD]])
 def test_without_a_merge_commit_the_event_names_the_base(parents):
-    assert against("pull_request", PULL, parents={MERGE: parents}) == Against("release", OLD, direct=False)
+    assert against("pull_request", PULL, parents={MERGE: parents}) == DecidingCommit("release", OLD, direct=False)
 
 
 def test_a_pull_request_target_runs_on_the_base_itself():
-    assert against("pull_request_target", PULL, sha=BASE, base_ref="main") == Against("main", BASE, direct=False)
+    assert against("pull_request_target", PULL, sha=BASE, base_ref="main") == DecidingCommit("main", BASE, direct=False)
 
 
 def test_a_pull_request_target_into_another_branch_than_it_runs_on_is_held_against_that():
     """GitHub takes such a workflow from the default branch, whatever the pull request is to be merged into."""
     result = against("pull_request_target", PULL, "refs/heads/trunk", TIP, "release", names={"release": BASE})
-    assert result == Against("release", BASE, direct=False)
+    assert result == DecidingCommit("release", BASE, direct=False)
     result = against("pull_request_target", PULL, "refs/heads/release", OLD, "release", names={})
-    assert result == Against("release", OLD, direct=False)
+    assert result == DecidingCommit("release", OLD, direct=False)
 
 
 QUEUED = f"refs/heads/gh-readonly-queue/main/pr-7-{BASE}"
@@ -71,15 +71,15 @@ QUEUED = f"refs/heads/gh-readonly-queue/main/pr-7-{BASE}"
 @pytest.mark.parametrize(
     ("ref", "event", "expected"),
     [
-        (QUEUED, {"merge_group": {"base_ref": "refs/heads/main", "base_sha": BASE}}, Against("main", BASE)),
-        (QUEUED, {"merge_group": {"base_ref": "refs/heads/easy", "base_sha": OLD}}, Against("main", BASE)),
-        (QUEUED.replace("main/", "team/main/"), {}, Against("team/main", BASE)),
+        (QUEUED, {"merge_group": {"base_ref": "refs/heads/main", "base_sha": BASE}}, DecidingCommit("main", BASE)),
+        (QUEUED, {"merge_group": {"base_ref": "refs/heads/easy", "base_sha": OLD}}, DecidingCommit("main", BASE)),
+        (QUEUED.replace("main/", "team/main/"), {}, DecidingCommit("team/main", BASE)),
         ("refs/heads/other", {"merge_group": {"base_ref": "refs/heads/main", "base_sha": OLD}}, None),
     ],
     ids=["agreeing", "disagreeing", "branch with a slash", "by the event alone"],
 )
 def test_a_merge_queue_names_the_commit_that_it_merges_onto(ref, event, expected):
-    assert against("merge_group", event, ref) == (expected or Against("refs/heads/main", OLD))
+    assert against("merge_group", event, ref) == (expected or DecidingCommit("refs/heads/main", OLD))
 
 
 def test_a_push_to_the_default_branch_is_held_against_what_it_was_before():
@@ -109,7 +109,7 @@ def test_before_the_first_push_there_is_nothing(zeros):
 def test_all_else_is_held_against_the_default_branch(name, ref):
     """A branch that is pushed to step by step moves no goalposts by that."""
     for event in ({**DEFAULT, "before": OLD}, {"before": OLD}):
-        assert against(name, event, ref) == Against("trunk", TIP, direct=False)
+        assert against(name, event, ref) == DecidingCommit("trunk", TIP, direct=False)
 
 
 @pytest.mark.parametrize(

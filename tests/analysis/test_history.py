@@ -19,7 +19,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from gitrepo import Repo
 from project import apart
-from rag_eval.analysis.history import Contrast, GoldDiff, Reading, Series, gated, history, point
+from rag_eval.analysis.history import Contrast, GoldCounts, Reading, Series, gated, history, point
 from rag_eval.api import Options, run
 from rag_eval.readers.report_file import read_report
 from rag_eval.rendering.history import FORMS, headline, spark, trend_remarks
@@ -184,7 +184,7 @@ def test_another_contract_breaks_the_series_and_is_not_compared_with(scored):
 def test_of_a_changed_gold_the_items_that_stayed_are_compared(scored):
     changed = tuple(range(10))
     series = one_series(scored(4), scored(14, changed=changed, n=25))
-    assert series.readings[1].gold == GoldDiff(10, 5, 0)
+    assert series.readings[1].gold == GoldCounts(10, 5, 0)
     # Items 10 to 24 stayed: right then; 10 to 13 are wrong now.
     assert (series.oldest.n, series.oldest.old, series.oldest.regression) == (15, 1.0, pytest.approx(4 / 15))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cases import GOOD_ANSWER, GOOD_REFUSAL, ROOT, gold_row, write_rows
 from depth import examples
-from rag_eval.analysis.perturbations import KINDS, Sample, in_order
+from rag_eval.analysis.perturbations import KINDS, TraceSample, in_order
 from rag_eval.analysis.report import Context, build_report
 from rag_eval.analysis.sensitivity import (
     RATES,
@@ -53,7 +53,8 @@ def made(rows, policy):
     """Everything that a probe takes, of (gold fields, trace fields) in their order."""
     golds = {f"Q{n}": Gold.from_row(gold_row(qid=f"Q{n}", **gold), n) for n, (gold, _) in enumerate(rows, 1)}
     samples = [
-        Sample.of({"qid": f"Q{n}", **trace}, golds[f"Q{n}"], n, policy.settings) for n, (_, trace) in enumerate(rows, 1)
+        TraceSample.of({"qid": f"Q{n}", **trace}, golds[f"Q{n}"], n, policy.settings)
+        for n, (_, trace) in enumerate(rows, 1)
     ]
     wanted = measures((1, 2), [gate.name for gate in policy.gates])
     scorer = metric_scorer(golds, wanted, policy.settings)

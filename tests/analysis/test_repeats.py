@@ -18,7 +18,7 @@ from rag_eval.stats.differences import above_percentile, effects
 from rag_eval.stats.paired import sign_flip, swap
 from rag_eval.stats.swap_units import Units
 from runs import evidence, question, questions
-from seams import Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
+from seams import Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all, measure
 
 FLOOR = Gate("precision", "min", "0.80", confidence="0.95")
 DROP = Gate("precision", "max_drop", "0.02")
@@ -37,7 +37,7 @@ def judged(after, before=None, *gates, min_n=1, **chance):
 
 def interval_of(name, cases):
     """That of one of the values of a metric that has several."""
-    return Evidence(cases, {}, Completeness(1, 1, 0, 0, 0, 0), {}).interval(name)
+    return RunEvidence(cases, {}, Completeness(1, 1, 0, 0, 0, 0), {}).interval(name)
 
 
 def of_scores(*rows):

@@ -93,7 +93,7 @@ def test_below_k_is_judged_by_the_k_of_the_settings(k, name):
 @given(gold_fields(), trace_fields)
 def test_ok_is_what_precision_counts(gold, trace):
     case = make_case(gold, trace)
-    right = case.shipped and case.is_answerable and case.contained and case.citation_hit and not case.errored
+    right = not case.refused and case.is_answerable and case.contained and case.citation_hit and not case.errored
     assert (label(case) == "OK") == right
 
 

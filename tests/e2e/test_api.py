@@ -14,7 +14,7 @@ from gitrepo import Repo
 from rag_eval.github.api import BOT
 from rag_eval.github.check import Check, publish
 from rag_eval.github.comment import post
-from rag_eval.github.workflow import Note
+from rag_eval.github.workflow import Annotation
 from seams import GitHub, GitHubError, Network, marker
 
 NUMBER = 2
@@ -40,7 +40,7 @@ def test_comments_are_made_changed_and_listed(github, client):
 
 def test_a_check_run_is_made_found_and_added_to(github, client):
     check = Check("rag-eval report", "a" * 40, "failure", "Failed gates: chr", "text", "1.1", "https://github.test/run")
-    notes = [Note("warning", f"question {number}", "eval/gold.jsonl", number, "MISSING") for number in range(120)]
+    notes = [Annotation("warning", f"question {number}", "eval/gold.jsonl", number, "MISSING") for number in range(120)]
     made, written = publish(client, check, notes)
     assert (written, len(github.annotations), [run.id for run in client.check_runs("a" * 40, check.name)]) == (
         120,

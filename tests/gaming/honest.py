@@ -11,7 +11,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from seams import Change, Record
+from seams import HashChange, Record
 
 GOLD, GATES, RECORDS = "eval/gold.jsonl", "eval-gates.yml", "eval/gold.signoff"
 TRACE, RUN = "runs/trace.jsonl", "runs/run.json"
@@ -101,7 +101,7 @@ def hashes(data):
 def record(before, after, signer="ann@example.org", date="2026-01-05T10:00:00Z", **more):
     """The record that signs what leads from the gold ``before`` to ``after``, both as bytes."""
     old, new = hashes(before), hashes(after)
-    changes = [Change(qid, old.get(qid), new.get(qid)) for qid in sorted(old | new) if old.get(qid) != new.get(qid)]
+    changes = [HashChange(qid, old.get(qid), new.get(qid)) for qid in sorted(old | new) if old.get(qid) != new.get(qid)]
     named = {"dataset": "honest", "gold": GOLD, "reason": "looked at with the manual", **more}
     return Record(signer=signer, date=date, changes=tuple(changes), **named)
 

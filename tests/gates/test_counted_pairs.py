@@ -13,7 +13,7 @@ from rag_eval.gates.results import Layouts, Scores, identities
 from rag_eval.stats.differences import effects
 from rag_eval.stats.paired import mcnemar, sign_flip
 from runs import question
-from seams import Baseline, Completeness, Evidence, Gate, Statistics, folded
+from seams import Baseline, Completeness, Gate, RunEvidence, Statistics, folded
 
 COMPLETE = Completeness(25, 25, 0, 0, 0, 0)
 SHARES = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.7, 1.0])
@@ -75,7 +75,7 @@ def test_a_gate_on_worsening_is_judged_as_pair_by_pair(name, data):
         for side in (0, 1)
     )
     direction = "max_rise" if name.startswith("latency") else "max_drop"
-    now = Evidence(after, {}, COMPLETE, {name: "c"}, Baseline(before, {name: "c"}))
+    now = RunEvidence(after, {}, COMPLETE, {name: "c"}, Baseline(before, {name: "c"}))
     result = next(regression.compared([Gate(name, direction, "0")], now, Statistics())).comparison
     assert (result.baseline, result.value, result.n) == plainly_compared(name, rows)
     assert result.p == plain_p(name, rows)

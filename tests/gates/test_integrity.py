@@ -11,9 +11,9 @@ import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
-from rag_eval.gates.integrity import LEVELS, Origin, Run, findings, provenance, vacuous
+from rag_eval.gates.integrity import LEVELS, Run, TraceOrigin, findings, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
-from rag_eval.scoring.scorer import Outcome
+from rag_eval.scoring.scorer import CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
 from seams import score_rows as score
 
@@ -21,7 +21,7 @@ REFUSED = "not in context"
 
 
 def case(label, habit=0):
-    return Outcome((), label, "", "", habit), 1
+    return CaseOutcome((), label, "", "", habit), 1
 
 
 def cases_of(**counts):
@@ -373,18 +373,18 @@ COMMIT, GOLD = "0123456789abcdef" * 2 + "01234567", "ab" * 32
     ],
 )
 def test_run_json_is_held_against_commit_and_gold(about, codes):
-    output = provenance(Origin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
+    output = provenance(TraceOrigin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
     assert [item.code for item in output] == codes
     assert {(item.level, item.file) for item in output} <= {("error", "runs/run.json")}
 
 
 def test_where_any_commit_may_be_scored_no_trace_is_stale():
-    assert provenance(Origin("runs/run.json", {"system_commit": "f" * 40}, [GOLD]), LEVELS) == []
+    assert provenance(TraceOrigin("runs/run.json", {"system_commit": "f" * 40}, [GOLD]), LEVELS) == []
 
 
 @pytest.mark.parametrize(("level", "levels"), [("warning", ["warning"]), ("off", [])])
 @pytest.mark.parametrize("code", ["stale-traces", "other-gold"])
 def test_levels_turn_provenance_down_too(code, level, levels):
     about = {"stale-traces": {"system_commit": "f" * 40}, "other-gold": {"gold_sha256": "cd" * 32}}[code]
-    output = provenance(Origin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
+    output = provenance(TraceOrigin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
     assert [item.level for item in output] == levels

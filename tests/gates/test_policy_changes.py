@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import ROOT
-from rag_eval.analysis.policy_changes import RULES, Effects, changes, classify
+from rag_eval.analysis.policy_changes import RULES, PolicyEffects, changes, classify
 from runs import evidence, questions, result
-from seams import Completeness, Evidence, Gate, Policy, ProblemCollector, Value, judge, judge_all, measure, policy_of
+from seams import Completeness, Gate, Policy, ProblemCollector, RunEvidence, Value, judge, judge_all, measure, policy_of
 from table import each_row
 
 SCHEMA = json.loads((ROOT / "schemas" / "eval-gates.schema.json").read_text("utf-8"))
@@ -323,7 +323,7 @@ def judged(stated, numbers, missing):
     policy = policy_of(json.dumps(stated, default=float).encode(), "eval-gates.yml", ledger)
     assert policy is not None, ledger.problems
     values = {name: result(name, number) for name, number in numbers.items()}
-    return judge_all(policy, Evidence((), values, Completeness(9, 9 - missing, missing, 0, 0, 0), {}))
+    return judge_all(policy, RunEvidence((), values, Completeness(9, 9 - missing, missing, 0, 0, 0), {}))
 
 
 numbers = st.fixed_dictionaries({}, optional={name: st.sampled_from([0.0, 0.4, 0.6, 0.9, 1.0]) for name in METRICS})
@@ -331,7 +331,9 @@ numbers = st.fixed_dictionaries({}, optional={name: st.sampled_from([0.0, 0.4, 0
 
 @given(gates_files(), gates_files(), numbers, numbers, st.integers(0, 3))
 def test_lets_through_names_exactly_what_stops_the_run_under_the_old_value_alone(base, head, as_base, as_head, missing):
-    effects = Effects(judged(base, as_base, missing), judged(base, as_head, missing), judged(head, as_head, missing))
+    effects = PolicyEffects(
+        judged(base, as_base, missing), judged(base, as_head, missing), judged(head, as_head, missing)
+    )
     stopped = {item.name for item in effects.base if item.blocks}
     now = {item.name for item in effects.head if item.blocks}
     for change in changes(base, head, effects):
@@ -357,11 +359,11 @@ def test_a_gate_whose_test_weakens_another_is_no_stricter_one():
     assert [item.outcome for item in (*base, *head)] == ["failed", "inconclusive", "passed"]
     stated = {"gates": {"precision": {"max_drop": Decimal("0.02")}}}
     (change,) = changes(
-        stated, {"gates": {**stated["gates"], "mrr": {"max_drop": Decimal("0.02")}}}, Effects(base, base, head)
+        stated, {"gates": {**stated["gates"], "mrr": {"max_drop": Decimal("0.02")}}}, PolicyEffects(base, base, head)
     )
     assert (change.key, change.kind, change.lets_through) == ("gates.mrr", "looser", ("precision",))
     (change,) = changes(
-        stated, {"gates": {**stated["gates"], "mrr": {"min": Decimal("0.5")}}}, Effects(base, base, head)
+        stated, {"gates": {**stated["gates"], "mrr": {"min": Decimal("0.5")}}}, PolicyEffects(base, base, head)
     )
     assert (change.kind, change.lets_through) == ("stricter", ())
 
@@ -371,7 +373,7 @@ def test_a_change_that_lets_something_through_comes_first():
     head = {"gates": {"chr": {"min": Decimal("0.4")}, "precision": {"min": Decimal("0.1")}}}
     broken = judge(Gate("precision", "min", "0.9"), Value(0.2, 10))
     stored = judge(Gate("precision", "min", "0.1"), Value(0.2, 10))
-    result = changes(base, head, Effects([broken], [broken], [stored]))
+    result = changes(base, head, PolicyEffects([broken], [broken], [stored]))
     assert [(change.key, change.lets_through) for change in result] == [
         ("gates.precision.min", ("precision",)),
         ("gates.chr.min", ()),
@@ -379,7 +381,7 @@ def test_a_change_that_lets_something_through_comes_first():
 
 
 def test_findings_are_let_through_by_the_key_that_they_belong_to():
-    effects = Effects(findings={"signoff": ["unsigned-change"], "integrity": ["padded-citations"]})
+    effects = PolicyEffects(findings={"signoff": ["unsigned-change"], "integrity": ["padded-citations"]})
     base = {"signoff": {"require": "record"}, "integrity": {"padded-citations": "error", "stale-traces": "error"}}
     head = {"integrity": {"padded-citations": "off", "stale-traces": "off"}}
     assert {change.key: change.lets_through for change in changes(base, head, effects)} == {

@@ -16,7 +16,7 @@ from rag_eval.analysis.baseline import ungated_regressions
 from rag_eval.gates.regression import compared
 from rag_eval.stats.power import fail_probability, noise_bound
 from runs import evidence, question, questions
-from seams import Baseline, Completeness, Evidence, Gate, Policy, Slices, Statistics, judge_all, measure
+from seams import Baseline, Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all, measure
 from swapping import by_swapping
 
 DROP = Gate("precision", "max_drop", "0.02")
@@ -360,7 +360,7 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
         for side in (0, 1)
     )
     contracts = {"injection_auc": "c", "precision": "c"}
-    now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
+    now = RunEvidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
     result = next(compared(gates, now, Statistics(alpha="0.01")))
     assert (result.comparison.regression, result.outcome) == (1.0, "failed")
 
@@ -377,7 +377,7 @@ def unguarded(columns, *gates):
         ]
         for side in (0, 1)
     ]
-    now = Evidence(sides[1], {}, Completeness(60, 60, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
+    now = RunEvidence(sides[1], {}, Completeness(60, 60, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
                    Baseline(sides[0], dict.fromkeys(WATCHED, "c")))  # fmt: skip
     return list(ungated_regressions([next(compared([gate], now, Statistics())) for gate in gates], WATCHED, now, 0.05))
 

@@ -11,7 +11,7 @@ import pytest
 from cases import ROOT
 from fake_github import Fault
 from hostile import complaints
-from rag_eval.github.comment import LIMITS, Origin, pull_of, read
+from rag_eval.github.comment import LIMITS, ReportOrigin, pull_of, read
 from seams import GitHub, InputError, Network, UsageError, action, main, marker, parse_marker
 
 pytest.importorskip("urllib3")
@@ -270,7 +270,7 @@ def test_another_event_is_refused(fake, place, event):
 def test_a_branch_cannot_change_what_is_asked(fake, branch):
     fake.add_pull(3, HEAD, "b" * 40, fork=FORK)["head"]["ref"] = branch
     api = GitHub(fake.url, "t0ken", "octo/hello", Network(sleep=lambda _: None))
-    assert pull_of(api, Origin.of_event(event_of(branch=branch))).number == 3
+    assert pull_of(api, ReportOrigin.of_event(event_of(branch=branch))).number == 3
     assert fake.seen[0].query["state"] == "open"
 
 
@@ -308,4 +308,4 @@ def test_a_report_is_read_within_the_folder_that_it_stands_in(tmp_path):
 
 def test_an_origin_without_a_commit_is_none():
     with pytest.raises(UsageError, match="--head"):
-        Origin.of_event({"workflow_run": {"head_sha": ""}})
+        ReportOrigin.of_event({"workflow_run": {"head_sha": ""}})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_eval.gold.signoff.signatures import allowed_signers
-from seams import NAMESPACE, Change, InputError, Record
+from seams import NAMESPACE, HashChange, InputError, Record
 from sshkeys import Keys, needs_ssh_keygen
 from table import each_row
 
@@ -97,7 +97,7 @@ def test_what_is_taken_is_what_ssh_keygen_takes(tmp_path, kind):
 
     keys = Keys(tmp_path)
     record = Record(
-        "d", "g", "bob@example.org", "2026-11-21T10:00:00Z", "r", (Change("A", None, "sha256:" + "1" * 64),)
+        "d", "g", "bob@example.org", "2026-11-21T10:00:00Z", "r", (HashChange("A", None, "sha256:" + "1" * 64),)
     )
     for options in (SPACE, f'valid-before="20991231",{SPACE}', f'{SPACE},valid-after="20200101120000"'):
         data = f"# x\n\n \t{keys.line('bob', kind, options)}".replace("\n", "\r\n").encode()

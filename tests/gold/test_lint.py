@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
 from rag_eval.gates.policy import REFERENCE_GATES
-from rag_eval.gold.lint import CHECKS, Sample, lint, watch
+from rag_eval.gold.lint import CHECKS, GoldSample, lint, watch
 from rag_eval.readers.gold_file import read_entries
 from seams import Gate, Gold, Policy, ProblemCollector, Reader, Settings, Trace, read_policy, read_traces
 from strategies import gold_fields
@@ -37,7 +37,7 @@ def sample_of(rows, gates=(), traces=None, **policy):
         golds = {gold.qid: gold for gold, _ in entries}
         answers = [Trace.from_row(trace_row(**trace), trace.get("qid", "Q1"), 1) for trace in traces]
         seen = watch(golds, answers, Settings(message.token, message.phrases))
-    return Sample(entries, message, seen)
+    return GoldSample(entries, message, seen)
 
 
 def item(**fields):
@@ -502,8 +502,8 @@ def packaged(trace):
 @pytest.mark.parametrize("trace", ["good.jsonl", "bad.jsonl"])
 def test_the_packaged_example_is_clean_but_for_its_size(trace):
     entries, policy, seen = packaged(trace)
-    assert lint(Sample(entries, policy._replace(gates=()), seen)) == []
-    (finding,) = lint(Sample(entries, policy, seen))
+    assert lint(GoldSample(entries, policy._replace(gates=()), seen)) == []
+    (finding,) = lint(GoldSample(entries, policy, seen))
     assert (finding.code, "applies to 4 items:" in finding.message) == ("gate-coarse", True)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from rag_eval.gold.signoff import signatures
 from rag_eval.gold.signoff.signatures import SignatureError
-from seams import NAMESPACE, Change, Record, sign, verify
+from seams import NAMESPACE, HashChange, Record, sign, verify
 from sshkeys import Keys, needs_ssh_keygen
 
 pytestmark = needs_ssh_keygen
@@ -24,7 +24,7 @@ RECORD = Record(
     "bob@example.org",
     "2026-11-21T10:00:00Z",
     "manual v3: “p. 12”\n",
-    (Change("A1", None, "sha256:" + "1" * 64),),
+    (HashChange("A1", None, "sha256:" + "1" * 64),),
 )
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 
@@ -71,7 +71,7 @@ def test_the_form_of_the_file_does_not_matter_and_the_record_goes_through_it(key
         {"gold": "other"},
         {"date": "2026-11-22T10:00:00Z"},
         {"mutates": True},
-        {"changes": (Change("A1", None, "sha256:" + "2" * 64),)},
+        {"changes": (HashChange("A1", None, "sha256:" + "2" * 64),)},
     ],
     ids=lambda field: next(iter(field)),
 )

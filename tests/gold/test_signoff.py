@@ -15,23 +15,34 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.gold.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, items, unsigned
+from rag_eval.gold.signoff.checking import (
+    Advice,
+    Side,
+    SignoffItem,
+    SignoffPolicy,
+    breaches,
+    changes,
+    check,
+    digest,
+    items,
+    unsigned,
+)
 from rag_eval.readers.json_array import is_array, sources
 from rag_eval.readers.signoff_record import HASH, PATTERNS
-from seams import Change, Record, main
+from seams import HashChange, Record, main
 
-POLICY = Policy(dataset="7b0c4e")
+POLICY = SignoffPolicy(dataset="7b0c4e")
 FOLDER = POLICY.records
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/signoff.schema.json").read_text(encoding="utf-8"))
 
 
 def item(text, question="How long?", answerable=True, line=1):
-    return Item(digest(text.encode()), question, answerable, line, {"text": text})
+    return SignoffItem(digest(text.encode()), question, answerable, line, {"text": text})
 
 
 def record(*edits, **fields):
     """A record of (qid, before, after), each a text or None."""
-    pairs = tuple(Change(qid, *(end and digest(end.encode()) for end in ends)) for qid, *ends in edits)
+    pairs = tuple(HashChange(qid, *(end and digest(end.encode()) for end in ends)) for qid, *ends in edits)
     given = {"dataset": POLICY.dataset, "gold": POLICY.gold, "signer": "bob@example.org"}
     given |= {"date": "2026-11-21T10:00:00Z", "reason": "manual v3"}
     return Record(**{**given, **fields}, changes=pairs)
@@ -348,7 +359,7 @@ def test_the_array_form_has_its_own_name_for_the_question():
 # --- the form of records ---------------------------------------------------------------------------------------------
 
 hashes = st.integers(0, 2**256 - 1).map(lambda number: f"sha256:{number:064x}") | st.none()
-edits = st.builds(Change, st.text(min_size=1, max_size=200), hashes, hashes).filter(
+edits = st.builds(HashChange, st.text(min_size=1, max_size=200), hashes, hashes).filter(
     lambda item: item.before != item.after
 )
 records = st.builds(

@@ -8,10 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.gold.signoff.checking import Advice, Item, Policy, Side, breaches, changes, check, digest, new_records
+from rag_eval.gold.signoff.checking import (
+    Advice,
+    Side,
+    SignoffItem,
+    SignoffPolicy,
+    breaches,
+    changes,
+    check,
+    digest,
+    new_records,
+)
 from rag_eval.gold.signoff.identity import NO_PROOF, Author, Authorship, Proof, Review, approvals, authors, unchecked
 from rag_eval.gold.signoff.signatures import proof as proof_of
-from seams import NAMESPACE, Change, InputError, Record, sign
+from seams import NAMESPACE, HashChange, InputError, Record, sign
 from sshkeys import Keys, needs_ssh_keygen
 
 HEAD, OLD = "a" * 40, "b" * 40
@@ -21,11 +31,11 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 
 
 def item(text, question="How long?"):
-    return Item(digest(text.encode()), question, True, 3, {"text": text})
+    return SignoffItem(digest(text.encode()), question, True, 3, {"text": text})
 
 
 def record(signer="bob", edits=(("A1", "one", "two"),), **fields):
-    pairs = tuple(Change(qid, *(end and digest(end.encode()) for end in ends)) for qid, *ends in edits)
+    pairs = tuple(HashChange(qid, *(end and digest(end.encode()) for end in ends)) for qid, *ends in edits)
     given = {"date": "2026-11-21T10:00:00Z", "reason": "manual v3", **fields}
     return Record("d", "gold", f"{signer}@example.org", changes=pairs, **given)
 
@@ -39,7 +49,7 @@ EDITED = {"A1": item("two")}
 
 
 def policy(**rules):
-    return Policy(dataset="d", gold="gold", records="records", **rules)
+    return SignoffPolicy(dataset="d", gold="gold", records="records", **rules)
 
 
 def found(records, rules, proof=NO_PROOF, base=BASE, items=EDITED):

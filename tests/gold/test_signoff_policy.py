@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval.gold.signoff.policy import LEVELS, Policy, proves
+from rag_eval.gold.signoff.policy import LEVELS, SignoffPolicy, proves
 from seams import InputError, signoff_policy
 from table import each_row
 
@@ -15,7 +15,7 @@ def read(section, file="eval/eval-gates.yml"):
 
 def test_all_that_it_may_say():
     policy = read(f"require: signature\n  four_eyes: true\n  allowed_signers: ../.github/signers\n  {BOB}")
-    assert policy == Policy(
+    assert policy == SignoffPolicy(
         "default",
         "eval/eval/gold.jsonl",
         "eval/eval/gold.signoff",
@@ -70,15 +70,15 @@ def test_what_is_refused_is_said_with_its_line_and_what_to_do(section, line, say
 
 
 def test_what_is_proven_is_said_for_every_level():
-    output = {level: proves(Policy(require=level)) for level in LEVELS}
+    output = {level: proves(SignoffPolicy(require=level)) for level in LEVELS}
     assert len(set(output.values())) == len(LEVELS)
     assert "nobody's identity" in output["record"]
-    assert all(proves(Policy(require=level, four_eyes=True)).startswith(output[level] + " ") for level in LEVELS)
+    assert all(proves(SignoffPolicy(require=level, four_eyes=True)).startswith(output[level] + " ") for level in LEVELS)
 
 
 def test_a_new_place_is_held_to_the_rules_of_the_base():
-    head = Policy("new", "other.jsonl", "other.signoff")
-    base = Policy("old", require="signature", four_eyes=True, allowed_signers="a", signers={"b@x": "b"})
-    assert head.at_least_as_strict_as(base) == Policy(
+    head = SignoffPolicy("new", "other.jsonl", "other.signoff")
+    base = SignoffPolicy("old", require="signature", four_eyes=True, allowed_signers="a", signers={"b@x": "b"})
+    assert head.at_least_as_strict_as(base) == SignoffPolicy(
         "new", "other.jsonl", "other.signoff", "signature", True, "a", {"b@x": "b"}
     )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.readers.problems import Unreadable
-from rag_eval.readers.source import MIB, Source, refuse_outside
+from rag_eval.readers.source import MIB, SourceFile, refuse_outside
 from reading import put, reader, said
 
 zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "compression.zstd")
@@ -333,12 +333,12 @@ class Failing:
 def test_a_disk_that_fails_at_once_is_said_and_the_file_closed():
     file = Failing()
     with pytest.raises(Unreadable, match="input/output error"):
-        Source("x", reader(), file, None)
+        SourceFile("x", reader(), file, None)
     assert file.closed
 
 
 def test_a_disk_that_fails_later_is_a_problem():
     result = reader()
-    with Source("x", result, Failing(b"a\nb"), None) as source:
+    with SourceFile("x", result, Failing(b"a\nb"), None) as source:
         assert list(source.lines()) == [(1, b"a")]
     assert result.ledger.count == 1

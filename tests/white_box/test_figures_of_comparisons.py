@@ -5,12 +5,12 @@ from __future__ import annotations
 from rag_eval.gates.regression import compared
 from rag_eval.rendering.gates_table import _blind
 from runs import questions
-from seams import Baseline, Completeness, Evidence, Gate, Statistics
+from seams import Baseline, Completeness, Gate, RunEvidence, Statistics
 
 
 def blind(name, pairs, direction="max_drop"):
     before, after = (questions(name.partition(".")[0], side) for side in zip(*pairs, strict=True))
-    now = Evidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
+    now = RunEvidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
     (result,) = compared([Gate(name, direction, "1")], now, Statistics())
     return _blind(result)
 

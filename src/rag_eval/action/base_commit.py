@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
     from rag_eval.github.api import GitHub
     from rag_eval.gold.signoff.identity import Author
-    from rag_eval.gold.signoff.policy import Policy
+    from rag_eval.gold.signoff.policy import SignoffPolicy
     from rag_eval.readers.work_tree import WorkTree
     from rag_eval.run.authority import Signoff
 
@@ -91,7 +91,7 @@ class Trigger(NamedTuple):
         return self.text_at("pull_request", "head", "sha") or self.sha
 
 
-class Against(NamedTuple):
+class DecidingCommit(NamedTuple):
     """The commit that decides, by name and by id. The id is empty if there is no earlier commit."""
 
     ref: str
@@ -100,7 +100,7 @@ class Against(NamedTuple):
     head: str = ""  # the last commit of the pull request, if the merge commit names it
 
 
-def find(trigger: Trigger, history: History) -> Against:
+def find(trigger: Trigger, history: History) -> DecidingCommit:
     """Return the base of an event.
 
     For a pull request it is the first parent of its merge commit, for a merge queue the commit that the queue merges
@@ -116,30 +116,30 @@ def find(trigger: Trigger, history: History) -> Against:
         ref, base = (
             (queue[1], queue[3]) if queue else (trigger.text_at("merge_group", n) for n in ("base_ref", "base_sha"))
         )
-        return Against(ref, _checked_id(base, "merge_group.base_sha"))
+        return DecidingCommit(ref, _checked_id(base, "merge_group.base_sha"))
     default = history.default()  # an earlier step may have changed the event file
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
         before = _checked_id(trigger.text_at("before"), "before")
-        return Against(f"{default} before this push", before if before.strip("0") else "")
-    return Against(default, history.named(default), direct=False)
+        return DecidingCommit(f"{default} before this push", before if before.strip("0") else "")
+    return DecidingCommit(default, history.named(default), direct=False)
 
 
-def _of_pull_request(trigger: Trigger, history: History) -> Against:
+def _of_pull_request(trigger: Trigger, history: History) -> DecidingCommit:
     parents = history.parents(_checked_id(trigger.sha, "GITHUB_SHA"))
     ref = trigger.base_ref or trigger.text_at("pull_request", "base", "ref") or "the base branch"
     if len(parents) == 2:
-        return Against(ref, parents[0], head=parents[1])
-    return Against(
+        return DecidingCommit(ref, parents[0], head=parents[1])
+    return DecidingCommit(
         ref, _checked_id(trigger.text_at("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False
     )
 
 
-def _of_target(trigger: Trigger, history: History) -> Against:
+def _of_target(trigger: Trigger, history: History) -> DecidingCommit:
     """Return the target branch; GitHub takes such a workflow from the default branch."""
     ref = trigger.base_ref
     if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
-        return Against(ref, history.named(ref), direct=False)
-    return Against(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
+        return DecidingCommit(ref, history.named(ref), direct=False)
+    return DecidingCommit(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
 
 
 def _checked_id(commit: str, what: str) -> str:
@@ -210,7 +210,7 @@ def _wrong_checkout(trigger: Trigger, out: str, commits: frozenset[str], last: s
         return False  # a commit that a step of the job made, or a clone without that history
 
 
-def _is_in_history(commit: str, against: Against, history: History) -> bool:
+def _is_in_history(commit: str, against: DecidingCommit, history: History) -> bool:
     """Return whether a commit is in the history of the base or the default branch; False if unknown."""
     return any(
         _leads_to(commit, tip, history) for tip in (lambda: against.commit, lambda: history.named(history.default()))
@@ -225,13 +225,13 @@ def _leads_to(commit: str, tip: Callable[[], str], history: History) -> bool:
         return False  # a clone without that history, or an API without an answer
 
 
-def _gates(gates_ref: str, against: Against, history: History) -> Against:
+def _gates(gates_ref: str, against: DecidingCommit, history: History) -> DecidingCommit:
     if gates_ref == "base":
         return against
     ref = gates_ref
     if gates_ref == "default-branch":
         ref = history.default()
-    return Against(ref, history.named(ref))
+    return DecidingCommit(ref, history.named(ref))
 
 
 def checked_out(top: Path) -> str:
@@ -257,7 +257,7 @@ def _text_of(path: Path) -> str:
         return ""
 
 
-def _fork(against: Against, under_test: str, trigger: Trigger, history: History) -> str:
+def _fork(against: DecidingCommit, under_test: str, trigger: Trigger, history: History) -> str:
     """Return the commit where the change began: the base if it was merged, otherwise where it branched off."""
     if not against.commit or (against.direct and under_test == trigger.sha):
         return against.commit
@@ -265,7 +265,7 @@ def _fork(against: Against, under_test: str, trigger: Trigger, history: History)
 
 
 def people_of(
-    api: GitHub, number: int | None, trigger: Trigger, policy: Policy, parents_of: Callable[[str], list[str]]
+    api: GitHub, number: int | None, trigger: Trigger, policy: SignoffPolicy, parents_of: Callable[[str], list[str]]
 ) -> tuple[list[str], list[Author]]:
     """Return the accounts that approve the last commit of a pull request, and the authors of its gold changes."""
     if number is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval import api
 from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, people_of
 from rag_eval.action.runner import (
-    Inputs,
+    ActionInputs,
     append_text,
     give_to_owner,
     legible,
@@ -37,7 +37,7 @@ from rag_eval.github import comment
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.check import MOST_NOTES
 from rag_eval.github.comment import MOST_CHARACTERS, CommentBody, last_line, marker, name_of, post, run_address
-from rag_eval.github.workflow import SUMMARY_BYTES, Note, annotation, limit_per_level
+from rag_eval.github.workflow import SUMMARY_BYTES, Annotation, annotation, limit_per_level
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.github.comment import Mode, Posted
     from rag_eval.gold.signoff.identity import Author
-    from rag_eval.gold.signoff.policy import Policy as SignoffPolicy
+    from rag_eval.gold.signoff.policy import SignoffPolicy
     from rag_eval.rendering import Details
     from rag_eval.run.authority import Authority, Signoff
 
@@ -58,7 +58,7 @@ _NOT_POSTED = {"comment-url": "", "comment-written": "false", "check-url": ""}
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 
 
-class Outcome(NamedTuple):
+class ActionOutcome(NamedTuple):
     """The result of the action: the text for people, the outputs, the exit code.
 
     ``why`` is the reason why the step fails although the verdict does not.
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
     verdict: str
     text: Callable[[int, Callable[[str], int]], str]
     outputs: Mapping[str, str]
-    notes: Sequence[Note]
+    notes: Sequence[Annotation]
     code: int
     why: str = ""
 
@@ -146,7 +146,7 @@ def _run(environ: Mapping[str, str], connect: Connect) -> int:
     return _report_outcome(inputs, runner, _refused(wrong) if wrong else _judged(inputs, runner, connect), connect)
 
 
-def _report_outcome(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -> int:
+def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> int:
     """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
         _remove_old_reports(inputs, runner)
@@ -163,7 +163,7 @@ def _report_outcome(inputs: Inputs, runner: Runner, outcome: Outcome, connect: C
     return outcome.code
 
 
-def _judged(inputs: Inputs, runner: Runner, connect: Connect) -> Outcome:
+def _judged(inputs: ActionInputs, runner: Runner, connect: Connect) -> ActionOutcome:
     """Return the outcome.
 
     A run that cannot be judged has an outcome too, because an older comment must not keep saying that it passed.
@@ -178,12 +178,12 @@ def _judged(inputs: Inputs, runner: Runner, connect: Connect) -> Outcome:
         return _refused(error)
 
 
-def _refused(error: RagEvalError) -> Outcome:
+def _refused(error: RagEvalError) -> ActionOutcome:
     print(annotation("error", str(error), title="rag-eval cannot run"))
     return _unjudged(partial(markdown.reason_within, str(error)))
 
 
-def judge(inputs: Inputs, runner: Runner, connect: Connect) -> Outcome:
+def judge(inputs: ActionInputs, runner: Runner, connect: Connect) -> ActionOutcome:
     """Score, compare with the base and judge; raise RagEvalError if that is impossible."""
     gates = inputs.gates or usual_gates(inputs.working_directory.strip("/"), runner.workspace)
     folder = inputs.working_directory.strip("/")
@@ -203,10 +203,10 @@ def judge(inputs: Inputs, runner: Runner, connect: Connect) -> Outcome:
     if code and report.passed:
         text = markdown.warned_within
         why = f"The report passed, but the step fails, because fail-on is warning: {phrases.warned(report)}."
-    return Outcome(report.verdict, partial(text, report), outputs, list(_notes(report)), code, why)
+    return ActionOutcome(report.verdict, partial(text, report), outputs, list(_notes(report)), code, why)
 
 
-def _authority(inputs: Inputs, runner: Runner, connect: Connect) -> Authority | None:
+def _authority(inputs: ActionInputs, runner: Runner, connect: Connect) -> Authority | None:
     """Return who decides; None if no event names a commit under test."""
     if not runner.trigger.name:
         return None
@@ -228,7 +228,7 @@ def _authority(inputs: Inputs, runner: Runner, connect: Connect) -> Authority | 
     return decider._replace(people=people)
 
 
-def _root(inputs: Inputs, runner: Runner) -> str:
+def _root(inputs: ActionInputs, runner: Runner) -> str:
     """Return the root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
 
     If there are several, it is the outermost one at the commit under test. A repository nested in the checkout has no
@@ -243,22 +243,22 @@ def _root(inputs: Inputs, runner: Runner) -> str:
     return str(next((path for path in roots if head_of(path) in under_test), next(iter(roots), workspace)))
 
 
-def _unjudged(text: Callable[[int, Callable[[str], int]], str], notes: Sequence[Note] = ()) -> Outcome:
+def _unjudged(text: Callable[[int, Callable[[str], int]], str], notes: Sequence[Annotation] = ()) -> ActionOutcome:
     outputs = {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""}
-    return Outcome("invalid", text, outputs, notes, CANNOT_JUDGE)
+    return ActionOutcome("invalid", text, outputs, notes, CANNOT_JUDGE)
 
 
-def _on_problem(problem: Problem) -> Note:
+def _on_problem(problem: Problem) -> Annotation:
     text = " ".join(part for part in (problem.where, f"{problem.message}.", problem.hint) if part)
-    return Note("error", text, problem.file, problem.line, "cannot be judged")
+    return Annotation("error", text, problem.file, problem.line, "cannot be judged")
 
 
-def _notes(report: Report) -> Iterator[Note]:
+def _notes(report: Report) -> Iterator[Annotation]:
     """Yield failed gates and findings on their lines, and wrong questions on theirs if the run fails."""
     failing = () if report.passed else islice(of_questions(report), MOST_NOTES)
     for pointer in chain(of_gates(report), of_findings(report), failing):
         title = f"gate {pointer.code}" if pointer.kind == "gate" else pointer.code
-        yield Note(pointer.level, pointer.text, pointer.file, pointer.line, title)
+        yield Annotation(pointer.level, pointer.text, pointer.file, pointer.line, title)
 
 
 def _outputs(report: Report) -> dict[str, str]:
@@ -274,7 +274,7 @@ def _outputs(report: Report) -> dict[str, str]:
     }
 
 
-def _write(report: Report, details: Details | None, inputs: Inputs, runner: Runner) -> dict[str, str]:
+def _write(report: Report, details: Details | None, inputs: ActionInputs, runner: Runner) -> dict[str, str]:
     """Write the report's files below the workspace, as its owner; return the outputs that name them."""
     workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)
     write_together(folder, files(report, details))
@@ -283,7 +283,7 @@ def _write(report: Report, details: Details | None, inputs: Inputs, runner: Runn
     return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
 
 
-def _remove_old_reports(inputs: Inputs, runner: Runner) -> None:
+def _remove_old_reports(inputs: ActionInputs, runner: Runner) -> None:
     """Remove an older report from the paths of this run: a later step would upload it as this run's."""
     with suppress(RagEvalError):
         folder = report_folder(inputs, runner)
@@ -292,7 +292,7 @@ def _remove_old_reports(inputs: Inputs, runner: Runner) -> None:
                 (folder / file).unlink(missing_ok=True)
 
 
-def _comment(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -> tuple[str, bool]:
+def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> tuple[str, bool]:
     """Update the sticky comment; return its address, and whether it was written. A failure is only a notice."""
     number = runner.pull_request
     if number is None or inputs.comment == "off" or not inputs.github_token:
@@ -315,7 +315,7 @@ def _comment(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect)
     return posted.url, posted.written
 
 
-def _check(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -> str:
+def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> str:
     """Write the check run, and return its address, empty if there is none. A failure is only a notice."""
     from rag_eval.github import check
 
@@ -349,7 +349,7 @@ def _check(inputs: Inputs, runner: Runner, outcome: Outcome, connect: Connect) -
     return made.url
 
 
-def _post_from_artifact(inputs: Inputs, runner: Runner, connect: Connect, wrong: UsageError | None) -> int:
+def _post_from_artifact(inputs: ActionInputs, runner: Runner, connect: Connect, wrong: UsageError | None) -> int:
     """Comment with the report of a finished run; its verdict is that run's exit code, not this one's."""
     try:
         if wrong:
@@ -368,14 +368,14 @@ def _post_from_artifact(inputs: Inputs, runner: Runner, connect: Connect, wrong:
     return code
 
 
-def _publish(inputs: Inputs, runner: Runner, connect: Connect, body: CommentBody) -> Posted:
-    origin = comment.Origin.of_event(runner.event)
+def _publish(inputs: ActionInputs, runner: Runner, connect: Connect, body: CommentBody) -> Posted:
+    origin = comment.ReportOrigin.of_event(runner.event)
     mode: Mode = inputs.comment  # type: ignore[assignment]
     api = connect(runner.api_url, inputs.github_token, runner.repository)
     return comment.publish(api, origin, body, inputs.comment_id, mode, runner.server, runner.by)
 
 
-def _handed_over(inputs: Inputs, runner: Runner) -> tuple[CommentBody, int]:
+def _handed_over(inputs: ActionInputs, runner: Runner) -> tuple[CommentBody, int]:
     """Return the comment for the other run's report, or for its absence."""
     path = Path(runner.workspace) / inputs.report
     if not os.path.lexists(path):  # the link would lead nowhere
@@ -395,11 +395,11 @@ def _note(posted: Posted) -> None:
         print(annotation(level, f"{posted.reason}.", title=f"comment {posted.action}"))
 
 
-def _report_location(inputs: Inputs) -> str:
+def _report_location(inputs: ActionInputs) -> str:
     return "The report is in the job summary." if inputs.summary else "The log has the report."
 
 
-def _summarise(inputs: Inputs, runner: Runner, outcome: Outcome) -> None:
+def _summarise(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome) -> None:
     if inputs.summary and runner.summary_file:
         taken = os.path.getsize(runner.summary_file) if os.path.exists(runner.summary_file) else 0  # noqa: PTH110, PTH202
         append_text(

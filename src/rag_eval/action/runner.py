@@ -116,7 +116,7 @@ def _read(path: str) -> bytes:
     return data
 
 
-class Inputs(NamedTuple):
+class ActionInputs(NamedTuple):
     """The inputs of the action. Paths are relative to the workspace."""
 
     gold: str = ""
@@ -143,13 +143,13 @@ class Inputs(NamedTuple):
     def __repr__(self) -> str:
         hidden = {name: "***" if getattr(self, name) else "" for name in ("github_token", "proxy")}
         shown = {**self._asdict(), **hidden}
-        return f"Inputs({shown})"
+        return f"ActionInputs({shown})"
 
 
-def read_inputs(environ: Mapping[str, str]) -> Inputs:
+def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
     """Read the inputs; UsageError names the first one with an invalid value."""
     given: dict[str, Any] = {}
-    for field in Inputs._fields:
+    for field in ActionInputs._fields:
         text = environ.get(variable(field), "").strip()
         if text:
             given[field] = _value(field, text)
@@ -158,10 +158,10 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     return _with_comment_id(given)
 
 
-def legible(environ: Mapping[str, str]) -> Inputs:
+def legible(environ: Mapping[str, str]) -> ActionInputs:
     """Read the valid inputs if one of them is invalid. If the comment input is unreadable, write no comment."""
     given: dict[str, Any] = {}
-    for field in Inputs._fields:
+    for field in ActionInputs._fields:
         text = environ.get(variable(field), "").strip()
         try:
             given |= {field: _value(field, text)} if text else {}
@@ -170,9 +170,9 @@ def legible(environ: Mapping[str, str]) -> Inputs:
     return _with_comment_id(given)
 
 
-def _with_comment_id(given: Mapping[str, Any]) -> Inputs:
+def _with_comment_id(given: Mapping[str, Any]) -> ActionInputs:
     """Return the inputs, with a comment for each working directory unless another one was requested."""
-    return Inputs(**{"comment_id": of_folder(given.get("working_directory", "")), **given})
+    return ActionInputs(**{"comment_id": of_folder(given.get("working_directory", "")), **given})
 
 
 def variable(field: str) -> str:
@@ -274,7 +274,7 @@ def append_text(path: str, text: str, what: str) -> None:
         print(annotation("notice", f"The {what} cannot be written: {reason}.", title="rag-eval"))
 
 
-def report_folder(inputs: Inputs, runner: Runner) -> Path:
+def report_folder(inputs: ActionInputs, runner: Runner) -> Path:
     """Return the folder of the report's files."""
     workspace = real_path(runner.workspace)
     folder = real_path(workspace / inputs.working_directory.strip("/") / inputs.report_dir)

@@ -22,7 +22,7 @@ from rag_eval.stats.tally import DECIMALS
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.gate_inputs import Evidence
+    from rag_eval.gates.gate_inputs import RunEvidence
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.regression import Tested
     from rag_eval.gates.results import Question
@@ -133,7 +133,7 @@ def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
     return sorted(changed, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
 
 
-def effects(names: Iterable[str], recorded: Baseline, now: Evidence) -> list[Effect]:
+def effects(names: Iterable[str], recorded: Baseline, now: RunEvidence) -> list[Effect]:
     """Split the change of each metric into its two parts.
 
     The system's part goes from the baseline's traces to the run's, under the same gold. The gold's part goes from the
@@ -143,12 +143,12 @@ def effects(names: Iterable[str], recorded: Baseline, now: Evidence) -> list[Eff
     return [Effect(name, _moved(now, name), _by_gold(name, recorded, now)) for name in names]
 
 
-def _moved(now: Evidence, name: str) -> float | None:
+def _moved(now: RunEvidence, name: str) -> float | None:
     pair = comparison(name, now.pairs(name)) if now.comparable(name) else None
     return _signed(name, pair.regression) if pair and pair.regression is not None else None
 
 
-def _by_gold(name: str, recorded: Baseline, now: Evidence) -> float | None:
+def _by_gold(name: str, recorded: Baseline, now: RunEvidence) -> float | None:
     rescored = now.baseline
     if rescored is None or rescored.questions is recorded.questions or not now.comparable(name):
         return None
@@ -227,7 +227,7 @@ def _unknown(name: str) -> Finding:
     return Finding("must-pass-unknown", "warning", message, "Check the spelling, or remove it.")
 
 
-def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> Iterator[Finding]:
+def disagreeing(names: Iterable[str], fields: Iterable[str], now: RunEvidence) -> Iterator[Finding]:
     """Yield metrics whose slices all move one way while the whole moves the other: the mixture changed."""
     fields = list(fields)
     for name in names if fields else ():
@@ -242,7 +242,7 @@ def disagreeing(names: Iterable[str], fields: Iterable[str], now: Evidence) -> I
 
 
 def ungated_regressions(
-    gates: Iterable[GateResult], names: Iterable[str], now: Evidence, alpha: float
+    gates: Iterable[GateResult], names: Iterable[str], now: RunEvidence, alpha: float
 ) -> Iterator[Finding]:
     """Yield up to three metrics without a regression gate that got significantly worse, and gates that would fail."""
     whole = [gate for gate in gates if not gate.slice]
@@ -257,7 +257,7 @@ def ungated_regressions(
     yield Finding("ungated-regression", "warning", message, f"To fail such a run, write under gates: {gate}.")
 
 
-def less_judged(names: Iterable[str], k: int, now: Evidence) -> Iterator[Finding]:
+def less_judged(names: Iterable[str], k: int, now: RunEvidence) -> Iterator[Finding]:
     """Yield a finding if fewer of the first k chunks are graded than in the baseline: others count as irrelevant."""
     cutoffs = [measure(name).k or 0 for name in names if name.startswith("judged@")]
     name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
@@ -293,7 +293,7 @@ def estimates(name: str) -> bool:
     return FOLDS[value_measure.fold].estimates and value_measure.metric.level == "case"
 
 
-def _part_moved(now: Evidence, name: str, part: str) -> float | None:
+def _part_moved(now: RunEvidence, name: str, part: str) -> float | None:
     pair = comparison(name, now.pairs(name, part))
     return _signed(name, pair.regression) if pair and pair.regression is not None else None
 
@@ -371,7 +371,7 @@ def _fits(metric: Metric | None, score: Any) -> bool:
     return metric is None or 0 <= score <= (MOST if metric.top is None else metric.top)
 
 
-def compared(report: Report, before: Earlier, now: Evidence) -> Compared:
+def compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
     """Describe a comparison: its baseline and the cases that were compared."""
     sides = before.recorded.questions, report.questions
     old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)

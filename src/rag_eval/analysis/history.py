@@ -12,7 +12,7 @@ from itertools import pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD
-from rag_eval.gates.gate_inputs import Baseline, Evidence
+from rag_eval.gates.gate_inputs import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Statistics
 from rag_eval.gates.regression import comparison, contrasts
 from rag_eval.metrics import find, measure
@@ -33,7 +33,7 @@ class Bound(NamedTuple):
     outcome: str
 
 
-class Verdict(NamedTuple):
+class RunVerdict(NamedTuple):
     """A report in one row of the list of runs."""
 
     passed: bool
@@ -56,10 +56,10 @@ class Point(NamedTuple):
     statistics: Statistics = Statistics()
     commit: str = ""
     bounds: Mapping[str, Bound] = {}
-    verdict: Verdict | None = None
+    verdict: RunVerdict | None = None
 
 
-class GoldDiff(NamedTuple):
+class GoldCounts(NamedTuple):
     """The number of gold items that were changed, removed or added since the point before."""
 
     changed: int
@@ -82,7 +82,7 @@ class Reading(NamedTuple):
     n: int
     comparable: bool
     broken: bool
-    gold: GoldDiff | None
+    gold: GoldCounts | None
     commit: str = ""
     bound: Bound | None = None
 
@@ -176,13 +176,13 @@ def _bounds(report: Report) -> dict[str, Bound]:
     }
 
 
-def _verdict(report: Report) -> Verdict:
+def _verdict(report: Report) -> RunVerdict:
     failed = tuple(dict.fromkeys(gate.name for gate in report.failed_gates))
     wrong = sum(question.label not in GOOD for question in report.questions)
     gates = sum(not gate.name.startswith("completeness.") for gate in report.gates)
     about = report.run or {}
     date = next((about[name] for name in ("started_at", "date") if isinstance(about.get(name), str)), "")
-    return Verdict(report.passed, failed, gates, wrong, len(report.questions), date)
+    return RunVerdict(report.passed, failed, gates, wrong, len(report.questions), date)
 
 
 class Flaky(NamedTuple):
@@ -267,15 +267,15 @@ class _Pairs:
         self._points = points
         self.statistics = points[-1].statistics if points else Statistics()
         self.alpha = float(self.statistics.alpha)
-        self._known: dict[tuple[int, int], Evidence] = {}
+        self._known: dict[tuple[int, int], RunEvidence] = {}
         self._tested: dict[tuple[str, int, int], Contrast | None] = {}
 
-    def of(self, old: int, new: int) -> Evidence:
+    def of(self, old: int, new: int) -> RunEvidence:
         if (old, new) not in self._known:
             before, now = self._points[old], self._points[new]
             inputs = now.questions, now.metrics, now.completeness, now.contracts
             earlier = Baseline(before.questions, before.contracts)
-            self._known[old, new] = Evidence(*inputs, earlier, cluster=self.statistics.cluster)
+            self._known[old, new] = RunEvidence(*inputs, earlier, cluster=self.statistics.cluster)
         return self._known[old, new]
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
@@ -321,7 +321,7 @@ class _Pairs:
         return Contrast(self._points[old].label, self._points[new].label, *figures, p, comparison.result)
 
 
-def _series(name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], pairs: _Pairs) -> Series:
+def _series(name: str, points: Sequence[Point], golds: Sequence[GoldCounts | None], pairs: _Pairs) -> Series:
     comparable = _comparable_readings(name, points)
     newest = points[comparable[-1]].contracts.get(name) if comparable else None
     series = Series(name, measure(name).metric.better, tuple(_readings(name, points, golds, newest)))
@@ -334,7 +334,7 @@ def _series(name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None]
 
 
 def _readings(
-    name: str, points: Sequence[Point], golds: Sequence[GoldDiff | None], newest: str | None
+    name: str, points: Sequence[Point], golds: Sequence[GoldCounts | None], newest: str | None
 ) -> Iterator[Reading]:
     last: str | None = None
     for point, gold in zip(points, golds, strict=True):
@@ -359,12 +359,12 @@ def _first(results: Iterator[Contrast | None]) -> Contrast | None:
     return next((result for result in results if result is not None), None)
 
 
-def _gold_change(before: Point, after: Point) -> GoldDiff | None:
+def _gold_change(before: Point, after: Point) -> GoldCounts | None:
     old, new = ({case.qid: case.gold_sha256 for case in item.questions} for item in (before, after))
     both = old.keys() & new.keys()
     changed = sum(old[qid] != new[qid] for qid in both)
     whole = not (before.is_partial or after.is_partial)
-    diff = GoldDiff(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
+    diff = GoldCounts(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
     return diff if any(diff) else None
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rag_eval.contract import Gold, Settings
 
     Row = dict[str, Any]
-    Perturbation = Callable[["Sample"], "Row | None"]
+    Perturbation = Callable[["TraceSample"], "Row | None"]
 
 _SAID = "Yes, that is how it is."
 _SLOWED, _SLOWER = ("generate", "total"), 10_000  # stages; milliseconds
 
 
-class Sample(NamedTuple):
+class TraceSample(NamedTuple):
     """A trace row as it was decoded, with its case. ``donor`` is the answer to another question, empty without one."""
 
     row: Row
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
     donor: str = ""
 
     @classmethod
-    def of(cls, row: Row, gold: Gold, line: int, settings: Settings) -> Sample:
+    def of(cls, row: Row, gold: Gold, line: int, settings: Settings) -> TraceSample:
         """Return the sample of a valid row that answers ``gold``."""
         return cls(row, Case(gold, Trace.from_row(row, gold.qid, line), settings))
 
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     damage: Perturbation
 
 
-def in_order(samples: Iterable[Sample]) -> list[Sample]:
+def in_order(samples: Iterable[TraceSample]) -> list[TraceSample]:
     """Return the samples by a hash of their qid, each with a donor: the first n are always the same."""
     ordered = sorted(samples, key=_rank)
     claims = [sample.case.claim if _answers(sample) and not sample.case.is_refusal_token else "" for sample in ordered]
@@ -77,7 +77,7 @@ def relevant(case: Case) -> frozenset[str]:
     return frozenset(ids)
 
 
-def chunk_dropped(sample: Sample) -> Row | None:
+def chunk_dropped(sample: TraceSample) -> Row | None:
     """Remove every relevant chunk from the retrieved ones."""
     case = sample.case
     if not case.is_answerable or case.ranking is None or not case.ranking.first_ranks:
@@ -86,7 +86,7 @@ def chunk_dropped(sample: Sample) -> Row | None:
     return _rearranged(sample, lambda ids: [name for name in ids if name not in lost])
 
 
-def chunk_below_k(sample: Sample) -> Row | None:
+def chunk_below_k(sample: TraceSample) -> Row | None:
     """Move relevant chunks behind all others and behind rank k; unknown chunks fill short lists."""
     case, k = sample.case, sample.case.settings.k
     if (
@@ -109,7 +109,7 @@ def chunk_below_k(sample: Sample) -> Row | None:
     return _rearranged(sample, arrange)
 
 
-def wrong_citation(sample: Sample) -> Row | None:
+def wrong_citation(sample: TraceSample) -> Row | None:
     """Replace every right citation by a wrong chunk that was retrieved."""
     case = sample.case
     right = relevant(case)
@@ -120,7 +120,7 @@ def wrong_citation(sample: Sample) -> Row | None:
     return _answering(sample.row, case.trace.claim, list(dict.fromkeys(cites)))
 
 
-def refusal_answered(sample: Sample) -> Row | None:
+def refusal_answered(sample: TraceSample) -> Row | None:
     """Replace a right refusal by an answer that cites the first chunk."""
     case = sample.case
     if not case.is_unanswerable or not case.refused or case.blocked:  # a blocked answer is a refusal
@@ -128,14 +128,14 @@ def refusal_answered(sample: Sample) -> Row | None:
     return _answering(sample.row, _SAID, list(case.trace.retrieved[:1]), refuses=False)
 
 
-def answer_refused(sample: Sample) -> Row | None:
+def answer_refused(sample: TraceSample) -> Row | None:
     """Replace the answer to an answerable question by a refusal."""
     if not sample.case.is_answerable or not _answers(sample):
         return None
     return _answering(sample.row, sample.case.settings.token, [], refuses=True)
 
 
-def answer_blanked(sample: Sample) -> Row | None:
+def answer_blanked(sample: TraceSample) -> Row | None:
     """Empty the answer to an answerable question; its citations stay."""
     case = sample.case
     if not case.is_answerable or not _answers(sample) or not case.claim:
@@ -143,7 +143,7 @@ def answer_blanked(sample: Sample) -> Row | None:
     return _answering(sample.row, "", case.trace.citations)
 
 
-def claim_swapped(sample: Sample) -> Row | None:
+def claim_swapped(sample: TraceSample) -> Row | None:
     """Replace the answer to an answerable question by that to another one; its citations stay."""
     case = sample.case
     if not case.is_answerable or not _answers(sample) or not sample.donor:
@@ -151,7 +151,7 @@ def claim_swapped(sample: Sample) -> Row | None:
     return _answering(sample.row, sample.donor, case.trace.citations)
 
 
-def latency_added(sample: Sample) -> Row | None:
+def latency_added(sample: TraceSample) -> Row | None:
     """Add ten seconds to the time of generation, or to every stage if generation is not timed."""
     spent = sample.row.get("latency_ms")
     if not spent:
@@ -173,7 +173,7 @@ KINDS = (
 """Every kind of damage; to add one, add a row."""
 
 
-def _rank(sample: Sample) -> tuple[bytes, str]:
+def _rank(sample: TraceSample) -> tuple[bytes, str]:
     return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run
 
 
@@ -189,15 +189,15 @@ def _next_other(claims: Sequence[str]) -> list[str]:
     return next_claims[: len(claims)]
 
 
-def _answers(sample: Sample) -> bool:
-    return sample.case.shipped and not sample.case.errored
+def _answers(sample: TraceSample) -> bool:
+    return not sample.case.refused and not sample.case.errored
 
 
 def _positive(grades: Mapping[str, int] | None) -> set[str]:
     return {name for name, grade in (grades or {}).items() if grade > 0}
 
 
-def _rearranged(sample: Sample, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
+def _rearranged(sample: TraceSample, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
     """Return the row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
     row = _joined(sample)
     if row.get("retrieved_ids") is not None:
@@ -213,7 +213,7 @@ def _rearranged(sample: Sample, arrange: Callable[[Sequence[str]], list[str]]) -
     return row
 
 
-def _joined(sample: Sample) -> Row:
+def _joined(sample: TraceSample) -> Row:
     """Return the row with the results of its retrievals as its own ids and chunks, as the trace has them."""
     row, trace = dict(sample.row), sample.case.trace
     if trace.retrievals is None:

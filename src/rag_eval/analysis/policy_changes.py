@@ -32,7 +32,7 @@ class PolicyChange(NamedTuple):
     lets_through: tuple[str, ...] = ()
 
 
-class Effects(NamedTuple):
+class PolicyEffects(NamedTuple):
     """The results of this run under either policy, to show what a change would let through.
 
     ``base`` are the base branch's gates over the values as the base branch defines them, ``redefined`` the same gates
@@ -47,16 +47,19 @@ class Effects(NamedTuple):
     meaning: Sequence[str] = ()
 
 
-def changes(base: Mapping[str, Any], head: Mapping[str, Any], effects: Effects | None = None) -> list[PolicyChange]:
+def changes(
+    base: Mapping[str, Any], head: Mapping[str, Any], effects: PolicyEffects | None = None
+) -> list[PolicyChange]:
     """Return the differences between two gates files by key and value, loosest first, then by key."""
     results = [
-        _change(*difference, effects or Effects()) for difference in _differing((), _complete(base), _complete(head))
+        _change(*difference, effects or PolicyEffects())
+        for difference in _differing((), _complete(base), _complete(head))
     ]
     order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
     return sorted(results, key=lambda change: (not change.lets_through, order[change.kind], change.key))
 
 
-def _change(key: Key, old: Any, new: Any, effects: Effects) -> PolicyChange:
+def _change(key: Key, old: Any, new: Any, effects: PolicyEffects) -> PolicyChange:
     kind = classify(key, old, new)
     # Only changes that may loosen have effects: a gate may have changed its outcome because of another key.
     consequences = (
@@ -72,7 +75,7 @@ def _tests_more(key: Key, new: Any) -> bool:
     return key == ("slices", "min_n") or (key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS))
 
 
-def _weakened(effects: Effects) -> Iterator[str]:
+def _weakened(effects: PolicyEffects) -> Iterator[str]:
     """Yield the gates that fail the run among fewer tests, and at the same margin are not significant among more."""
     asked = {(entry.label, entry.direction, entry.threshold): entry for entry in effects.head}
     for item in effects.base:
@@ -98,7 +101,7 @@ def classify(key: Key, old: Any, new: Any) -> Kind:
     return "looser"
 
 
-def _lets_through(key: Key, effects: Effects) -> Iterator[str]:
+def _lets_through(key: Key, effects: PolicyEffects) -> Iterator[str]:
     if key[0] in effects.findings:
         yield from (code for code in effects.findings[key[0]] if key[0] != "integrity" or code == key[1])
     elif key[0] == "gates":

@@ -39,7 +39,7 @@ class RepeatedQuestion(NamedTuple):
         return 0 < self.passes < len(self.labels)
 
 
-class Estimate(NamedTuple):
+class ShareEstimate(NamedTuple):
     """A share of the questions with its 95 % interval: the range for other questions of the same kind."""
 
     value: float
@@ -51,8 +51,8 @@ class AtK(NamedTuple):
     """Probabilities that all of k repeats pass, and that at least one does."""
 
     k: int
-    every: Estimate
-    some: Estimate
+    every: ShareEstimate
+    some: ShareEstimate
 
 
 class Repeats(NamedTuple):
@@ -97,7 +97,7 @@ def _repeated_question(qid: str, cases: Sequence[Question]) -> RepeatedQuestion:
     return RepeatedQuestion(qid, cases[0].question, sum(label in GOOD for label in labels), labels)
 
 
-def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int], Fraction]) -> Estimate:
+def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int], Fraction]) -> ShareEstimate:
     shares = {c: of(n, c, k) for c in passes}
     scores: Counter[float] = Counter()
     for c, questions in passes.items():
@@ -106,4 +106,4 @@ def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int]
     # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
     bounds = interval(scores, "rate" if k == n else "mean")
     value = float(total / passes.total()) if passes else 0.0
-    return Estimate(value, bounds.low if bounds else None, bounds.high if bounds else None)
+    return ShareEstimate(value, bounds.low if bounds else None, bounds.high if bounds else None)

@@ -15,12 +15,12 @@ from rag_eval.analysis.notes import Input, InputNote, remarks
 from rag_eval.contract import Relevance
 from rag_eval.gates import integrity
 from rag_eval.gates.dependent_cases import GroupedCases
-from rag_eval.gates.gate_inputs import Evidence
+from rag_eval.gates.gate_inputs import RunEvidence
 from rag_eval.gates.missing_measurements import verdict_findings
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
 from rag_eval.gates.results import QuestionList
-from rag_eval.gates.selection import Scope, scope_of, selected_gates
+from rag_eval.gates.selection import RunScope, scope_of, selected_gates
 from rag_eval.metrics import measure
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Report(NamedTuple):
     baseline: Compared | None = None
     flips: tuple[Flip, ...] = ()
     effects: tuple[Effect, ...] = ()
-    scope: Scope | None = None  # a whole run
+    scope: RunScope | None = None  # a whole run
     ci: CiRun | None = None  # outside CI
 
     @property
@@ -237,10 +237,10 @@ def evidence(
     before: Earlier | None = None,
     grouped: GroupedCases | None = None,
     cluster: str = "",
-) -> Evidence:
+) -> RunEvidence:
     """Return the evidence by which a report's gates are evaluated."""
     inputs = report.questions, report.metrics, report.completeness, report.contracts
-    return Evidence(*inputs, before.baseline if before else None, grouped, cluster)
+    return RunEvidence(*inputs, before.baseline if before else None, grouped, cluster)
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
@@ -302,7 +302,7 @@ def _refusal(policy: Policy) -> dict[str, Any]:
     return {**settings, "builtin": VERSION}
 
 
-def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
+def _judged(report: Report, policy: Policy, now: RunEvidence, before: Earlier | None) -> Report:
     gates = tuple(judge_all(policy, now))
     report = report._replace(
         gates=gates,
@@ -314,7 +314,7 @@ def _judged(report: Report, policy: Policy, now: Evidence, before: Earlier | Non
     return with_verdict(with_diagnosis(_with_baseline(report, policy, now, before)))
 
 
-def _with_baseline(report: Report, policy: Policy, now: Evidence, before: Earlier | None) -> Report:
+def _with_baseline(report: Report, policy: Policy, now: RunEvidence, before: Earlier | None) -> Report:
     """Return the report with its comparison with the baseline."""
     recorded = before.recorded.questions if before else ()
     findings = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
@@ -335,7 +335,7 @@ def _with_baseline(report: Report, policy: Policy, now: Evidence, before: Earlie
     )
 
 
-def _slices(policy: Policy, now: Evidence, metrics: Mapping[str, MetricResult]) -> list[SliceResult]:
+def _slices(policy: Policy, now: RunEvidence, metrics: Mapping[str, MetricResult]) -> list[SliceResult]:
     """Return the metrics of each slice, by field and then by size. Only gated ones have intervals, which take time."""
     fields, names = policy.slices.by, _gated(policy)
     parts = [part for part in now.present() if part.partition("=")[0] in fields]
@@ -356,7 +356,7 @@ def _gated(policy: Policy) -> list[str]:
     return list(dict.fromkeys(gate.name for gate in selected_gates(policy)))
 
 
-def _part(now: Evidence, name: str, part: str) -> MetricResult:
+def _part(now: RunEvidence, name: str, part: str) -> MetricResult:
     interval = now.interval(name, part)
     return as_result(measure(name), now.value(name, part), interval)
 

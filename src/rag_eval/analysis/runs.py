@@ -15,7 +15,7 @@ from rag_eval.analysis.baseline import Flip, Spread, flips, spread
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
-from rag_eval.gates.gate_inputs import Baseline, Evidence, pair_cases
+from rag_eval.gates.gate_inputs import Baseline, RunEvidence, pair_cases
 from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.gates.policy import Statistics
 from rag_eval.gates.regression import contrasts
@@ -50,7 +50,7 @@ class Column(NamedTuple):
     statistics: Statistics = Statistics()
 
 
-class Against(NamedTuple):
+class BaseDifference(NamedTuple):
     """A metric compared with the base: ``difference`` is this run's value minus the base's.
 
     ``low`` and ``high`` are the interval of the difference. ``p`` is from the two-sided paired test, ``adjusted`` the
@@ -80,7 +80,7 @@ class Cell(NamedTuple):
     hits: int | None
     low: float | None
     high: float | None
-    against: Against | None = None
+    against: BaseDifference | None = None
 
 
 class Row(NamedTuple):
@@ -186,10 +186,10 @@ def side_by_side(
     return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *overall)
 
 
-def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> Evidence:
+def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> RunEvidence:
     cases, base_cases = ([item.cases[qid] for qid in qids] for item in (column, base))
     earlier = None if column is base else Baseline(base_cases, base.contracts)
-    return Evidence(
+    return RunEvidence(
         cases, {}, Completeness(len(qids), len(qids), 0, 0, 0, 0), column.contracts, earlier, cluster=cluster
     )
 
@@ -298,7 +298,7 @@ def _chosen(
     ]
 
 
-def _row(name: str, contrasts: Sequence[tuple[Cell, Comparison | None, Evidence]]) -> Row:
+def _row(name: str, contrasts: Sequence[tuple[Cell, Comparison | None, RunEvidence]]) -> Row:
     metric = measure(name).metric
     cells = (
         cell._replace(against=_against(name, tested, contrast) if tested else None)
@@ -307,7 +307,7 @@ def _row(name: str, contrasts: Sequence[tuple[Cell, Comparison | None, Evidence]
     return Row(name, metric.better, metric.perspective, tuple(cells))
 
 
-def _cell(name: str, evidence: Evidence) -> Cell:
+def _cell(name: str, evidence: RunEvidence) -> Cell:
     value, interval = evidence.value(name), evidence.interval(name)
     ends = (interval.low, interval.high) if interval else (None, None)
     return Cell(_number(value), value.n, value.hits, *ends)
@@ -317,7 +317,7 @@ def _number(value: Value) -> float | None:
     return None if value.number is None else float(value.number)
 
 
-def _against(name: str, comparison: Comparison, evidence: Evidence) -> Against | None:
+def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDifference | None:
     if comparison.p is None or comparison.adjusted is None or comparison.regression is None:
         return None
     higher = measure(name).metric.better == "higher"
@@ -333,7 +333,7 @@ def _against(name: str, comparison: Comparison, evidence: Evidence) -> Against |
     else:
         low, high = ends
     moved = (-comparison.regression if higher else comparison.regression) + 0.0
-    return Against(
+    return BaseDifference(
         moved, low, high, comparison.p, comparison.adjusted, comparison.result, steps[1], steps[-1], steps[0]
     )
 

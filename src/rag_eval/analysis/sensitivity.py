@@ -15,7 +15,7 @@ from rag_eval.metrics import measure
 from rag_eval.scoring.case_scorer import metric_scorer
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.perturbations import Kind, Sample
+    from rag_eval.analysis.perturbations import Kind, TraceSample
     from rag_eval.analysis.report import Context, Report
     from rag_eval.contract import Gold, Trace
     from rag_eval.gates.policy import Policy
@@ -129,7 +129,7 @@ class Setup(NamedTuple):
     context: Context
 
 
-def probe(setup: Setup, samples: Sequence[Sample], report: Report, doses: Sequence[str]) -> Probe:
+def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, doses: Sequence[str]) -> Probe:
     """Probe a run: its ``samples`` in the order of perturbation, and its report.
 
     ``doses`` are percentages, ascending.
@@ -164,7 +164,7 @@ def itself(report: Report) -> Earlier:
     return Earlier(report, report.questions, report.contracts, "", "", "")
 
 
-def rerun_unperturbed(setup: Setup, samples: Sequence[Sample], original: Report) -> Report:
+def rerun_unperturbed(setup: Setup, samples: Sequence[TraceSample], original: Report) -> Report:
     """Return the A/A run: the same traces, scored again like perturbed ones, with the run's report as the baseline."""
     again = setup._replace(context=setup.context._replace(earlier=itself(original)))
     [(_, report)] = dosed(again, samples, [], original.completeness, ["0"])
@@ -182,7 +182,7 @@ def failing(*reports: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*gates, *(finding.code for report in reports for finding in report.errors)]))
 
 
-def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, doses: Sequence[str]) -> Probed:
+def _probed(kind: Kind, setup: Setup, samples: Sequence[TraceSample], whole: Report, doses: Sequence[str]) -> Probed:
     rows = ((sample, kind.damage(sample)) for sample in samples)
     damaged = [(sample.case.trace, sample.again(row)) for sample, row in rows if row is not None]
     result = Probed(kind.name, kind.text, len(damaged), any(old != new for old, new in damaged), None, (), ())
@@ -195,7 +195,7 @@ def _probed(kind: Kind, setup: Setup, samples: Sequence[Sample], whole: Report, 
 
 
 def dosed(
-    setup: Setup, samples: Sequence[Sample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
+    setup: Setup, samples: Sequence[TraceSample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
 ) -> Iterator[tuple[Rate, Report]]:
     """Yield the report of each rate. A higher rate contains the lower ones: each perturbed trace is scored once."""
     scorer, done = metric_scorer(setup.golds, setup.measures, setup.policy.settings), -1

@@ -35,17 +35,13 @@ PHRASE_LIMIT = 200  # characters; a longer claim with a refusal phrase is an ans
 
 
 class Case:
-    """A gold item with its trace.
-
-    ``refused`` and ``shipped`` exclude each other. For attacks, ``is_answerable`` and ``is_unanswerable`` are false.
-    """
+    """A gold item with its trace; for attacks, ``is_answerable`` and ``is_unanswerable`` are false."""
 
     def __init__(self, gold: Gold, trace: Trace, settings: Settings) -> None:
         self.gold, self.trace, self.settings = gold, trace, settings
         self.claim = trace.claim.strip()
         self.is_refusal_token = self.claim.lower() == settings.token.lower()
         self.refused = self._refused()
-        self.shipped = not self.refused
         self.cites: tuple[str, ...] = trace.citations or ()
         self.counts = gold.attack is None
         self.is_answerable = gold.answerable and self.counts
@@ -193,7 +189,7 @@ class Case:
     @cached_property
     def grounded(self) -> list[Checked] | None:
         """Return the sentences of an answer with their support by the chunks; None if no chunk has a text."""
-        if not self.shipped or not self.counts or self.trace.chunks is None:
+        if self.refused or not self.counts or self.trace.chunks is None:
             return None
         if self.trace.chunks and not self.chunk_texts:
             return None
@@ -295,7 +291,7 @@ class Case:
     @property
     def handed_out(self) -> bool:
         """True if a user could read an answer that is no refusal."""
-        return self.shipped and self.trace.answered and not self.blocked
+        return not self.refused and self.trace.answered and not self.blocked
 
     @cached_property
     def judged_input(self) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from rag_eval.contract import Gold, Trace
 _IDS = ("qid", "q_id", "case_id")
 
 
-class Question(Protocol):
+class QuestionFields(Protocol):
     """The fields of a gold item that identify it if a trace has no id."""
 
     question: str
@@ -22,7 +22,7 @@ class Question(Protocol):
 class GoldItems(Protocol):
     """Gold items with their qids, such as a dict."""
 
-    def items(self) -> Iterable[tuple[str, Question]]:
+    def items(self) -> Iterable[tuple[str, QuestionFields]]:
         """Return the items by qid."""
 
 

@@ -57,7 +57,7 @@ class Page(NamedTuple):
     following: str
 
 
-class Api:
+class TraceServer:
     """One server. Busy servers are retried; every other failure is a UsageError that names the fix."""
 
     def __init__(self, request: FetchRequest, address: tuple[str, str], **client: Any) -> None:
@@ -180,10 +180,10 @@ def fetch(tool: str, request: FetchRequest, report: ShowLine, remark: ShowLine) 
         api.close()
 
 
-def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[Api, Iterator[Page]]:
+def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
     keys = _key("LANGFUSE_PUBLIC_KEY"), _key("LANGFUSE_SECRET_KEY")
     address = _address(("LANGFUSE_BASE_URL", "LANGFUSE_HOST"), "https://cloud.langfuse.com")
-    api = Api(request, address, auth=keys)
+    api = TraceServer(request, address, auth=keys)
 
     def pages() -> Iterator[Page]:
         window = _window(request, "fromStartTime", "toStartTime")
@@ -197,12 +197,12 @@ def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[Api, Iterator[Pa
     return api, pages()
 
 
-def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[Api, Iterator[Page]]:
+def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
     variable, url = _address(("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"), "https://api.smith.langchain.com")
     headers = {"X-API-Key": _key("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")}
     if workspace := os.environ.get("LANGSMITH_WORKSPACE_ID"):
         headers["X-Tenant-Id"] = workspace
-    api = Api(request, (variable, url.rstrip("/").removesuffix("/v1").removesuffix("/api")), headers=headers)
+    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1").removesuffix("/api")), headers=headers)
     name = request.project or os.environ.get("LANGSMITH_PROJECT") or "default"
 
     def pages() -> Iterator[Page]:
@@ -225,7 +225,7 @@ def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[Api, Iterator[P
     return api, pages()
 
 
-def _project_id(api: Api, name: str) -> str:
+def _project_id(api: TraceServer, name: str) -> str:
     """Return the id of a LangSmith project, which its API calls a session."""
     try:
         return str(UUID(name))
@@ -236,13 +236,13 @@ def _project_id(api: Api, name: str) -> str:
     return str(page[0]["id"])
 
 
-def _phoenix(request: FetchRequest, _remark: ShowLine) -> tuple[Api, Iterator[Page]]:
+def _phoenix(request: FetchRequest, _remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
     names = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL")
     variable, url = _address(names, "http://localhost:6006")
     headers = dict(parse_qsl(os.environ.get("PHOENIX_CLIENT_HEADERS", "").replace(",", "&")))
     if key := os.environ.get("PHOENIX_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"
-    api = Api(request, (variable, url.rstrip("/").removesuffix("/v1/traces")), headers=headers)
+    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1/traces")), headers=headers)
     environment = os.environ.get("PHOENIX_PROJECT") or os.environ.get("PHOENIX_PROJECT_NAME")
     project = request.project or environment or "default"
 

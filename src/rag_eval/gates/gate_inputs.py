@@ -50,7 +50,7 @@ class Baseline(NamedTuple):
     rerun: Baseline | None = None
 
 
-class Evidence:
+class RunEvidence:
     """A run, and its baseline if there is one.
 
     ``known`` are the grouped cases, if already computed. ``cluster`` names the gold field whose values group cases.
@@ -80,13 +80,13 @@ class Evidence:
         """The cases of baseline and run under the same gold item."""
 
     @cached_property
-    def rerun(self) -> Evidence | None:
+    def rerun(self) -> RunEvidence | None:
         """Return the baseline's rerun, compared with the baseline: differences between them are noise."""
         before = self.baseline
         if before is None or before.rerun is None:
             return None
         again, earlier = before.rerun, before._replace(rerun=None)
-        return Evidence(again.questions, {}, self.completeness, again.contracts, earlier, cluster=self.cluster)
+        return RunEvidence(again.questions, {}, self.completeness, again.contracts, earlier, cluster=self.cluster)
 
     @cached_property
     def unpaired(self) -> int:

@@ -15,7 +15,7 @@ from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.errors import Level
-    from rag_eval.scoring.scorer import Outcome
+    from rag_eval.scoring.scorer import CaseOutcome
 
 WHOLE_RUN_CHECKS = (
     "refuses-everything",
@@ -63,7 +63,7 @@ class Run(NamedTuple):
     because the same change chose its threshold. ``guards`` is None if there is only one policy.
     """
 
-    outcomes: Sequence[tuple[Outcome, int]]
+    outcomes: Sequence[tuple[CaseOutcome, int]]
     gates: Collection[str]
     pool: int = 0
     guards: Collection[str] | None = None
@@ -80,7 +80,7 @@ def findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
     return [levelled(finding, wanted) for finding in findings if wanted[finding.code] != "off"]
 
 
-class Origin(NamedTuple):
+class TraceOrigin(NamedTuple):
     """The origin of the traces: path and content of run.json, and the gold and commits that are valid."""
 
     file: str
@@ -89,7 +89,7 @@ class Origin(NamedTuple):
     commits: Collection[str] = ()
 
 
-def provenance(origin: Origin, levels: Mapping[str, str]) -> list[Finding]:
+def provenance(origin: TraceOrigin, levels: Mapping[str, str]) -> list[Finding]:
     """Find traces that, according to run.json, are of another commit or answer another gold set."""
     findings = [*_other_gold(origin), *_stale(origin)]
     return [levelled(finding, levels) for finding in findings if levels[finding.code] != "off"]
@@ -107,7 +107,7 @@ def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list
     return [levelled(Finding("vacuous-gold", "error", message, fix, file), levels)]
 
 
-def _other_gold(origin: Origin) -> Iterator[Finding]:
+def _other_gold(origin: TraceOrigin) -> Iterator[Finding]:
     answered = origin.about.get("gold_sha256")
     if answered and answered.lower() not in origin.golds:
         message = "stale run: the traces answer another gold set"
@@ -124,7 +124,7 @@ def commit_of(about: Mapping[str, Any]) -> str:
     return described[1] if described else text
 
 
-def _stale(origin: Origin) -> Iterator[Finding]:
+def _stale(origin: TraceOrigin) -> Iterator[Finding]:
     commit = commit_of(origin.about)
     if commit and origin.commits and not any(known.startswith(commit) for known in origin.commits):
         message = f"stale run: the traces come from commit {quoted(commit, 40)}, not from the commit under test"

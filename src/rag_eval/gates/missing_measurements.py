@@ -264,12 +264,12 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
         return []
     gates = [gate for gate in selected_gates(policy) if gate.name.startswith("judge_")]
     results = [_uncalibrated(policy)] if policy.uncalibrated else []
-    shipped = [case for case in questions if case.trace_line and case.label not in _UNJUDGED]
-    without = [case for case in shipped if "judge_relevancy" not in case.scores]
+    answered = [case for case in questions if case.trace_line and case.label not in _UNJUDGED]
+    without = [case for case in answered if "judge_relevancy" not in case.scores]
     if not policy.verdicts or not without:
         return results
     level: Level = "error" if any(gate.severity == "error" for gate in gates) else "warning"
-    fix, total = "Record verdicts: rag-eval judge", len(shipped)
+    fix, total = "Record verdicts: rag-eval judge", len(answered)
     if stale := [case.qid for case in without if case.qid in policy.replay.qids]:
         message = f"{len(stale)} of {total} answers have a verdict on an older answer or gold item"
         results.append(

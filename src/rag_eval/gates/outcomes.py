@@ -22,7 +22,7 @@ from rag_eval.stats.tally import Value, as_shown, tally
 
 if TYPE_CHECKING:
     from rag_eval.gates.dependent_cases import GroupedCases
-    from rag_eval.gates.gate_inputs import Evidence
+    from rag_eval.gates.gate_inputs import RunEvidence
     from rag_eval.gates.policy import Outcome, Policy
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Completeness, Scorecard
@@ -37,7 +37,7 @@ _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
 _LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))
 
 
-def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
+def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
     """Return the outcome of every gate of a policy in its order, completeness last.
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
@@ -52,7 +52,7 @@ def judge_all(policy: Policy, evidence: Evidence) -> list[GateResult]:
     ]
 
 
-def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
+def spread(gates: Sequence[Gate], evidence: RunEvidence) -> list[Gate]:
     """Return the gates, with those on each value of a field (``category=*``) repeated for each value."""
     present = evidence.present()
     return [
@@ -60,7 +60,7 @@ def spread(gates: Sequence[Gate], evidence: Evidence) -> list[Gate]:
     ]
 
 
-def _settled(gate: GateResult, policy: Policy, evidence: Evidence) -> GateResult:
+def _settled(gate: GateResult, policy: Policy, evidence: RunEvidence) -> GateResult:
     few = evidence.few(gate.slice, policy.slices.min_n)
     return _unless_few(gate._replace(few=few, inconclusive=policy.statistics.inconclusive))
 
@@ -69,7 +69,7 @@ def _unless_few(gate: GateResult) -> GateResult:
     return gate._replace(outcome="inconclusive") if gate.few and gate.outcome != "no_data" else gate
 
 
-def rejudged(gate: GateResult, now: Evidence) -> GateResult:
+def rejudged(gate: GateResult, now: RunEvidence) -> GateResult:
     """Judge a gate of a report again, by the report's values and not by its recorded outcome.
 
     The base branch may define a metric differently from the report's table, so its gates carry their own values. A
@@ -93,7 +93,7 @@ def _with_outcome_of(gate: GateResult, result: GateResult) -> GateResult:
     return gate._replace(outcome=result.outcome, value=result.value, exact=result.exact, n=result.n)
 
 
-def judge_bound(gate: Gate, evidence: Evidence) -> GateResult:
+def judge_bound(gate: Gate, evidence: RunEvidence) -> GateResult:
     """Judge a minimum or maximum: by the value, or by the whole interval if the gate has a confidence."""
     item = judge(gate, evidence.value(gate.name, gate.slice))
     if item.value is None:

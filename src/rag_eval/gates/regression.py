@@ -26,7 +26,7 @@ from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps
 from rag_eval.stats.tally import DECIMALS, exactly, weighed
 
 if TYPE_CHECKING:
-    from rag_eval.gates.gate_inputs import Evidence, Pairs
+    from rag_eval.gates.gate_inputs import Pairs, RunEvidence
     from rag_eval.gates.policy import Gate, Outcome, Statistics
     from rag_eval.stats.clustered import BetweenRuns
     from rag_eval.stats.swap_units import Units
@@ -46,7 +46,7 @@ class Tested(NamedTuple):
 
     name: str
     part: str
-    evidence: Evidence
+    evidence: RunEvidence
     pairs: Pairs
     comparison: Comparison | None
     why: str = ""
@@ -72,7 +72,9 @@ class Tested(NamedTuple):
         return self._replace(pairs=pairs, units=None if self.units is None else self.units.reversed())
 
 
-def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, min_n: int = 0) -> Iterator[GateResult]:
+def compared(
+    gates: Sequence[Gate], evidence: RunEvidence, statistics: Statistics, min_n: int = 0
+) -> Iterator[GateResult]:
     """Yield the outcomes of regression gates, in their order, corrected for one another.
 
     Slices of fewer than ``min_n`` questions are not tested: they are inconclusive anyway, and every further test makes
@@ -99,7 +101,7 @@ def compared(gates: Sequence[Gate], evidence: Evidence, statistics: Statistics, 
         yield _judged(gate, row.update(test=kind))
 
 
-def contrasts(comparisons: Sequence[tuple[str, Evidence]], alpha: float) -> list[Comparison | None]:
+def contrasts(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> list[Comparison | None]:
     """Compare metrics of two runs each, with two-sided tests that are corrected for one another.
 
     The p is that of no difference in either direction, so that the runs may be named in any order.
@@ -147,7 +149,7 @@ def family(
     return tested
 
 
-def ungated(names: Sequence[str], bounded: Collection[str], evidence: Evidence, alpha: float) -> list[Tested]:
+def ungated(names: Sequence[str], bounded: Collection[str], evidence: RunEvidence, alpha: float) -> list[Tested]:
     """Return the metrics that got significantly worse, one of each definition.
 
     Those that have another gate (``bounded``) come first, then the most significant.
@@ -215,7 +217,7 @@ def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
     return (id(row.evidence), "mean", row.units is None, frozenset(steps.items())), by_case
 
 
-def _compare(name: str, part: str, evidence: Evidence) -> Tested:
+def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     nothing: Pairs = Counter()
     if evidence.baseline is None:
         return Tested(name, part, evidence, nothing, None, "there is no baseline")
@@ -351,7 +353,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
 
 
 def error_rates(
-    gate: Gate, test: str, evidence: Evidence, alpha: float, count: int
+    gate: Gate, test: str, evidence: RunEvidence, alpha: float, count: int
 ) -> tuple[int, float, float, float, float, float] | None:
     """Return the units, their noise, and how often a gate fails without a change and at 3/4 of its margin.
 

@@ -46,7 +46,7 @@ ANY = "*"
 _ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 
 
-class Scope(NamedTuple):
+class RunScope(NamedTuple):
     """The metric groups and questions of a partial run.
 
     ``perspectives`` are the measured metric groups, empty for all. ``questions`` of the ``of`` questions of the gold
@@ -60,7 +60,7 @@ class Scope(NamedTuple):
     left_out_gates: tuple[str, ...]
 
 
-def scope_of(policies: Sequence[Policy], questions: int, of: int) -> Scope | None:
+def scope_of(policies: Sequence[Policy], questions: int, of: int) -> RunScope | None:
     """Return the scope of a partial run under these policies, None for a whole run."""
     policy = policies[0]
     if not policy.perspectives and policy.suite == FULL:
@@ -68,7 +68,9 @@ def scope_of(policies: Sequence[Policy], questions: int, of: int) -> Scope | Non
     gates = [
         gate for policy_in_force in policies for gate in policy_in_force.gates if not is_selected(gate, policy_in_force)
     ]
-    return Scope(policy.perspectives, policy.suite, questions, of, tuple(dict.fromkeys(gate.label for gate in gates)))
+    return RunScope(
+        policy.perspectives, policy.suite, questions, of, tuple(dict.fromkeys(gate.label for gate in gates))
+    )
 
 
 def selected_gates(policy: Policy) -> tuple[Gate, ...]:

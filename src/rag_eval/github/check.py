@@ -11,7 +11,7 @@ from rag_eval.rendering.annotations import in_repository
 
 if TYPE_CHECKING:
     from rag_eval.github.api import CheckRun, GitHub
-    from rag_eval.github.workflow import Note
+    from rag_eval.github.workflow import Annotation
 
 MOST_NOTES = 500
 """Annotations of a check run; GitHub takes more, and nobody reads them."""
@@ -35,7 +35,7 @@ class Check(NamedTuple):
     details: str = ""
 
 
-def publish(api: GitHub, check: Check, notes: Sequence[Note]) -> tuple[CheckRun, int]:
+def publish(api: GitHub, check: Check, notes: Sequence[Annotation]) -> tuple[CheckRun, int]:
     """Write a check run, and return it and the number of its annotations; raise GitHubError.
 
     The first request has the conclusion, so the verdict arrives even if annotations fail.
@@ -65,13 +65,13 @@ def publish(api: GitHub, check: Check, notes: Sequence[Note]) -> tuple[CheckRun,
     return made, written
 
 
-def _batches(notes: Sequence[Note]) -> Iterator[list[dict[str, Any]]]:
+def _batches(notes: Sequence[Annotation]) -> Iterator[list[dict[str, Any]]]:
     rows = (_annotation(note) for note in notes[:MOST_NOTES])
     while batch := list(islice(rows, _BATCH)):
         yield batch
 
 
-def _annotation(note: Note) -> dict[str, Any]:
+def _annotation(note: Annotation) -> dict[str, Any]:
     path, line = in_repository(note.file, note.line)
     return {
         "path": path,

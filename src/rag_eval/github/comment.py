@@ -98,7 +98,7 @@ class Posted(NamedTuple):
         return self.action in ("created", "updated")
 
 
-class Api(Protocol):
+class CommentApi(Protocol):
     """The requests to GitHub; ``rag_eval.github.api.GitHub`` implements them."""
 
     def login(self) -> str:
@@ -179,7 +179,7 @@ def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment |
     return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
 
 
-def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
+def post(api: CommentApi, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
     """Update the comment of pull request ``number`` to ``body``, which starts with its marker.
 
     ``always`` writes each time; ``on-change`` only if the text between the marker and the line on the run differs;
@@ -215,7 +215,7 @@ def post(api: Api, number: int, body: str, comment_id: str, mode: Mode, failed: 
     return Posted(made.url, "created", why, needs_attention=True)
 
 
-def _replace(api: Api, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
+def _replace(api: CommentApi, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
     rival = _rival(parse_marker(standing.body), parse_marker(body))
     if rival != _WORKFLOW and _run(standing.body) > run:
         newer = f"run {_run(standing.body)} is newer and has already commented"
@@ -255,7 +255,7 @@ def _same(first: str, other: str) -> bool:
     return first.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
 
 
-class Origin(NamedTuple):
+class ReportOrigin(NamedTuple):
     """The run that a report comes from: the pull request's last commit and its branch, the run's number and workflow.
 
     ``owner`` and ``branch`` are empty if the repository of the head was deleted.
@@ -269,7 +269,7 @@ class Origin(NamedTuple):
     id: int = 0
 
     @classmethod
-    def of_event(cls, event: Mapping[str, Any]) -> Origin:
+    def of_event(cls, event: Mapping[str, Any]) -> ReportOrigin:
         """Read a ``workflow_run`` event. Raise UsageError for any other event."""
         run = event.get("workflow_run")
         head = text_of(run, "head_sha")
@@ -314,7 +314,7 @@ def of_nothing() -> CommentBody:
     return CommentBody(markdown.unjudged(f"{NO_REPORT}."), "invalid")
 
 
-def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
+def pull_of(api: GitHub, origin: ReportOrigin) -> OpenPull | None:
     """Return the open pull request whose last commit is the one that was run; None if there is none.
 
     Raises UsageError if there are several, because one run cannot judge against two bases.
@@ -327,7 +327,7 @@ def pull_of(api: GitHub, origin: Origin) -> OpenPull | None:
 
 
 def publish(
-    api: GitHub, origin: Origin, content: CommentBody, comment_id: str, mode: Mode, server: str = "", by: str = ""
+    api: GitHub, origin: ReportOrigin, content: CommentBody, comment_id: str, mode: Mode, server: str = "", by: str = ""
 ) -> Posted:
     """Update the comment of the pull request that a report comes from.
 

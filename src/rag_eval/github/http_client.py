@@ -91,7 +91,7 @@ class Request(NamedTuple):
     content: Mapping[str, Any] | None = None
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """One answer; status 0 and the reason as ``data`` if there was none. The names of ``headers`` are in lower case."""
 
     status: int
@@ -145,11 +145,11 @@ class Http:
         self._outage = 0.0
         self._pool = _pool(network)
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: Request) -> Response:
         """Return the successful answer to ``request``; raise GitHubError if there is none."""
         return next(answer for answer in self.attempts(request) if answer)
 
-    def attempts(self, request: Request) -> Iterator[Answer | None]:
+    def attempts(self, request: Request) -> Iterator[Response | None]:
         """Yield the successful answer, and before it None for each temporary failure, after waiting."""
         for attempt in count():
             if self._patience <= 0:
@@ -165,7 +165,7 @@ class Http:
             yield None
         yield answer
 
-    def _wait(self, request: Request, answer: Answer, attempt: int) -> None:
+    def _wait(self, request: Request, answer: Response, attempt: int) -> None:
         """Sleep until a retry makes sense; raise GitHubError if none does, or if patience ends before."""
         seconds = _delay(answer, attempt, self._network.now())
         enough = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
@@ -178,7 +178,7 @@ class Http:
         self._outage += seconds if answer.is_outage else 0.0
         self._network.sleep(seconds)
 
-    def _once(self, request: Request) -> Answer:
+    def _once(self, request: Request) -> Response:
         root = self.address.geturl()
         is_graphql = request.path == GRAPHQL and root.endswith("/api/v3")
         url = (root.removesuffix("/v3") if is_graphql else root) + request.path
@@ -193,7 +193,7 @@ class Http:
                 )
         raise GitHubError("GitHub redirects in a loop. Check if the repository was renamed.")
 
-    def _ask(self, request: Request, url: str) -> Answer:
+    def _ask(self, request: Request, url: str) -> Response:
         from urllib3 import exceptions
 
         body = None if request.content is None else json.dumps(request.content).encode()
@@ -213,8 +213,8 @@ class Http:
             raise GitHubError(f"No secure connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
         except (exceptions.HTTPError, OSError) as error:
             self._pool.clear()
-            return Answer(0, {}, one_line(str(error), 200).encode())
-        return Answer(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
+            return Response(0, {}, one_line(str(error), 200).encode())
+        return Response(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
 
 
 _TRUST = "Name the authority's certificate in the input ca-certificates, or on the command line in REQUESTS_CA_BUNDLE."
@@ -289,7 +289,7 @@ def _pool(network: Network) -> PoolManager:
         raise UsageError(f"{network.proxy_from} is not the address of a proxy. Write it as http://host:port") from None
 
 
-def _delay(answer: Answer, attempt: int, now: float) -> float | None:
+def _delay(answer: Response, attempt: int, now: float) -> float | None:
     """Return the seconds until a retry makes sense, None if none does. ``attempt`` counts from 0."""
     seconds = _digits(answer.headers.get("retry-after"))
     if answer.rate_limited():
@@ -302,7 +302,7 @@ def _delay(answer: Answer, attempt: int, now: float) -> float | None:
     return None
 
 
-def _sentence(request: Request, answer: Answer, seconds: float | None) -> str:
+def _sentence(request: Request, answer: Response, seconds: float | None) -> str:
     """Return what went wrong and how to fix it."""
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
     needs = request.needs or "the permission"

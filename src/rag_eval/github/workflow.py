@@ -17,7 +17,7 @@ SUMMARY_BYTES = 1 << 20
 _LONGEST_MESSAGE = 4000
 
 
-class Note(NamedTuple):
+class Annotation(NamedTuple):
     """A message on a line of a file; ``level`` is error, warning or notice."""
 
     level: str

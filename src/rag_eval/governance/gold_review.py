@@ -14,7 +14,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import Finding, InputError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, read, read_regular
-from rag_eval.gold.lint import CHECKS, Sample, watch
+from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import checking, repository
 from rag_eval.gold.signoff.identity import NO_PROOF, unchecked
 from rag_eval.gold.signoff.policy import proves
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rag_eval.errors import Level
     from rag_eval.git.snapshots import Tree
     from rag_eval.gold.lint import Seen
-    from rag_eval.gold.signoff.checking import Policy
-    from rag_eval.governance.review_context import Change, GoldDiff, ReviewContext
+    from rag_eval.gold.signoff.checking import SignoffPolicy
+    from rag_eval.governance.review_context import GoldDiff, ItemChange, ReviewContext
     from rag_eval.readers.gold_file import GoldSet
     from rag_eval.run.scored import ScoredRun
 
@@ -88,7 +88,7 @@ def review_gold(context: ReviewContext) -> GoldReview:
     return _with_impact(context, diff, findings)._replace(signed_at=_signed_at(context, policy) if policy else None)
 
 
-def _governed(context: ReviewContext, path: str | None) -> tuple[list[Finding], Policy | None]:
+def _governed(context: ReviewContext, path: str | None) -> tuple[list[Finding], SignoffPolicy | None]:
     """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
     try:
         tracked = path is not None and bool(context.authority.after.files(path))
@@ -104,10 +104,10 @@ def _governed(context: ReviewContext, path: str | None) -> tuple[list[Finding], 
     policies = _policies(context)
     policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
     findings = list(_unsigned(context, policies) if policy_of_gold else _ungoverned(context))
-    return findings, policy_of_gold or checking.Policy(gold=path)
+    return findings, policy_of_gold or checking.SignoffPolicy(gold=path)
 
 
-def _signed_at(context: ReviewContext, policy: Policy) -> SignedAt:
+def _signed_at(context: ReviewContext, policy: SignoffPolicy) -> SignedAt:
     """Return the requirements of sign-off here, and what they prove."""
     known = NO_PROOF._replace(approvals=(), authors=()) if context.authority.people else NO_PROOF
     return SignedAt(policy.require, _enforced(context), proves(policy), tuple(unchecked(policy, known)))
@@ -126,7 +126,7 @@ def _codes_of_own_policy(context: ReviewContext) -> set[str]:
     if context.authority.signoff != "require" and "signoff" not in context.head.stated:
         return set()
     policy = _signoff_policy(context, context.authority.head, context.head.file) or _at_place(
-        context, checking.Policy()
+        context, checking.SignoffPolicy()
     )
     return {violation.code for violation in _check(context, policy)}
 
@@ -190,7 +190,7 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
     return counts
 
 
-def _recorded(context: ReviewContext, moved: Sequence[Change]) -> dict[str, str]:
+def _recorded(context: ReviewContext, moved: Sequence[ItemChange]) -> dict[str, str]:
     """Return the labels in the baseline of questions that were removed: nothing else is known about them."""
     gone = {change.qid for change in moved if change.verb == "removed"}
     return (
@@ -212,7 +212,7 @@ def _other_changed_files(context: ReviewContext) -> list[str]:
 # --- sign-off ---------------------------------------------------------------------------------------------------------
 
 
-def _policies(context: ReviewContext) -> list[Policy]:
+def _policies(context: ReviewContext) -> list[SignoffPolicy]:
     """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
     authority = context.authority
     head = _signoff_policy(context, authority.head, context.head.file)
@@ -221,13 +221,13 @@ def _policies(context: ReviewContext) -> list[Policy]:
     return repository.in_force(base, head, lambda policy: _at_place(context, policy), first=first)
 
 
-def _signoff_policy(context: ReviewContext, tree: Tree | None, file: str) -> Policy | None:
+def _signoff_policy(context: ReviewContext, tree: Tree | None, file: str) -> SignoffPolicy | None:
     path = context.authority.inside(file) if file else None
     policy = repository.policy_at(tree, path) if tree and path else None
     return _at_place(context, policy) if policy else None
 
 
-def _at_place(context: ReviewContext, policy: Policy) -> Policy:
+def _at_place(context: ReviewContext, policy: SignoffPolicy) -> SignoffPolicy:
     """Return the policy for the gold that the caller named in place of the policy's own."""
     gold = context.authority.inside(context.options.gold) if context.options.gold else None
     return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=default_records(gold or ""))
@@ -239,7 +239,7 @@ def _enforced(context: ReviewContext) -> bool:
     return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in context.policies))
 
 
-def _unsigned(context: ReviewContext, policies: list[Policy]) -> Iterator[Finding]:
+def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator[Finding]:
     if context.authority.signoff == "off":
         yield Finding("signoff-off", "warning", "signoff: off turns off the sign-off check")
         return
@@ -269,7 +269,7 @@ def _unsigned_items(context: ReviewContext, path: str | None) -> Iterator[Findin
         yield from _unsigned(context, [in_force]) if in_force else _ungoverned(context)
 
 
-def _check(context: ReviewContext, policy: Policy) -> list[checking.Violation]:
+def _check(context: ReviewContext, policy: SignoffPolicy) -> list[checking.Violation]:
     import shlex
 
     # A branch's name may contain shell commands.
@@ -278,7 +278,7 @@ def _check(context: ReviewContext, policy: Policy) -> list[checking.Violation]:
     return repository.findings(context.authority.frame, policy, command, context.authority.people)
 
 
-def _unchecked(context: ReviewContext, policy: Policy, diff: GoldDiff) -> Iterator[Finding]:
+def _unchecked(context: ReviewContext, policy: SignoffPolicy, diff: GoldDiff) -> Iterator[Finding]:
     """Yield the requirements that are not checked: reviews and four eyes are known only for pull requests."""
     authority = context.authority
     if not (authority.ci and diff.changes and _enforced(context)) or authority.people:
@@ -339,7 +339,9 @@ def _answers(run: ScoredRun) -> Seen:
 
 
 def _lint(golds: GoldSet, qids: Iterable[str], context: ReviewContext, seen: Seen) -> LintLines:
-    sample = Sample([(golds.golds[qid], {}) for qid in qids if qid in golds.golds], context.base or context.head, seen)
+    sample = GoldSample(
+        [(golds.golds[qid], {}) for qid in qids if qid in golds.golds], context.base or context.head, seen
+    )
     notes = {}
     for code in RULES:
         for remark in CHECKS[code](sample):

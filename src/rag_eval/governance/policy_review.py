@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rag_eval.analysis.notes import InputNote
-from rag_eval.analysis.policy_changes import Effects, PolicyChange, changes, loosened_gates
+from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
 from rag_eval.analysis.report import Base, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
@@ -80,7 +80,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     meant = list(
         dict.fromkeys(changed for changed_report in again for changed in _findings_under_base(report, changed_report))
     )
-    effects = Effects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
+    effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
     changed, base_notes = _without_base_changes(changes(base.stated, context.head.stated, effects), context, base)
     changed = [*_gates_file_change(context, base, effects), *changed, *gold_review.key_changes(context)]
     findings = [
@@ -177,7 +177,7 @@ def _same_meaning(base: Policy, head: Policy) -> bool:
     return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
 
 
-def _gates_file_change(context: ReviewContext, base: Policy, effects: Effects) -> list[PolicyChange]:
+def _gates_file_change(context: ReviewContext, base: Policy, effects: PolicyEffects) -> list[PolicyChange]:
     """Return the change of the gates file itself: removed, or another one than the base's."""
     old, new = context.authority.inside(base.file), context.head.file and context.authority.inside(context.head.file)
     if old == new:

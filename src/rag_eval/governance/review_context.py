@@ -68,7 +68,7 @@ class ReviewContext(NamedTuple):
         return self.run.earlier
 
 
-class Change(NamedTuple):
+class ItemChange(NamedTuple):
     """A gold item that was added, changed or removed; a mutation changes the question of a qid."""
 
     qid: str
@@ -82,7 +82,7 @@ class GoldDiff(NamedTuple):
     ``old`` is None if the base has no gold. ``not_comparable`` is the reason why the two could not be compared.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ItemChange, ...] = ()
     old: GoldSet | None = None
     new: GoldSet | None = None
     not_comparable: str = ""
@@ -96,7 +96,7 @@ def compare(context: ReviewContext) -> GoldDiff:
     stored = stored_at(authority, authority.fork, path, limits) if path else None
     if stored is None:
         new = context.run.gold
-        return GoldDiff(tuple(Change(qid, "added", False) for qid in sorted(new.golds)), None, new)
+        return GoldDiff(tuple(ItemChange(qid, "added", False) for qid in sorted(new.golds)), None, new)
     data = None if stored.folder else next(iter(stored.files.values()))
     committed = _scored_bytes(context)
     if data is not None and data == committed:
@@ -174,9 +174,9 @@ def _with_items_of(old: GoldSet, new: GoldSet, qids: set[str]) -> GoldSet:
     return old._replace(golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
 
 
-def _change(qid: str, old: GoldSet, new: GoldSet) -> Change:
+def _change(qid: str, old: GoldSet, new: GoldSet) -> ItemChange:
     before, after = old.golds.get(qid), new.golds.get(qid)
     if before is None or after is None:
-        return Change(qid, "added" if before is None else "removed", False)
+        return ItemChange(qid, "added" if before is None else "removed", False)
     mutation = (before.question, before.answerable) != (after.question, after.answerable)
-    return Change(qid, "changed", mutation)
+    return ItemChange(qid, "changed", mutation)

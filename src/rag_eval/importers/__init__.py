@@ -1,7 +1,8 @@
 """IMPORTERS: the formats of other tools that are converted to rows.
 
 To add one, write a module here with a function ``rows(inputs, account)`` (or ``report(inputs, account)`` if it gives a
-report), and add its line to the table. Converters are pure: files are read through :class:`Inputs`, which is strict.
+report), and add its line to the table. Converters are pure: files are read through :class:`ImportInputs`, which is
+strict.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ IMPORTERS: dict[str, Importer] = {
 }
 
 
-class Inputs(Protocol):
+class ImportInputs(Protocol):
     """The files of an importer.
 
     Reading is strict: the reader records problems, and leaves out invalid parts. Rows have the line on which they
@@ -130,7 +131,7 @@ def importer(name: str) -> Importer:
     raise UsageError(f"unknown format '{name[:80]}'. {fix}")
 
 
-def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbered:
+def rows_of(name: str, inputs: ImportInputs, account: Account, *options: Any) -> Numbered:
     """Yield line and row of each gold item or trace of a format; ``options`` are further arguments of its function."""
     form = IMPORTERS[name]
     function = getattr(import_module(f"rag_eval.importers.{form.module}"), form.function or "rows")
@@ -138,7 +139,7 @@ def rows_of(name: str, inputs: Inputs, account: Account, *options: Any) -> Numbe
     return rows
 
 
-def report_of(name: str, inputs: Inputs, account: Account) -> Report | None:
+def report_of(name: str, inputs: ImportInputs, account: Account) -> Report | None:
     """Return the report of a format; None if it is unreadable."""
     report: Report | None = import_module(f"rag_eval.importers.{IMPORTERS[name].module}").report(inputs, account)
     return report

@@ -1,4 +1,4 @@
-"""Span attributes by the OpenInference and the OpenTelemetry GenAI conventions, read into a :class:`Span`.
+"""Span attributes by the OpenInference and the OpenTelemetry GenAI conventions, read into a :class:`TraceSpan`.
 
 Sources: the semantic conventions of Arize-ai/openinference and of open-telemetry/semantic-conventions-genai. Older
 spellings of both, and OpenLLMetry's ``traceloop.*``, are read where the newer ones are absent.
@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_eval.importers import spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
-from rag_eval.importers.spans import GENERATION, GUARDRAIL, OTHER, RERANKER, RETRIEVER, ROOT, Span
+from rag_eval.importers.spans import GENERATION, GUARDRAIL, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan
 
 Attributes = dict[str, Any]
 CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
@@ -109,7 +109,7 @@ def indexed(flat: Attributes, prefix: str) -> dict[int, Attributes]:
     return dict(sorted(entries.items()))
 
 
-def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], cut: int = 0) -> None:
+def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, Any], cut: int = 0) -> None:
     """Fill ``span`` from its attributes; ``cut`` is the number of attributes that the SDK dropped."""
     flat = flatten(raw)
     span.kind = _kind(span, flat)
@@ -136,7 +136,7 @@ def read_attributes(conversion: Conversion, span: Span, raw: Mapping[str, Any], 
             conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
 
 
-def _kind(span: Span, flat: Attributes) -> str:
+def _kind(span: TraceSpan, flat: Attributes) -> str:
     """Return the kind that the attributes state, otherwise the kind that they are typical of."""
     stated = str(flat.get("openinference.span.kind") or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
@@ -158,7 +158,7 @@ def _kind(span: Span, flat: Attributes) -> str:
     return span.kind
 
 
-def _documents(conversion: Conversion, span: Span, flat: Attributes, cut: int) -> list[dict[str, Any]] | None:
+def _documents(conversion: Conversion, span: TraceSpan, flat: Attributes, cut: int) -> list[dict[str, Any]] | None:
     prefix = "reranker.output_documents" if span.kind == RERANKER else "retrieval.documents"
     by_index = indexed(flat, prefix)
     missing = (max(by_index) + 1 - len(by_index)) if by_index else 0
@@ -178,7 +178,7 @@ def _documents(conversion: Conversion, span: Span, flat: Attributes, cut: int) -
     return None if documents is None else conversion.chunks(documents, span.path, span.line)
 
 
-def _texts(conversion: Conversion, span: Span, flat: Attributes) -> None:
+def _texts(conversion: Conversion, span: TraceSpan, flat: Attributes) -> None:
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if asked is not None:
         spans.ask(conversion, span, asked, flat)
@@ -191,7 +191,7 @@ def _texts(conversion: Conversion, span: Span, flat: Attributes) -> None:
     span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
 
 
-def _first_content(span: Span, flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
+def _first_content(span: TraceSpan, flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
     """Return the input or output, by the first convention that records it; for a generation its messages first."""
     values = [unwrap.decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
     values.insert(len(values) if span.kind == GENERATION else 0, _value(flat, side))

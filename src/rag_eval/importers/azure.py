@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Options
+from rag_eval.importers.conversion import JUDGED, Conversion, ConversionOptions, Draft
 from rag_eval.importers.samples import question_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -23,14 +23,14 @@ _TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
 _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) writes."
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each result."""
     conversion = Conversion(inputs, options, account)
     drafts = [_draft(conversion, path, line, row) for path, line, row in _results(conversion)]
     yield from conversion.rows("azure", drafts)
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each question; a question that occurs twice with one truth is one item."""
     conversion = Conversion(inputs, options, account)
     seen: dict[str, Row] = {}

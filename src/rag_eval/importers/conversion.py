@@ -14,7 +14,7 @@ from rag_eval.importers.documents import objects
 from rag_eval.importers.samples import question_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs
+    from rag_eval.importers import ImportInputs
 
 Row = dict[str, Any]
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
@@ -27,7 +27,7 @@ JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ConversionOptions:
     """Options for facts that a foreign file does not contain."""
 
     questions: Mapping[str, Sequence[str]] | None = None  # qids of a gold set by question
@@ -86,7 +86,7 @@ class Draft:
 class Conversion:
     """Builds rows for one importer: keeps the account, counts the results of pointers, reports problems."""
 
-    def __init__(self, inputs: Inputs, options: Options, account: Account, capture: str = "") -> None:
+    def __init__(self, inputs: ImportInputs, options: ConversionOptions, account: Account, capture: str = "") -> None:
         self.inputs, self.options, self.account = inputs, options, account
         self._capture = capture  # how the source captures messages
         self._pointers: Counter[str] = Counter()

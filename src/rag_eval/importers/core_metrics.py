@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.importers.documents import objects
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ _LISTS = ("tests", "test_cases", "cases", "results")
 _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
 
-def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
     """Yield line and gold row of each test case. Scalars without a matching field become ``meta``, for slices."""
     for path, line, case in _records(inputs, "a test case"):
         row, rest = _renamed(case, _GOLD, account)
@@ -69,7 +69,7 @@ def gold_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
         yield line, {**row, "meta": meta} if meta else row
 
 
-def rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
     """Yield line and trace row of each result. References are cited by the id of the chunk at their position."""
     for _, line, result in _records(inputs, "a result"):
         row, rest = _renamed(result, _TRACE, account)
@@ -95,7 +95,7 @@ def rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
         yield line, row
 
 
-def _records(inputs: Inputs, what: str) -> Iterator[tuple[str, int, Row]]:
+def _records(inputs: ImportInputs, what: str) -> Iterator[tuple[str, int, Row]]:
     """Yield the objects of the files, or of the list in an object, with path and line."""
     for path in inputs.paths:
         for line, value in objects(inputs, path, what):

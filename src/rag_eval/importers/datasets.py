@@ -14,7 +14,7 @@ Row = dict[str, Any]
 _NO_ANSWER = "no answer present."
 
 
-class Item(NamedTuple):
+class DatasetItem(NamedTuple):
     """One question of a data set: its gold row, its chunks by id, and its trace row if the data set has an answer."""
 
     gold: Row
@@ -29,7 +29,7 @@ class Dataset(NamedTuple):
     homepage: str
     repository: str  # of the hub that --download requests
     files: tuple[str, ...]
-    convert: Callable[[Any], Iterator[Item]]
+    convert: Callable[[Any], Iterator[DatasetItem]]
 
 
 def gold_row(
@@ -48,7 +48,7 @@ def gold_row(
     return row | {name: value for name, value in more.items() if value not in (None, [], {})}
 
 
-def squad(record: Any) -> Iterator[Item]:
+def squad(record: Any) -> Iterator[DatasetItem]:
     """Convert SQuAD 2.0: the official file (articles with paragraphs), or rows with one question each."""
     for article in record.get("data", ()):
         for number, paragraph in enumerate(article["paragraphs"]):
@@ -64,7 +64,7 @@ def squad(record: Any) -> Iterator[Item]:
                     answerable=answerable,
                     category=article["title"],
                 )
-                yield Item(gold, {identity: paragraph["context"]})
+                yield DatasetItem(gold, {identity: paragraph["context"]})
     if "context" in record:
         identity, answers = text_id(record["context"]), list(as_dict(record.get("answers")).get("text", ()))
         gold = gold_row(
@@ -75,10 +75,10 @@ def squad(record: Any) -> Iterator[Item]:
             answerable=bool(answers),
             category=record.get("title"),
         )
-        yield Item(gold, {identity: record["context"]})
+        yield DatasetItem(gold, {identity: record["context"]})
 
 
-def hotpotqa(record: Any) -> Iterator[Item]:
+def hotpotqa(record: Any) -> Iterator[DatasetItem]:
     """Convert HotpotQA: titles are ids of chunks; titles of supporting facts are the citations."""
     facts, context = record["supporting_facts"], record["context"]
     titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts]
@@ -87,10 +87,10 @@ def hotpotqa(record: Any) -> Iterator[Item]:
         as_id(record.get("_id")) or as_id(record.get("id")) or "", record["question"], [record["answer"]], titles,
         multi_hop=True, query_type=record.get("type"), difficulty=record.get("level"),
     )  # fmt: skip
-    yield Item(gold, {title: "".join(sentences) for title, sentences in pairs})
+    yield DatasetItem(gold, {title: "".join(sentences) for title, sentences in pairs})
 
 
-def msmarco(record: Any) -> Iterator[Item]:
+def msmarco(record: Any) -> Iterator[DatasetItem]:
     """Convert MS MARCO question answering (v1.1, v2.1): selected passages are the citations."""
     qid, passages = as_id(record["query_id"]) or "", record["passages"]
     if isinstance(passages, dict):
@@ -105,10 +105,10 @@ def msmarco(record: Any) -> Iterator[Item]:
     cited = [identity for identity, chosen in zip(ids, selected, strict=True) if chosen]
     kind = str(record.get("query_type") or "").lower() or None
     gold = gold_row(qid, record["query"], answers, cited, answerable=bool(answers), query_type=kind)
-    yield Item(gold, dict(zip(ids, texts, strict=True)))
+    yield DatasetItem(gold, dict(zip(ids, texts, strict=True)))
 
 
-def qasper(record: Any) -> Iterator[Item]:
+def qasper(record: Any) -> Iterator[DatasetItem]:
     """Convert Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``."""
     papers = record.items() if "full_text" not in record else [(str(record.get("id")), record)]
     for paper, content in papers:
@@ -127,7 +127,9 @@ def qasper(record: Any) -> Iterator[Item]:
                 ("yes" if item["yes_no"] else "no") for item in answerable if isinstance(item.get("yes_no"), bool)
             ]
             evidence = [by_text[text] for item in answerable for text in item.get("evidence", ()) if text in by_text]
-            yield Item(gold_row(qid, question, texts, evidence, answerable=bool(answerable), category=paper), chunks)
+            yield DatasetItem(
+                gold_row(qid, question, texts, evidence, answerable=bool(answerable), category=paper), chunks
+            )
 
 
 def _paragraphs(full_text: Any) -> Iterator[str]:
@@ -148,7 +150,7 @@ def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:
             yield item["question_id"], item["question"], item["answers"]
 
 
-def ragbench(record: Any) -> Iterator[Item]:
+def ragbench(record: Any) -> Iterator[DatasetItem]:
     """Convert RAGBench: documents with relevant sentences (``0a`` is in document 0), and the answer of a system."""
     qid, texts = as_id(record["id"]) or "", list(record["documents"])
     ids = [f"{qid}#{index}" for index in range(len(texts))]
@@ -166,15 +168,15 @@ def ragbench(record: Any) -> Iterator[Item]:
         "answer_json": {"claim": record.get("response") or ""},
         "chunks": [{"id": identity, "text": text} for identity, text in chunks.items()],
     }
-    yield Item(gold, chunks, trace)
+    yield DatasetItem(gold, chunks, trace)
 
 
-def natural_questions(record: Any) -> Iterator[Item]:
+def natural_questions(record: Any) -> Iterator[DatasetItem]:
     """Convert Natural Questions: the simplified form (one document, annotations by token), or NQ-Open."""
     if "document_text" not in record:
         answers = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
         qid = as_id(record.get("id")) or f"nq-{text_id(record['question'])[5:]}"
-        yield Item(gold_row(qid, record["question"], answers, []), {})
+        yield DatasetItem(gold_row(qid, record["question"], answers, []), {})
         return
     tokens, qid = record["document_text"].split(" "), as_id(record["example_id"]) or ""
     annotation = record["annotations"][0]
@@ -186,7 +188,7 @@ def natural_questions(record: Any) -> Iterator[Item]:
     )
     answers = [" ".join(tokens[item["start_token"] : item["end_token"]]) for item in annotation["short_answers"]]
     chunks = {f"{qid}#long": passage} if passage else {}
-    yield Item(gold_row(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
+    yield DatasetItem(gold_row(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
 
 
 DATASETS: dict[str, Dataset] = {

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Options
+from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
 from rag_eval.importers.samples import question_id, samples
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ _JUDGED = ("metrics_data", "success", "evaluation_cost")
 _MARK = "deepeval_source=", ",deepeval_context="
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each test case that has an answer."""
     conversion = Conversion(inputs, options, account)
     cases = list(_cases(conversion))
@@ -36,7 +36,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("deepeval", drafts)
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each golden or test case."""
     conversion = Conversion(inputs, options, account)
     for _, line, case in _cases(conversion):

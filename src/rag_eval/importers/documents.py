@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs
+    from rag_eval.importers import ImportInputs
 
 Row = dict[str, Any]
 Part = TypeVar("Part")
@@ -43,7 +43,7 @@ class Stream:
     A fault is reported at its position, and reading continues with the next line that begins a value.
     """
 
-    def __init__(self, inputs: Inputs, path: str) -> None:
+    def __init__(self, inputs: ImportInputs, path: str) -> None:
         self._inputs, self._path, self._blocks = inputs, path, inputs.blocks(path)
         self._window, self.line = bytearray(), 1
 
@@ -158,13 +158,13 @@ class Stream:
         _report(self._inputs, self._path, self.line, bytes(self._window), error)
 
 
-def documents(inputs: Inputs, path: str) -> Iterator[Document]:
+def documents(inputs: ImportInputs, path: str) -> Iterator[Document]:
     """Yield the JSON values of a file in order, one per line or not, and the elements of an array."""
     stream = Stream(inputs, path)
     yield from stream.parts(lambda: iter((stream.value(),)))
 
 
-def decode(inputs: Inputs, document: Document) -> Any:
+def decode(inputs: ImportInputs, document: Document) -> Any:
     """Return the value of a document; None with a problem if it is not valid JSON."""
     inputs.place = document.path, document.line
     try:
@@ -174,7 +174,7 @@ def decode(inputs: Inputs, document: Document) -> Any:
         return None
 
 
-def objects(inputs: Inputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
+def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each JSON object of a file, or of each row of CSV without its empty cells.
 
     Other values are problems.
@@ -207,7 +207,7 @@ def frame_rows(value: Row) -> Iterator[Row]:
         yield value
 
 
-def yaml_value(inputs: Inputs, path: str) -> Any:
+def yaml_value(inputs: ImportInputs, path: str) -> Any:
     """Return the value of a YAML file; None with a problem if it is not valid YAML."""
     import yaml
 
@@ -240,7 +240,7 @@ def cell_value(text: str) -> Any:
         return text
 
 
-def csv_rows(inputs: Inputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
+def csv_rows(inputs: ImportInputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and cells by column of each row of a CSV file with a header."""
     table = csv_table(inputs, path)
     header = next(table, (0, []))[1]
@@ -251,7 +251,7 @@ def csv_rows(inputs: Inputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield line, dict(zip(header, cells, strict=True))
 
 
-def csv_table(inputs: Inputs, path: str) -> Iterator[tuple[int, list[str]]]:
+def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line and cells of the header and of each row of a CSV file (RFC 4180); all have equally many cells."""
     data = inputs.data(path)
     if data is None:
@@ -283,7 +283,7 @@ def csv_table(inputs: Inputs, path: str) -> Iterator[tuple[int, list[str]]]:
         inputs.problem(path, line, "", f"is not valid CSV: {error}", _WRITE_JSON)
 
 
-def text_lines(inputs: Inputs, path: str) -> Iterator[tuple[int, str]]:
+def text_lines(inputs: ImportInputs, path: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line that is neither blank nor a comment (``#``)."""
     for number, line in inputs.lines(path):
         try:
@@ -295,7 +295,7 @@ def text_lines(inputs: Inputs, path: str) -> Iterator[tuple[int, str]]:
             yield number, text.rstrip("\r\n")
 
 
-def is_csv(inputs: Inputs, path: str) -> bool:
+def is_csv(inputs: ImportInputs, path: str) -> bool:
     """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
     block = next(inputs.blocks(path, shown=False), b"")  # for a line of JSON that may be as long as the file
     first = block.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
@@ -322,7 +322,7 @@ def _offset(error: Exception) -> int:
     return int(position) if position.isdigit() else 0
 
 
-def _report(inputs: Inputs, path: str, line: int, data: bytes, error: Exception) -> None:
+def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exception) -> None:
     """Report invalid JSON, on the line of the fault."""
     text, offset = str(error), _offset(error)
     number = line + data.count(b"\n", 0, offset)

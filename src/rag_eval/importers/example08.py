@@ -9,7 +9,7 @@ from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers._account import Account
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
 
     Row = dict[str, Any]
 
@@ -18,7 +18,7 @@ _NO_QID = "Ask the questions of the gold set, to the letter."
 _NAMES = {"q": "question", "gold_ids": "gold_citations", "gold_claim": "expected_answer"}
 
 
-def rows(inputs: Inputs, account: Account) -> Numbered:
+def rows(inputs: ImportInputs, account: Account) -> Numbered:
     """Yield line and gold row of each question."""
     for line, element in inputs.elements(inputs.paths[0], "gold-array"):
         for field in element:
@@ -41,7 +41,7 @@ def converted(element: Row) -> Row:
     return row if claim is None else row | {"expected_answer": claim}
 
 
-def trace_rows(inputs: Inputs, account: Account, _options: object) -> Numbered:
+def trace_rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
     """Yield line and trace row of each trace of the second file, by the questions of the first."""
     path = inputs.paths[1]
     golds = {row["qid"]: Gold.from_row(row, line) for line, row in rows(inputs, Account())}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
     Row = dict[str, Any]
@@ -46,7 +46,7 @@ _UNANSWERABLE = ("no_results", "blocked")
 _STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
 
 
-def rows(inputs: Inputs, account: Account) -> Numbered:
+def rows(inputs: ImportInputs, account: Account) -> Numbered:
     """Yield line in cases.jsonl and gold row of each case, in the order of that file."""
     folder = inputs.paths[0].rstrip("/") or "/"
     before = inputs.problems
@@ -70,7 +70,7 @@ def rows(inputs: Inputs, account: Account) -> Numbered:
 
 
 def _by_case(
-    inputs: Inputs, folder: str, name: str, cases: dict[str, Row] | None = None
+    inputs: ImportInputs, folder: str, name: str, cases: dict[str, Row] | None = None
 ) -> tuple[dict[str, int], dict[str, Row]]:
     """Return the lines and the rows of a label file by case; with ``cases``, rows of other cases are problems."""
     path = f"{folder}/{name}"

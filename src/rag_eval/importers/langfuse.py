@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
 from rag_eval.importers.attributes import flatten, indexed, read_attributes
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Options
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -31,7 +31,7 @@ _ATTRIBUTES = ("retrieval.", "reranker.", "openinference", "gen_ai.", "output.")
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace in the observations of all files."""
     conversion = Conversion(inputs, options, account, _CAPTURE)
     traces: dict[str, Record] = {}
@@ -63,7 +63,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("langfuse", spans.drafts(conversion, spans_found))
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each dataset item."""
     conversion = Conversion(inputs, options, account)
     for path, line, value in conversion.records("a dataset item", "data", "items"):
@@ -117,7 +117,7 @@ def _newer(earlier: Row, row: Row) -> Row:
     return {**older, **{name: value for name, value in newer.items() if value not in (None, "", {}, [])}}
 
 
-def _spans(conversion: Conversion, trace: str, record: Record, records: list[Record]) -> list[spans.Span]:
+def _spans(conversion: Conversion, trace: str, record: Record, records: list[Record]) -> list[spans.TraceSpan]:
     """Return the spans of a trace; the root has the fields of the trace itself."""
     path, line, row = record
     spans_of_trace = [_span(conversion, trace, *item) for item in records]
@@ -127,7 +127,7 @@ def _spans(conversion: Conversion, trace: str, record: Record, records: list[Rec
     roots = [span for span in tops if span.id in marked]
     root = (roots or tops or spans_of_trace)[0]
     if len(tops) > 1 and len(roots) != 1:  # the trace itself is the root of several observations
-        root = spans.Span(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
+        root = spans.TraceSpan(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
         root.start = min((span.start for span in tops if span.start), default=None)
         root.end = max((span.end for span in tops if span.end), default=None)
         answers = [span.answer for span in sorted(tops, key=lambda item: item.end or 0) if span.answer]
@@ -150,9 +150,9 @@ def _spans(conversion: Conversion, trace: str, record: Record, records: list[Rec
     return spans_of_trace
 
 
-def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) -> spans.Span:
+def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) -> spans.TraceSpan:
     identity, parent, name = (str(row.get(key) or "") for key in ("id", "parentObservationId", "name"))
-    span = spans.Span(path, line, trace, identity, parent, name)
+    span = spans.TraceSpan(path, line, trace, identity, parent, name)
     span.start, span.end = unwrap.nanoseconds(row.get("startTime")), unwrap.nanoseconds(row.get("endTime"))
     span.kind = _KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
@@ -181,7 +181,7 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
     return span
 
 
-def _read_attributes(conversion: Conversion, span: spans.Span, attributes: Row) -> None:
+def _read_attributes(conversion: Conversion, span: spans.TraceSpan, attributes: Row) -> None:
     """Read observations that OpenTelemetry sent: metadata.attributes has their kind, and sometimes their documents."""
     flat = flatten(attributes)
     stated = str(flat.get("openinference.span.kind") or "").upper(), str(flat.get("gen_ai.operation.name") or "")
@@ -190,6 +190,6 @@ def _read_attributes(conversion: Conversion, span: spans.Span, attributes: Row) 
     elif "RERANKER" in stated:
         span.kind = spans.RERANKER
     if span.kind in (spans.RETRIEVER, spans.RERANKER):
-        probe = spans.Span(span.path, span.line, span.trace, span.id, span.parent, span.name)
+        probe = spans.TraceSpan(span.path, span.line, span.trace, span.id, span.parent, span.name)
         read_attributes(conversion, probe, {name: item for name, item in flat.items() if name.startswith(_ATTRIBUTES)})
         span.chunks = probe.chunks

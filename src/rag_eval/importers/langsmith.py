@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
-from rag_eval.importers.conversion import Conversion, Options
+from rag_eval.importers.conversion import Conversion, ConversionOptions
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -25,7 +25,7 @@ _READ = """
 _JUDGED = ("feedback_stats", "feedback")
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace in the runs of all files."""
     conversion = Conversion(inputs, options, account, " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS.")
     runs: dict[str, tuple[str, int, Row]] = {}
@@ -45,7 +45,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("langsmith", spans.drafts(conversion, spans_found, "session_name"))
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each example."""
     conversion = Conversion(inputs, options, account)
     hint = "Name it with --question POINTER, such as /inputs/question."
@@ -88,12 +88,12 @@ def _is_pending(run: Row) -> bool:
     return str(run.get("status")).lower() == "pending" or not ended
 
 
-def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Collection[str]) -> spans.Span:
+def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Collection[str]) -> spans.TraceSpan:
     """Return the span of a run; ``retrieved`` are the traces with a retriever."""
     trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
     ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them instead of parent_run_id
     parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
-    span = spans.Span(path, line, trace, str(run["id"]), parent, str(run.get("name") or ""))
+    span = spans.TraceSpan(path, line, trace, str(run["id"]), parent, str(run.get("name") or ""))
     span.order = str(run.get("dotted_order") or "")
     span.kind = _KINDS.get(str(run.get("run_type")).lower(), spans.OTHER)
     span.start, span.end = unwrap.nanoseconds(run.get("start_time")), unwrap.nanoseconds(run.get("end_time"))

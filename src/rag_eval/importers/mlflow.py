@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, Options
+from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.otlp import hex_id
 from rag_eval.importers.unwrap import as_dict, as_id, decoded, nanoseconds
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -25,7 +25,7 @@ _ATTRIBUTES = {"mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "ml
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace."""
     conversion = Conversion(inputs, options, account, " mlflow.autolog() records inputs and outputs.")
     spans_found = [
@@ -45,7 +45,7 @@ def _whole(value: Row) -> Row:
     return {"info": {name: info.get(name) for name in _READ}, "data": {**as_dict(trace.get("data")), **value}}
 
 
-def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.Span]:
+def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.TraceSpan]:
     info, data = value.get("info"), value.get("data")
     if not isinstance(info, dict) or not isinstance(data, dict) or not isinstance(data.get("spans"), list):
         return conversion.inputs.problem(path, line, "", "is not an MLflow trace", _EXPORT)
@@ -53,7 +53,7 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
     for raw in data["spans"]:
         identity = raw.get("span_id") or as_dict(raw.get("context")).get("span_id")
         identity, parent = (hex_id(item) for item in (identity, raw.get("parent_span_id") or raw.get("parent_id")))
-        span = spans.Span(path, line, trace, identity, parent, str(raw.get("name") or ""))
+        span = spans.TraceSpan(path, line, trace, identity, parent, str(raw.get("name") or ""))
         span.start, span.end = (
             _nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
             for item in ("start_time", "end_time")

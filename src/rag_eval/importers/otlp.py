@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import spans
 from rag_eval.importers.attributes import CAPTURE, any_value, plain_attributes, read_attributes
-from rag_eval.importers.conversion import NOT_READ, Conversion, Options
+from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.documents import Stream, decode, documents
 from rag_eval.importers.unwrap import as_dict, camel, decoded, nanoseconds
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceProfiles": "profiles"}
 _EXPORT_SPANS = "Export the spans: files whose objects have 'resourceSpans'."
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
     logs: dict[tuple[str, str], Row] = defaultdict(dict)
@@ -55,7 +55,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("otlp", spans.drafts(conversion, spans_found, "service.name"))
 
 
-def _spans(conversion: Conversion, path: str, logs: dict[tuple[str, str], Row]) -> Iterator[spans.Span]:
+def _spans(conversion: Conversion, path: str, logs: dict[tuple[str, str], Row]) -> Iterator[spans.TraceSpan]:
     """Yield the spans of a file; log records were read earlier."""
     stream = Stream(conversion.inputs, path)
     yield from stream.parts(lambda: _of_value(conversion, path, stream, logs))
@@ -63,10 +63,10 @@ def _spans(conversion: Conversion, path: str, logs: dict[tuple[str, str], Row]) 
 
 def _of_value(
     conversion: Conversion, path: str, stream: Stream, logs: dict[tuple[str, str], Row]
-) -> Iterator[spans.Span]:
+) -> Iterator[spans.TraceSpan]:
     """Yield the spans of one object: a batch of OTLP, or one span of the SDK's console exporter."""
     line, row, service = stream.line, dict[str, Any](), None
-    batch: list[spans.Span] | None = None  # spans of the current resource
+    batch: list[spans.TraceSpan] | None = None  # spans of the current resource
     for name, part in stream.members(_LISTS):
         if part is None:
             service, batch = (None, []) if name in _LISTS[0] else (service, batch)
@@ -96,7 +96,7 @@ def _service(conversion: Conversion, resource: Any) -> str | None:
     return str(name) if name else None
 
 
-def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[spans.Span]:
+def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[spans.TraceSpan]:
     """Yield the spans of an object of the console exporter or of Jaeger; an object of another kind is a problem."""
     if str(as_dict(row.get("context")).get("trace_id", "")).startswith("0x"):
         service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
@@ -126,14 +126,14 @@ def _has_logs(blocks: Iterable[bytes]) -> bool:
 
 def read_span(
     conversion: Conversion, path: str, line: int, raw: Any, service: Any, logs: dict[tuple[str, str], Row]
-) -> spans.Span:
+) -> spans.TraceSpan:
     """Return a span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents of log records."""
     if not isinstance(raw, dict):
         raise TypeError("it is not an object")
     raw = camel(raw)
     status = as_dict(raw.get("status"))
     trace, identity, parent = (hex_id(raw.get(name) or "") for name in ("traceId", "spanId", "parentSpanId"))
-    span = spans.Span(path, line, trace, identity, parent, str(raw.get("name") or ""))
+    span = spans.TraceSpan(path, line, trace, identity, parent, str(raw.get("name") or ""))
     if not span.trace or not span.id:
         raise ValueError("it has no traceId or spanId")
     span.start, span.end = _nanos(raw, "startTimeUnixNano"), _nanos(raw, "endTimeUnixNano")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import otlp, spans
 from rag_eval.importers.attributes import CAPTURE, read_attributes
-from rag_eval.importers.conversion import NOT_READ, Conversion, Options
+from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -20,10 +20,10 @@ _COLUMN = "attributes."
 _READ = "id name context span_kind parent_id start_time end_time status_code status_message attributes events".split()
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
-    spans_found: list[spans.Span] = []
+    spans_found: list[spans.TraceSpan] = []
     for path, line, value in conversion.records("a span", "data"):
         if "resourceSpans" in value:
             yield from otlp.rows(inputs, account, options)
@@ -32,7 +32,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("phoenix", spans.drafts(conversion, spans_found))
 
 
-def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.Span]:
+def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.TraceSpan]:
     """Yield the spans of a page, of a record of a data frame, or of an object of lists; a single span unchanged."""
     inputs = conversion.inputs
     context = as_dict(value.get("context"))
@@ -43,7 +43,7 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
     elif "start_time_unix_nano" in value or "startTimeUnixNano" in value:  # GET …/spans/otlpv1
         yield otlp.read_span(conversion, path, line, value, None, {})
     elif trace is not None and identity is not None:
-        span = spans.Span(
+        span = spans.TraceSpan(
             path, line, trace, identity, as_id(value.get("parent_id")) or "", str(value.get("name") or "")
         )
         _read(conversion, span, value)
@@ -60,7 +60,7 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
             yield from _spans(conversion, path, line, item)
 
 
-def _read(conversion: Conversion, span: spans.Span, value: Row) -> None:
+def _read(conversion: Conversion, span: spans.TraceSpan, value: Row) -> None:
     """Fill a span from its record; the columns of a data frame have their path as name."""
     inputs, path, line = conversion.inputs, span.path, span.line
     for name, column in (("start", "start_time"), ("end", "end_time")):

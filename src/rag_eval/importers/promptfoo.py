@@ -9,11 +9,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Options
+from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
 from rag_eval.importers.documents import csv_header, csv_table, objects, yaml_value
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ _JUDGED = ("success", "score", "namedScores", "gradingResult")
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each result; providers, prompts and repeats are runs."""
     conversion = Conversion(inputs, options, account, " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT.")
     results = list(_results(conversion))
@@ -54,7 +54,7 @@ def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from conversion.rows("promptfoo", drafts)
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each test."""
     conversion = Conversion(inputs, options, account)
     seen: set[str] = set()
@@ -108,7 +108,7 @@ def _expanded(variables: Any) -> Iterator[Row]:
     yield from (dict(zip(lists, item, strict=True)) for item in product(*lists.values()))
 
 
-def _values(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
+def _values(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each object of JSON or YAML, or of each result of CSV."""
     head = next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf")
     if not head:
@@ -123,7 +123,7 @@ def _values(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
         inputs.problem(path, 1, "", "has no results", _FORMS)
 
 
-def _results_of_csv(inputs: Inputs, path: str) -> Iterator[tuple[int, Row]]:
+def _results_of_csv(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield the results of a table with variables first, then some columns for each provider and prompt."""
     table = csv_table(inputs, path)
     header = next(table, (1, []))[1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
     Row = dict[str, Any]
@@ -34,7 +34,7 @@ _HUNDREDTHS = 100
 _BESIDE = "is also given and differs"
 
 
-def rows(inputs: Inputs, account: Account) -> Numbered:
+def rows(inputs: ImportInputs, account: Account) -> Numbered:
     """Yield line and gold row of each question."""
     path, seen = inputs.paths[0], dict[str, int]()
     for line, question in inputs.elements(path, SCHEMA):

@@ -20,7 +20,7 @@ from rag_eval.metrics import find, measure
 from rag_eval.scoring.scorecard import Completeness
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs
+    from rag_eval.importers import ImportInputs
     from rag_eval.importers._account import Account
     from rag_eval.metrics import Measure
 
@@ -65,7 +65,7 @@ _LEFT = {
 }
 
 
-def report(inputs: Inputs, account: Account) -> Report | None:
+def report(inputs: ImportInputs, account: Account) -> Report | None:
     """Return the report of the run; None with the problems if it is unreadable."""
     path = inputs.paths[0]
     run = inputs.value(path, SCHEMA)
@@ -81,7 +81,7 @@ def report(inputs: Inputs, account: Account) -> Report | None:
     return _report(run, metrics, comparable, Input("baseline", path, inputs.digest(path)))
 
 
-def _metrics(run: Row, path: str, inputs: Inputs, account: Account) -> dict[str, MetricResult]:
+def _metrics(run: Row, path: str, inputs: ImportInputs, account: Account) -> dict[str, MetricResult]:
     metrics: dict[str, MetricResult] = {}
     for index, entry in enumerate(run["scorecard"]["metrics"]):
         measure, where = _counterpart(entry, account), f"/scorecard/metrics/{index}"

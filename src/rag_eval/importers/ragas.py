@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Options
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions, Draft
 from rag_eval.importers.samples import as_list, question_id, samples
 from rag_eval.importers.unwrap import as_id, message_text, number, role_of
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -33,13 +33,13 @@ _FIELDS = {
 }
 
 
-def rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each answer."""
     conversion = Conversion(inputs, options, account)
     yield from conversion.rows("ragas", list(_drafts(conversion)))
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each question; repeated samples are left out if they are equal."""
     conversion = Conversion(inputs, options, account)
     seen: dict[str, Row] = {}

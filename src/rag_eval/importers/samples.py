@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.importers.documents import cell_value, objects
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs
+    from rag_eval.importers import ImportInputs
 
 Row = dict[str, Any]
 
 
-def samples(inputs: Inputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
+def samples(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
     """Yield line and fields of each sample."""
     for line, row in objects(inputs, path, what):
         yield line, {name: value for name, value in row.items() if value is not None}
@@ -28,7 +28,7 @@ def question_id(tool: str, question: str) -> str:
     return f"{tool}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def as_list(inputs: Inputs, path: str, line: int, name: str, value: Any) -> list[Any] | None:
+def as_list(inputs: ImportInputs, path: str, line: int, name: str, value: Any) -> list[Any] | None:
     """Return a list of texts or numbers, or parse one from a text; None with a problem if it is no list."""
     value = cell_value(value) if isinstance(value, str) else value
     if isinstance(value, list) and all(isinstance(item, (str, int)) for item in value):

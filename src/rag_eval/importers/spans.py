@@ -33,7 +33,7 @@ _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is
 
 
 @dataclass(slots=True)
-class Span:
+class TraceSpan:
     """One step of a trace, reduced to the fields of trace rows."""
 
     path: str
@@ -66,7 +66,7 @@ class Span:
     latency_ms: float | None = None  # if the source states a duration in place of an end
 
 
-def ask(conversion: Conversion, span: Span, value: Any, row: Any = None) -> None:
+def ask(conversion: Conversion, span: TraceSpan, value: Any, row: Any = None) -> None:
     """Set the question of a span. The prompt of a generation below the root is used only without another source."""
     text = conversion.question(value, row)
     if span.kind != GENERATION or not span.parent:
@@ -75,7 +75,7 @@ def ask(conversion: Conversion, span: Span, value: Any, row: Any = None) -> None
         span.prompt = text[-_LONGEST_PROMPT - 1 :]
 
 
-def read_contents(conversion: Conversion, span: Span, asked: Any, output: Any, row: Any = None) -> None:
+def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: Any, row: Any = None) -> None:
     """Read inputs and outputs: documents of a retriever, question and answer of all other spans."""
     if span.name == conversion.options.retriever:
         span.kind = RETRIEVER
@@ -91,7 +91,7 @@ def read_contents(conversion: Conversion, span: Span, asked: Any, output: Any, r
         span.answer, span.citations = conversion.answer(output, row), stated_citations(output)
 
 
-def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iterator[Draft]:
+def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") -> Iterator[Draft]:
     """Group spans by trace and yield the fields of each trace; incomplete traces are named in the account.
 
     ``run`` is the field with the name of the run; if all traces have the same one, they have no run.
@@ -99,7 +99,7 @@ def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iter
     account = conversion.account
     names: Counter[str] = Counter()
     turns: dict[str, list[tuple[int, str]]] = defaultdict(list)  # start and id of the traces of a conversation
-    result: list[tuple[str, Span, list[Span]]] = []
+    result: list[tuple[str, TraceSpan, list[TraceSpan]]] = []
     for trace, by_id in _traces(conversion, spans).items():
         members = sorted(by_id.values(), key=lambda span: (span.order, span.start or 0, span.id))
         start = min((span.start for span in members if span.start is not None), default=None)
@@ -136,9 +136,9 @@ def drafts(conversion: Conversion, spans: Iterable[Span], run: str = "") -> Iter
     account.lacking(f"traces without a retriever: their rows have no chunks{hint}", without)
 
 
-def _traces(conversion: Conversion, spans: Iterable[Span]) -> dict[str, dict[str, Span]]:
+def _traces(conversion: Conversion, spans: Iterable[TraceSpan]) -> dict[str, dict[str, TraceSpan]]:
     """Return spans by trace and id; a repeated span counts once."""
-    traces: dict[str, dict[str, Span]] = defaultdict(dict)
+    traces: dict[str, dict[str, TraceSpan]] = defaultdict(dict)
     for span in spans:
         known = traces[span.trace].setdefault(span.id, span)
         if known is span:
@@ -151,11 +151,11 @@ def _traces(conversion: Conversion, spans: Iterable[Span]) -> dict[str, dict[str
     return traces
 
 
-def _content(span: Span) -> tuple[Any, ...]:
+def _content(span: TraceSpan) -> tuple[Any, ...]:
     return (span.parent, span.name, span.start, span.end, span.question, span.answer, span.chunks, span.error)
 
 
-def _root(conversion: Conversion, trace: str, members: list[Span]) -> Span | None:
+def _root(conversion: Conversion, trace: str, members: list[TraceSpan]) -> TraceSpan | None:
     ids = {span.id for span in members}
     tops = [span for span in members if not span.parent or span.parent not in ids]
     roots = [span for span in tops if not span.parent]
@@ -176,8 +176,8 @@ def _root(conversion: Conversion, trace: str, members: list[Span]) -> Span | Non
     return None
 
 
-def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
-    children: dict[str, list[Span]] = defaultdict(list)
+def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) -> Draft:
+    children: dict[str, list[TraceSpan]] = defaultdict(list)
     for span in members:
         children[span.parent].append(span)
     generations = [span for span in members if span.kind == GENERATION]
@@ -211,7 +211,9 @@ def _draft(conversion: Conversion, root: Span, members: list[Span]) -> Draft:
     return draft
 
 
-def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]) -> tuple[str | None, str | None]:
+def _question_and_answer(
+    conversion: Conversion, root: TraceSpan, members: list[TraceSpan]
+) -> tuple[str | None, str | None]:
     """Return the question and answer of the root, otherwise of the steps below it."""
     answered = [span for span in members if span.kind == GENERATION and span.answer is not None]
     answer = root.answer
@@ -236,7 +238,7 @@ def _question_and_answer(conversion: Conversion, root: Span, members: list[Span]
     return question, answer
 
 
-def _descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Span]:
+def _descendants(span: TraceSpan, children: Mapping[str, list[TraceSpan]]) -> Iterator[TraceSpan]:
     """Yield the spans below a span; a cycle of parents, which is a fault of the file, ends."""
     below, seen = list(children.get(span.id, ())), {span.id}
     while below:
@@ -248,13 +250,13 @@ def _descendants(span: Span, children: Mapping[str, list[Span]]) -> Iterator[Spa
 
 
 def _read_retrievals(
-    conversion: Conversion, draft: Draft, members: list[Span], below: Mapping[str, list[Span]]
+    conversion: Conversion, draft: Draft, members: list[TraceSpan], below: Mapping[str, list[TraceSpan]]
 ) -> None:
     """Record the chunks of all retrievals in order of their start.
 
     A reranker replaces its input lists, and a retriever the lists of retrievers below it.
     """
-    steps: list[tuple[str | None, list[Span], list[Row]]] = []  # query, spans and chunks
+    steps: list[tuple[str | None, list[TraceSpan], list[Row]]] = []  # query, spans and chunks
     retrievers = [span for span in members if span.chunks is not None]
     inside: set[str] = set()  # ids of spans below a retriever that replaces their lists
     for span in [span for span in retrievers if span.kind in (RETRIEVER, RERANKER)] or retrievers:
@@ -299,7 +301,7 @@ def _read_retrievals(
         ]
 
 
-def _union(spans: list[Span]) -> float | None:
+def _union(spans: list[TraceSpan]) -> float | None:
     """Return the length of the union of the intervals of spans, in milliseconds."""
     total, reached = 0, None
     for start, end in sorted(
@@ -313,7 +315,9 @@ def _union(spans: list[Span]) -> float | None:
     return round_half_even(total) / 1000 if total > 0 else None
 
 
-def _usage(conversion: Conversion, generations: list[Span], children: dict[str, list[Span]]) -> dict[str, Any]:
+def _usage(
+    conversion: Conversion, generations: list[TraceSpan], children: dict[str, list[TraceSpan]]
+) -> dict[str, Any]:
     """Return tokens and cost over generations without a generation below them: wrappers repeat the inner ones."""
     leaves = [
         span

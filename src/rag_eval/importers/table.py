@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Options
+from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
 from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.samples import as_list, question_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -67,13 +67,17 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 _SEPARATORS = re.compile(r"[,;\s]+")
 
 
-def rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, str] | None = None) -> Numbered:
+def rows(
+    inputs: ImportInputs, account: Account, options: ConversionOptions, fields: dict[str, str] | None = None
+) -> Numbered:
     """Yield line and trace row of each record, or of each group of records with one qid and run (a chunk in each)."""
     conversion = Conversion(inputs, options, account)
     yield from conversion.rows("table", list(_drafts(conversion, fields or {})))
 
 
-def gold_rows(inputs: Inputs, account: Account, options: Options, fields: dict[str, str] | None = None) -> Numbered:
+def gold_rows(
+    inputs: ImportInputs, account: Account, options: ConversionOptions, fields: dict[str, str] | None = None
+) -> Numbered:
     """Yield line and gold row of each question; a record that repeats one adds its citations and substrings."""
     conversion = Conversion(inputs, options, account)
     items: dict[str, tuple[int, Row]] = {}
@@ -122,7 +126,7 @@ def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str
     }
 
 
-def header(inputs: Inputs, path: str) -> list[str]:
+def header(inputs: ImportInputs, path: str) -> list[str]:
     """Return the names of the columns of a CSV, or of the fields of the first record."""
     records = csv_rows(inputs, path) if is_csv(inputs, path) else objects(inputs, path, "a record")
     return list(next(records, (0, {}))[1])

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Options
+from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
 from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs, Numbered
+    from rag_eval.importers import ImportInputs, Numbered
     from rag_eval.importers._account import Account
 
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ _RUN = "A line of a run is: TOPIC Q0 DOCUMENT RANK SCORE TAG, such as 301 Q0 FR9
 class Judgements:
     """The grade of each document by topic, and the line of each topic."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: ImportInputs) -> None:
         self._inputs = inputs
         self.grades: dict[str, dict[str, int]] = {}
         self.lines: dict[str, int] = {}
@@ -42,7 +42,7 @@ class Judgements:
         grades[document] = int(grade)
 
 
-def qrels_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def qrels_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
     path, judged = inputs.paths[0], Judgements(inputs)
     for line, text in text_lines(inputs, path):
@@ -65,7 +65,7 @@ def qrels_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from _gold(Conversion(inputs, options, account), judged, questions)
 
 
-def beir_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def beir_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
     questions: dict[str, str] = {}
     judged = Judgements(inputs)
@@ -83,7 +83,7 @@ def beir_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
     yield from _gold(Conversion(inputs, options, account), judged, questions)
 
 
-def run_rows(inputs: Inputs, account: Account, options: Options) -> Numbered:
+def run_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each topic of the runs."""
     conversion = Conversion(inputs, options, account)
     answers = _by_id(inputs, options.answers, "qid", "answer") if options.answers else {}
@@ -147,7 +147,7 @@ def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str])
     conversion.finish()
 
 
-def _by_id(inputs: Inputs, path: str, key: str, field: str, account: Account | None = None) -> dict[str, str]:
+def _by_id(inputs: ImportInputs, path: str, key: str, field: str, account: Account | None = None) -> dict[str, str]:
     """Return one field of the rows of a file by another; other fields are named in the account, if given."""
     texts = {}
     for line, row in objects(inputs, path, "a row"):

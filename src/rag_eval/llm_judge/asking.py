@@ -22,7 +22,7 @@ _PLACES = re.compile(r"\{(rubric|input)\}")
 _MILLION = 1_000_000
 
 
-class Question(NamedTuple):
+class AnswerToJudge(NamedTuple):
     """An answer to judge: its question, its run, and the input of the judge."""
 
     qid: str
@@ -104,7 +104,7 @@ class Endpoint(HttpSystem):
 
 
 def merged(
-    rows: Iterable[Row], questions: Sequence[Question], judge: Judge, answers: Mapping[str, Row]
+    rows: Iterable[Row], questions: Sequence[AnswerToJudge], judge: Judge, answers: Mapping[str, Row]
 ) -> Iterator[Row]:
     """Yield the rows of a verdict file, replaced by ``answers`` (by hash) if they have one, then the new ones."""
     asked = {verdict_hash(judge, question.shown): question for question in questions}
@@ -114,7 +114,7 @@ def merged(
     yield from (ours[name] for name in asked if name in ours)
 
 
-def _row(name: str, question: Question, judge: Judge, answer: Row) -> Row:
+def _row(name: str, question: AnswerToJudge, judge: Judge, answer: Row) -> Row:
     run = {"run": question.run} if question.run else {}
     fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
     fields_given = {field: answer[field] for field in fields if field in answer}

@@ -11,7 +11,7 @@ from rag_eval.contract.verdict import MOST, SCORES
 from rag_eval.importers.documents import csv_rows, objects
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Inputs
+    from rag_eval.importers import ImportInputs
 
     Row = dict[str, Any]
     Scale = tuple[float, float]
@@ -40,7 +40,7 @@ class Label(NamedTuple):
 
 
 def read_labels(
-    inputs: Inputs, columns: Mapping[str, str], scale: Scale | None
+    inputs: ImportInputs, columns: Mapping[str, str], scale: Scale | None
 ) -> tuple[list[Label], dict[str, Scale]]:
     """Return the labels of all files with scores from 0 to 5, or 0 and 1, and the scale of each score in the files.
 
@@ -60,7 +60,7 @@ def read_labels(
     return labels, scales
 
 
-def _rows(inputs: Inputs, path: str, columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
+def _rows(inputs: ImportInputs, path: str, columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
     """Yield lines and rows with the names of the scores as keys; empty cells are left out."""
     stated = {name: score for score, name in columns.items()}
     first = next(inputs.lines(path), None)
@@ -99,7 +99,7 @@ def _number(value: Any, *, words: bool = True) -> float | None:
     return number if number is not None and isfinite(number) else None
 
 
-def _label(inputs: Inputs, path: str, line: int, row: Row, scales: Mapping[str, Scale]) -> Label | None:
+def _label(inputs: ImportInputs, path: str, line: int, row: Row, scales: Mapping[str, Scale]) -> Label | None:
     """Return a label with scores on the scale of the judge, or None with a problem."""
     scores = {}
     for score, (low, high) in scales.items():
@@ -123,7 +123,7 @@ def _label(inputs: Inputs, path: str, line: int, row: Row, scales: Mapping[str, 
     return Label(**texts, weight=weight, unit=unit, scores=scores, file=path, line=line)
 
 
-def _refuse_repeated(inputs: Inputs, labels: Sequence[Label]) -> None:
+def _refuse_repeated(inputs: ImportInputs, labels: Sequence[Label]) -> None:
     seen: dict[tuple[str, ...], Label] = {}
     for label in labels:
         key = label.qid, label.run, label.rater, label.input

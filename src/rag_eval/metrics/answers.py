@@ -19,13 +19,13 @@ _SHORTEST_PHRASE = 5
 @metric("answers", source="reference scorer", depends_on="features", version=2)
 def precision(case: Case) -> bool | None:
     """Share of answers that are right and rightly cited. The item is answerable, the claim contains a gold substring (if the item has any), every cited chunk was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
-    return case.is_answerable and case.contained and case.citation_hit if case.shipped and case.counts else None
+    return case.is_answerable and case.contained and case.citation_hit if not case.refused and case.counts else None
 
 
 @metric("answers", source="Markdown scorer of the RAG examples (Example 08)", depends_on="features", version=2)
 def hit_precision(case: Case) -> bool | None:
     """Share of answers that cite gold evidence of an answerable item. The text of the claim does not count."""
-    return case.is_answerable and case.overlap if case.shipped and case.counts else None
+    return case.is_answerable and case.overlap if not case.refused and case.counts else None
 
 
 @metric("answerable items with an expected answer", source="Example 08", needs="gold.expected_answer")
@@ -48,7 +48,7 @@ def compliance(case: Case) -> bool | None:
 @metric("all items", source="rag-eval", depends_on="features", version=2)
 def answered_rate(case: Case) -> bool | None:
     """Share of questions that got an answer: no refusal, no empty text, no missing trace. Compare it with precision."""
-    return case.shipped and bool(case.claim) if case.counts else None
+    return not case.refused and bool(case.claim) if case.counts else None
 
 
 @metric(

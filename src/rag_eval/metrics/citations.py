@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 @metric("answers", source="reference scorer", depends_on="features", version=2)
 def chr(case: Case) -> bool | None:  # noqa: A001 - the field's name for the citation hit rate
     """Citation hit rate: share of answers that cite gold evidence. The item is answerable, every cited chunk was retrieved, and at least one is gold evidence. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents. If the item has no evidence, the answer must cite nothing."""  # noqa: E501
-    return case.is_answerable and case.citation_hit if case.shipped and case.counts else None
+    return case.is_answerable and case.citation_hit if not case.refused and case.counts else None
 
 
 @metric("answerable items", source="Example 08", depends_on="features", version=2)
 def chr_answerable(case: Case) -> bool | None:
     """Share of answerable items that were answered with a citation of gold evidence. Refusals count as misses."""
-    return case.shipped and case.overlap if case.is_answerable else None
+    return not case.refused and case.overlap if case.is_answerable else None
 
 
 @metric(
@@ -79,7 +79,7 @@ def citation_precision(case: Case) -> Ratio | None:
 )
 def citation_recall(case: Case) -> Ratio | None:
     """Share of the gold evidence that the answer cites. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents. An answer without citations scores 0."""  # noqa: E501
-    if not case.is_answerable or not case.shipped or not case.evidence_level:
+    if not case.is_answerable or case.refused or not case.evidence_level:
         return None
     return case.evidence_cited
 
@@ -107,7 +107,7 @@ def document_citation_hit(case: Case) -> bool | None:
     """Share of answerable items that were answered with a citation of an expected document. A citation counts if its chunk's doc_id or the citation itself is the document's id. Refusals count as misses."""  # noqa: E501
     if not case.is_answerable or not case.gold.expected_documents:
         return None
-    return case.shipped and not case.cited_documents.isdisjoint(case.gold.expected_documents)
+    return not case.refused and not case.cited_documents.isdisjoint(case.gold.expected_documents)
 
 
 @metric(
@@ -145,4 +145,4 @@ def recency_rule(case: Case) -> bool | None:
 
 
 def _cites(case: Case) -> bool:
-    return case.shipped and case.counts and bool(case.cites)
+    return not case.refused and case.counts and bool(case.cites)

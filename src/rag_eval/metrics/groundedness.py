@@ -75,7 +75,7 @@ def numeric_fabrication(case: Case) -> int | None:
 def expected_claims_found(case: Case) -> Ratio | None:
     """Share of the expected claims that an answer makes. It makes a claim if its sentences have nearly all words of the claim and all its numbers, and do not deny it."""  # noqa: E501
     claims = case.gold.expected_claims
-    if not claims or not case.shipped or not case.counts:
+    if not claims or case.refused or not case.counts:
         return None
     return sum(_makes(case, claim) for claim in claims), len(claims)
 
@@ -90,7 +90,7 @@ def expected_claims_found(case: Case) -> Ratio | None:
 def forbidden_claims_made(case: Case) -> bool | None:
     """Share of answers that make a forbidden claim. An answer makes a claim if it has nearly all words of the claim and all its numbers, and does not deny it."""  # noqa: E501
     claims = case.gold.forbidden_claims
-    if not claims or not case.shipped or not case.counts:
+    if not claims or case.refused or not case.counts:
         return None
     return any(_makes(case, claim) for claim in claims)
 

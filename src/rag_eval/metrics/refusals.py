@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @metric("unanswerable items", source="reference scorer", better="lower", depends_on="features")
 def under_refusal(case: Case) -> bool | None:
     """Share of unanswerable questions that were answered. Other names are hallucination rate on unanswerable questions, and abstention false negative rate."""  # noqa: E501
-    return case.shipped if case.is_unanswerable else None
+    return not case.refused if case.is_unanswerable else None
 
 
 @metric("answerable items", source="reference scorer", better="lower", depends_on="features")

@@ -40,7 +40,7 @@ from rag_eval.readers.strict_json import pointer
 if TYPE_CHECKING:
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Digest, Reader
-    from rag_eval.readers.yaml_file import Document
+    from rag_eval.readers.yaml_file import YamlDocument
 
 _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
@@ -80,7 +80,7 @@ def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None
     return None if faults else _policy(document, path)
 
 
-def _resolve_aliases(document: Document, path: str, ledger: ProblemCollector) -> Iterator[RowError]:
+def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector) -> Iterator[RowError]:
     """Give gates that use an alias the name of their metric, and note it; yield a fault for a metric named twice."""
     for _, entries, where in _gate_sections(document.value):
         stated = dict(entries)
@@ -227,14 +227,14 @@ def _above(where: str) -> str:
     return where.rpartition("/")[0]
 
 
-def _nearest(document: Document, pointer: str) -> tuple[int, int]:
+def _nearest(document: YamlDocument, pointer: str) -> tuple[int, int]:
     """Return the position of a pointer, or of the closest value around it."""
     while pointer not in document.places and pointer:
         pointer = pointer.rpartition("/")[0]
     return document.places.get(pointer, (1, 1))
 
 
-def _policy(document: Document, path: str) -> Policy:
+def _policy(document: YamlDocument, path: str) -> Policy:
     value, refusal, earlier = document.value, document.value.get("refusal", {}), document.value.get("baseline", {})
     fields: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
     fields |= {name: in_folder_of(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
@@ -324,7 +324,7 @@ def _with_default_gates(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
     return gates if not gates or any(not gate.slice for gate in gates) else (*REFERENCE_GATES, *gates)
 
 
-def _gates(document: Document) -> Iterator[Gate]:
+def _gates(document: YamlDocument) -> Iterator[Gate]:
     """Yield a gate for each bound and margin: those on all cases, then those on slices."""
     for part, entries, where in _gate_sections(document.value):
         for name, entry in entries.items():

@@ -15,7 +15,7 @@ from rag_eval.contract import Gold, Limits, item_hash
 from rag_eval.errors import InputError
 from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, JsonLines
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import DEFAULTS, Digest, Reader, Source
+from rag_eval.readers.source import DEFAULTS, Digest, Reader, SourceFile
 
 Row = dict[str, Any]
 
@@ -142,7 +142,7 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
             yield from _array_entries(reader, path, source)
 
 
-def _array_entries(reader: Reader, path: str, source: Source) -> Iterator[tuple[Gold, Row]]:
+def _array_entries(reader: Reader, path: str, source: SourceFile) -> Iterator[tuple[Gold, Row]]:
     from rag_eval.importers.example08 import converted
     from rag_eval.readers.import_inputs import foreign_gold
     from rag_eval.readers.json_array import array_rows, is_golden
@@ -165,7 +165,7 @@ def _groups_fit(gold: Gold) -> bool:
     return all([type(index) is int and index < len(gold.supports or ()) for index in indices])
 
 
-def _items(source: Source) -> Iterator[bytes]:
+def _items(source: SourceFile) -> Iterator[bytes]:
     """Yield the exact bytes of each item."""
     if not source.is_array:
         for _, line in source.lines():

@@ -19,7 +19,7 @@ from rag_eval.readers.source import refuse_outside, too_many_lines
 if TYPE_CHECKING:
     from rag_eval.common.progress import Watch
     from rag_eval.importers import Numbered
-    from rag_eval.readers.source import Digest, Reader, Source
+    from rag_eval.readers.source import Digest, Reader, SourceFile
 
     Row = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Files:
     """
 
     def __init__(
-        self, reader: Reader, paths: Sequence[str], opened: Source | None = None, watch: Watch | None = None
+        self, reader: Reader, paths: Sequence[str], opened: SourceFile | None = None, watch: Watch | None = None
     ) -> None:
         self.paths, self._watch = paths, watch
         self.place = paths[0], 0
@@ -123,7 +123,7 @@ class Files:
 
 
 def foreign_gold(
-    reader: Reader, path: str, form: str, digest: Digest | None = None, opened: Source | None = None
+    reader: Reader, path: str, form: str, digest: Digest | None = None, opened: SourceFile | None = None
 ) -> Iterator[tuple[int, Row]]:
     """Yield line and gold row of each item of a foreign format; fields that are dropped are notes.
 
@@ -142,7 +142,7 @@ def label_rows(reader: Reader, path: str, schema: str) -> int:
     return sum(1 for _ in Files(reader, [path]).rows(path, schema))
 
 
-def read_rows(reader: Reader, source: Source, contract: Contract) -> Iterator[tuple[int, Row]]:
+def read_rows(reader: Reader, source: SourceFile, contract: Contract) -> Iterator[tuple[int, Row]]:
     """Yield line and row of each line that is valid under a schema; problems go into the ledger."""
     ledger = reader.ledger
     for number, line in source.lines():

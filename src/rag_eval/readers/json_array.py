@@ -16,7 +16,7 @@ from rag_eval.readers.schema_validation import Contract
 if TYPE_CHECKING:
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.schema_validation import RowError
-    from rag_eval.readers.source import Reader, Source
+    from rag_eval.readers.source import Reader, SourceFile
 
     Row = dict[str, Any]
 
@@ -38,7 +38,7 @@ def is_golden(head: bytes) -> bool:
     return isinstance(first, dict) and "question" in first and first.keys().isdisjoint(_ARRAY_FIELDS)
 
 
-def array_rows(reader: Reader, source: Source, schema: str = "gold-array") -> Iterator[tuple[int, Row]]:
+def array_rows(reader: Reader, source: SourceFile, schema: str = "gold-array") -> Iterator[tuple[int, Row]]:
     """Yield line and row of each valid element; problems go into the ledger."""
     data = source.whole()
     if data is None:

@@ -11,7 +11,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.fields import known_fields, without_unknown
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Source
+from rag_eval.readers.source import SourceFile
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, has_large_integer, nesting, repeated_key
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class JsonLines(Generic[R]):
         self._untyped = msgspec.json.Decoder()
         self._has_unknown_fields = False
 
-    def blocks(self, source: Source) -> Iterator[list[R]]:
+    def blocks(self, source: SourceFile) -> Iterator[list[R]]:
         """Yield the valid rows of a file, many at a time."""
         for first, lines in source.line_blocks():
             records = self._block(first, lines)
@@ -84,7 +84,7 @@ class JsonLines(Generic[R]):
             if self._ledger.foreign == self._path:
                 return
 
-    def rows(self, source: Source) -> Iterator[tuple[R, dict[str, Any]]]:
+    def rows(self, source: SourceFile) -> Iterator[tuple[R, dict[str, Any]]]:
         """Yield the valid rows of a file, each as a record and as it was decoded."""
         for first, lines in source.line_blocks():
             for record, line in self._lines(first, lines):

@@ -20,10 +20,10 @@ _NUMBERS = (int, float, Decimal)
 
 def predicate(schema: Schema) -> Check:
     """Return a function that checks a value by a schema; raise ValueError for an unknown keyword."""
-    return _Builder(schema).check(schema)
+    return _PredicateBuilder(schema).check(schema)
 
 
-class _Builder:
+class _PredicateBuilder:
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._named: dict[str, Check] = {}
@@ -105,15 +105,15 @@ class _Builder:
 
 
 _OBJECT = ("properties", "patternProperties", "additionalProperties")
-_COMPOSED: dict[str, Callable[[_Builder, Schema], Check]] = {
-    "items": _Builder.items,
-    "prefixItems": _Builder.first_items,
-    "propertyNames": _Builder.property_names,
-    "anyOf": _Builder.any_of,
-    "allOf": _Builder.all_of,
-    "not": _Builder.negation,
-    "if": _Builder.condition,
-    "$ref": _Builder.reference,
+_COMPOSED: dict[str, Callable[[_PredicateBuilder, Schema], Check]] = {
+    "items": _PredicateBuilder.items,
+    "prefixItems": _PredicateBuilder.first_items,
+    "propertyNames": _PredicateBuilder.property_names,
+    "anyOf": _PredicateBuilder.any_of,
+    "allOf": _PredicateBuilder.all_of,
+    "not": _PredicateBuilder.negation,
+    "if": _PredicateBuilder.condition,
+    "$ref": _PredicateBuilder.reference,
 }
 
 

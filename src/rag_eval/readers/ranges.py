@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from rag_eval.contract import Limits
 from rag_eval.errors import Problem
 from rag_eval.readers.problems import Note, ProblemCollector
-from rag_eval.readers.source import BOM, Reader, Source, too_many_lines
+from rag_eval.readers.source import BOM, Reader, SourceFile, too_many_lines
 
 _BLOCK = 64 * 1024
 
@@ -49,7 +49,7 @@ def byte_ranges(size: int, step: int) -> list[ByteRange]:
     return [ByteRange(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-class RangeSource(Source):
+class RangeSource(SourceFile):
     """The lines of a range, numbered from its first one; ``count`` is how many were read."""
 
     def __init__(self, path: str, reader: Reader, file: File, lines: ByteRange) -> None:

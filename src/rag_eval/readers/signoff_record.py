@@ -38,7 +38,7 @@ def matches(pattern: str, value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
-class Change(NamedTuple):
+class HashChange(NamedTuple):
     """One item before and after, by hash; None if it does not exist."""
 
     qid: str
@@ -59,7 +59,7 @@ class Record(NamedTuple):
     signer: str
     date: str
     reason: str
-    changes: tuple[Change, ...]
+    changes: tuple[HashChange, ...]
     mutates: bool = False
     sig: str | None = None
 
@@ -69,7 +69,7 @@ class Record(NamedTuple):
         wrong = _misshapen(value)
         if wrong:
             return wrong
-        changes = tuple(sorted((Change(row["qid"], row["from"], row["to"]) for row in value["changes"]), key=_qid))
+        changes = tuple(sorted((HashChange(row["qid"], row["from"], row["to"]) for row in value["changes"]), key=_qid))
         named = {name: value[name] for name in PATTERNS}
         return cls(**named, changes=changes, mutates=value.get("mutates", False), sig=value.get("sig"))
 
@@ -100,7 +100,7 @@ class Record(NamedTuple):
         return "{\n  " + ",\n  ".join(lines) + "\n}\n"
 
 
-def _qid(change: Change) -> str:
+def _qid(change: HashChange) -> str:
     return change.qid
 
 

@@ -44,7 +44,7 @@ _BINARY = {
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """A stream of bytes that is read in blocks."""
 
     def read(self, size: int, /) -> bytes:
@@ -72,10 +72,10 @@ class Reader(NamedTuple):
     urls: bool = False
     """Whether a path may be the URL of a file in an object store."""
 
-    def open(self, path: str, digest: Digest | None = None) -> Source | None:
+    def open(self, path: str, digest: Digest | None = None) -> SourceFile | None:
         """Return the source of ``path``, or None with the problem in the ledger."""
         try:
-            return Source(path, self, self._file(path), digest)
+            return SourceFile(path, self, self._file(path), digest)
         except Unreadable as error:
             self.ledger.problem(path, 0, "", error.message, error.hint)
             return None
@@ -110,12 +110,12 @@ class Reader(NamedTuple):
         return open_url(path)
 
 
-class Source:
+class SourceFile:
     """An open file. Use as a context manager; ``lines`` and ``whole`` read it once."""
 
     def __init__(self, path: str, reader: Reader, file: BinaryIO, digest: Digest | None) -> None:
         self.path, self.limits, self._ledger, self._file = path, reader.limits, reader.ledger, file
-        self._stream: Stream = _Hashed(file, digest) if digest else file
+        self._stream: ByteStream = _Hashed(file, digest) if digest else file
         self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
         self._packed = False
         self._cut = False  # reading ended before the file did; the last line may be incomplete
@@ -252,7 +252,7 @@ class Source:
             self._expand(*_zstd(packed))
         self._head = self._head.removeprefix(BOM)
 
-    def _expand(self, stream: Stream, fault: type[Exception]) -> None:
+    def _expand(self, stream: ByteStream, fault: type[Exception]) -> None:
         self._stream, self._faults, self._packed = stream, (*self._faults, fault), True
         try:
             self._head = stream.read(_BLOCK)
@@ -351,7 +351,7 @@ def refuse_foreign(head: bytes) -> None:
             raise Unreadable(f"is {name}, not text", hint)
 
 
-def _first_block(stream: Stream) -> bytes:
+def _first_block(stream: ByteStream) -> bytes:
     try:
         return stream.read(_BLOCK)
     except OSError as error:
@@ -365,7 +365,7 @@ def too_many_lines(limits: Limits) -> tuple[int, str, str, str]:
 
 
 class _Hashed:
-    def __init__(self, file: Stream, digest: Digest) -> None:
+    def __init__(self, file: ByteStream, digest: Digest) -> None:
         self._file, self._digest = file, digest
 
     def read(self, size: int) -> bytes:
@@ -377,7 +377,7 @@ class _Hashed:
 class _Pushed:
     """A stream with its first block pushed back."""
 
-    def __init__(self, head: bytes, stream: Stream) -> None:
+    def __init__(self, head: bytes, stream: ByteStream) -> None:
         self._head, self._stream = head, stream
 
     def read(self, size: int = -1) -> bytes:
@@ -388,14 +388,14 @@ class _Pushed:
         return part
 
 
-def _gzip(stream: Stream) -> tuple[Stream, type[Exception]]:
+def _gzip(stream: ByteStream) -> tuple[ByteStream, type[Exception]]:
     import gzip
     import zlib
 
     return gzip.GzipFile(fileobj=stream), zlib.error  # type: ignore[call-overload]
 
 
-def _zstd(stream: Stream) -> tuple[Stream, type[Exception]]:
+def _zstd(stream: ByteStream) -> tuple[ByteStream, type[Exception]]:
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ModuleNotFoundError:

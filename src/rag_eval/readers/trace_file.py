@@ -10,7 +10,7 @@ from rag_eval.cases.pairing import Pairing, QuestionIndex
 from rag_eval.contract import Trace
 from rag_eval.readers.jsonl import JsonLines
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Digest, Reader, Source
+from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.scoring.scorer import PairTrace
 
 NO_QID = "Give the trace the qid of the gold item that it answers."
@@ -36,7 +36,7 @@ def trace_lines(reader: Reader, path: str) -> JsonLines[Trace]:
 
 
 @contextmanager
-def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[Source | None]:
+def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[SourceFile | None]:
     source = reader.open(path, digest)
     if source is None:
         yield None

@@ -37,16 +37,16 @@ class YamlError(Exception):
         self.message, self.hint, self.line, self.column = message, hint, line, column
 
 
-class Document(NamedTuple):
+class YamlDocument(NamedTuple):
     """The value of a YAML text and the position (line, column) of every value in it by its JSON pointer."""
 
     value: Any
     places: dict[str, tuple[int, int]]
 
 
-def parse(text: str) -> Document:
+def parse(text: str) -> YamlDocument:
     """Return the one document of ``text``; an empty text is an empty mapping. Raise :class:`YamlError`."""
-    return _Builder(text).document()
+    return _DocumentBuilder(text).document()
 
 
 def read_mapping(reader: Reader, path: str) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-class _Builder:
+class _DocumentBuilder:
     def __init__(self, text: str) -> None:
         # libyaml would report errors while it reads on, and give the position in bytes.
         if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
@@ -89,18 +89,18 @@ class _Builder:
         self._loader = _LOADER(text)
         self._places: dict[str, tuple[int, int]] = {}
 
-    def document(self) -> Document:
+    def document(self) -> YamlDocument:
         events = self._events()
         next(events)
         first = next(events)
         if isinstance(first, yaml.StreamEndEvent):
-            return Document({}, {})
+            return YamlDocument({}, {})
         value = self._value(next(events), events, "", 0)
         next(events)
         extra = next(events)
         if not isinstance(extra, yaml.StreamEndEvent):
             raise _refusal(extra, "a second document begins here", "Keep one document per file.")
-        return Document({} if value is None else value, self._places)
+        return YamlDocument({} if value is None else value, self._places)
 
     def _events(self) -> Iterator[Event]:
         try:

@@ -12,7 +12,7 @@ class Paragraph(NamedTuple):
     text: str
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """A line of a list, with lines below it."""
 
     text: str
@@ -22,7 +22,7 @@ class Item(NamedTuple):
 class Bullets(NamedTuple):
     """A list."""
 
-    items: Sequence[Item]
+    items: Sequence[ListItem]
 
 
 class Table(NamedTuple):
@@ -42,7 +42,7 @@ class Figure(NamedTuple):
 Block = Paragraph | Bullets | Table | Figure
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A title and the blocks below it."""
 
     title: str
@@ -51,7 +51,7 @@ class Section(NamedTuple):
 
 def bullets(lines: Sequence[str]) -> list[Block]:
     """Return a list of lines without nested ones, or nothing without lines."""
-    return [Bullets([Item(line) for line in lines])] if lines else []
+    return [Bullets([ListItem(line) for line in lines])] if lines else []
 
 
 def remarks(lines: Sequence[str]) -> list[Block]:

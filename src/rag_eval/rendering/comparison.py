@@ -10,14 +10,14 @@ from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quantity, spreadsheet
 from rag_eval.rendering import data_text, markdown_writer, number_format, phrases, terminal
-from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, bullets, paragraphs, remarks, table_of
+from rag_eval.rendering.blocks import Figure, PageSection, Paragraph, Table, bullets, paragraphs, remarks, table_of
 from rag_eval.rendering.number_format import between
 from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Spread
-    from rag_eval.analysis.repeats import Estimate, RepeatedQuestion, Repeats
-    from rag_eval.analysis.runs import Against, Cell, Row, SideBySide, Standing
+    from rag_eval.analysis.repeats import RepeatedQuestion, Repeats, ShareEstimate
+    from rag_eval.analysis.runs import BaseDifference, Cell, Row, SideBySide, Standing
     from rag_eval.gates.objectives import Dropped, Front
     from rag_eval.rendering.blocks import Block
     from rag_eval.rendering.phrases import TextFormatter
@@ -33,24 +33,24 @@ _COLUMNS = ("difference", "interval", "p", "p corrected", "better", "worse", "sa
 _ARROW = {"higher": "↑", "lower": "↓"}
 
 
-def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
+def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[PageSection]:
     """Yield runs, values, differences from the base, the weighted score, and the front."""
     title = f"{len(comparison.runs)} runs over {quantity(comparison.cases, 'case')}"
-    yield Section(title, [Paragraph(_headline(comparison, formatter))])
+    yield PageSection(title, [Paragraph(_headline(comparison, formatter))])
     yield _runs(comparison, formatter)
     if comparison.refused:
-        yield Section("Not compared", remarks(list(_refused(comparison, formatter))))
+        yield PageSection("Not compared", remarks(list(_refused(comparison, formatter))))
     yield _values(comparison, formatter)
     for index, run in enumerate(comparison.runs):
         if index != comparison.base:
             section = _differences(comparison, index, formatter)
-            yield Section(section.title, [*section.blocks, *_flips(run, formatter)])
+            yield PageSection(section.title, [*section.blocks, *_flips(run, formatter)])
     yield _score(comparison, formatter)
     if comparison.front:
         yield _front(comparison, comparison.front, formatter)
 
 
-def differing(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
+def differing(comparison: SideBySide, formatter: TextFormatter) -> Iterator[PageSection]:
     """Summarize significant differences from the base and the flipped questions, for the top of a page."""
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     rows = [
@@ -62,7 +62,7 @@ def differing(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Sect
     lines = [] if rows else ["No metric differs significantly from the base."]
     lines += [f"{name}: {_counted(run)}" for name, run in zip(names, comparison.runs, strict=True) if run.flips]
     table = table_of("What differs", ["run", "metric", *_COLUMNS], rows)
-    yield Section("What differs", [*remarks(lines), *table])
+    yield PageSection("What differs", [*remarks(lines), *table])
 
 
 def _counted(run: Standing) -> str:
@@ -81,7 +81,7 @@ def _headline(comparison: SideBySide, formatter: TextFormatter) -> str:
     )
 
 
-def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
+def _runs(comparison: SideBySide, formatter: TextFormatter) -> PageSection:
     headers = ["run", "file", "cases", "other gold", "only in base", "only here", "passing", "missing", "errors"]
     spent = ["cost, mean", "latency, p50", "latency, p95"]
     rows = [
@@ -94,7 +94,7 @@ def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
         for run in comparison.runs
     ]
     columns = "Only cases in all runs with the same gold item are compared; passing, missing and errors count these."
-    return Section("Runs", [Paragraph(columns), Table("Runs", *_telling([*headers, *spent], rows))])
+    return PageSection("Runs", [Paragraph(columns), Table("Runs", *_telling([*headers, *spent], rows))])
 
 
 def _telling(headers: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -126,7 +126,7 @@ def _refused(comparison: SideBySide, formatter: TextFormatter) -> Iterator[str]:
         yield f"… and {len(comparison.refused) - _REFUSED} more; --format json has all."
 
 
-def _values(comparison: SideBySide, formatter: TextFormatter) -> Section:
+def _values(comparison: SideBySide, formatter: TextFormatter) -> PageSection:
     measured = [row for row in comparison.metrics if any(cell.n for cell in row.cells)]
     rows = [
         [_metric(row, formatter), *(_value(cell, row.name, same=_same(row)) for cell in row.cells), _same(row)]
@@ -137,7 +137,7 @@ def _values(comparison: SideBySide, formatter: TextFormatter) -> Section:
     lines = ["Values with 95 % intervals, over the cases that the metric applies to."]
     lines += [f"Apply to no case: {silent}."] if silent else []
     headers = ["metric", *(formatter.code(run.name, _NAME) for run in comparison.runs), "cases"]
-    return Section("Values", [*remarks(lines), *table_of("Values", headers, rows)])
+    return PageSection("Values", [*remarks(lines), *table_of("Values", headers, rows)])
 
 
 def _same(row: Row) -> str:
@@ -157,7 +157,7 @@ def _value(cell: Cell, name: str, *, same: str) -> str:
     return f"{number_format.number(cell.value, name)}{ends}" + ("" if same else f" of {cell.n}")
 
 
-def _differences(comparison: SideBySide, index: int, formatter: TextFormatter) -> Section:
+def _differences(comparison: SideBySide, index: int, formatter: TextFormatter) -> PageSection:
     compared = [(row, against) for row in comparison.metrics if (against := row.cells[index].against)]
     moved = [(row, item) for row, item in compared if item.wins or item.losses or item.difference]
     unchanged = [
@@ -167,10 +167,12 @@ def _differences(comparison: SideBySide, index: int, formatter: TextFormatter) -
     names = (formatter.code(comparison.runs[which].name, _NAME) for which in (index, comparison.base))
     title = " against ".join(names)
     table = table_of(title, ["metric", *_COLUMNS], rows)
-    return Section(title, [*paragraphs(f"Equal in every case: {', '.join(unchanged)}." if unchanged else ""), *table])
+    return PageSection(
+        title, [*paragraphs(f"Equal in every case: {', '.join(unchanged)}." if unchanged else ""), *table]
+    )
 
 
-def _with_baseline(comparison: SideBySide, row: Row, against: Against) -> list[str]:
+def _with_baseline(comparison: SideBySide, row: Row, against: BaseDifference) -> list[str]:
     ends = between(*[None if end is None else _moved(end, row.name) for end in (against.low, against.high)])
     ps = [f"{against.p:.2g}", number_format.probability(against.adjusted, comparison.alpha)]
     return [
@@ -204,7 +206,7 @@ def _flips(run: Standing, formatter: TextFormatter) -> list[Block]:
     return [*remarks(lines), Table("Cases that differ", ["", "question", "in the base", "here"], rows)]
 
 
-def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
+def _score(comparison: SideBySide, formatter: TextFormatter) -> PageSection:
     score = comparison.score
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     rows = [
@@ -220,7 +222,7 @@ def _score(comparison: SideBySide, formatter: TextFormatter) -> Section:
         rows.append(["weighted score", "1.000", "", *(f"{value:.3f}" for value in score.scores)])
     dropped = _dropped(score.dropped, formatter) if rows else paragraphs("No objective has a value in every run.")
     table = table_of("Weighted score", ["objective", "share", "mean of", *names], rows)
-    return Section("Weighted score", [*dropped, *table])
+    return PageSection("Weighted score", [*dropped, *table])
 
 
 def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
@@ -235,7 +237,7 @@ def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[Block
 _UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
 
 
-def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Section:
+def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> PageSection:
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     standings = ["on the front" if beaten is None else f"dominated by {names[beaten]}" for beaten in front.beaten_by]
     rows = [
@@ -244,7 +246,7 @@ def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Se
     about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."
     left_out = [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
     table = Table("Pareto front", ["", "run", *front.dimensions, ""], rows)
-    return Section("Pareto front", [Paragraph(about), *remarks(left_out), table, *map(Figure, _plots(front))])
+    return PageSection("Pareto front", [Paragraph(about), *remarks(left_out), table, *map(Figure, _plots(front))])
 
 
 def _point(point: Sequence[float], front: Front) -> list[str]:
@@ -270,7 +272,7 @@ def render(comparison: SideBySide, form: str) -> str:
     return write(sections(comparison, formatter))
 
 
-def _writer(form: str) -> tuple[Callable[[Iterable[Section]], str], TextFormatter]:
+def _writer(form: str) -> tuple[Callable[[Iterable[PageSection]], str], TextFormatter]:
     if form == "markdown":
         return markdown_writer.written, markdown_writer.FORMATTER
     return terminal.written, phrases.PLAIN
@@ -341,7 +343,7 @@ def _repeats_csv(systems: Sequence[Repeats]) -> str:
     return data_text.csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
 
 
-def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Section]:
+def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[PageSection]:
     """Yield the share of repeats of a system that pass, and its flaky questions."""
     count, flaky = len(repeats.runs), repeats.flaky
     always, never = (sum(question.passes == of for question in repeats.questions) for of in (count, 0))
@@ -349,11 +351,11 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
     rows = [[str(item.k), _estimate(item.every), _estimate(item.some)] for item in repeats.at]
     title = f"{formatter.code(repeats.name, _NAME)}: {len(repeats.questions)} questions, {count} repeats each"
     at = table_of(title, ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
-    yield Section(title, [Paragraph(counts), *at])
+    yield PageSection(title, [Paragraph(counts), *at])
     if flaky:
         cut = f"The {_FLAKY} that are closest to passing half of the time are shown; --format json has all."
         table = Table("Flaky questions", ["question", "passes", "labels", "text"], _flaky(flaky, formatter))
-        yield Section("Flaky questions", [*paragraphs(cut if len(flaky) > _FLAKY else ""), table])
+        yield PageSection("Flaky questions", [*paragraphs(cut if len(flaky) > _FLAKY else ""), table])
 
 
 def _flaky(flaky: Sequence[RepeatedQuestion], formatter: TextFormatter) -> list[list[str]]:
@@ -368,5 +370,5 @@ def _flaky(flaky: Sequence[RepeatedQuestion], formatter: TextFormatter) -> list[
     ]
 
 
-def _estimate(estimate: Estimate) -> str:
+def _estimate(estimate: ShareEstimate) -> str:
     return f"{estimate.value:.3f}{number_format.interval(estimate.low, estimate.high, exactly(estimate.value))}"

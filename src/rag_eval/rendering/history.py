@@ -15,7 +15,7 @@ from rag_eval.rendering.data_text import csv_text, json_text, plain
 from rag_eval.rendering.number_format import between, number, probability
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.history import Contrast, GoldDiff, Point, Reading, Series
+    from rag_eval.analysis.history import Contrast, GoldCounts, Point, Reading, Series
     from rag_eval.rendering.blocks import Block
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -145,7 +145,7 @@ def _reading_notes(reading: Reading) -> str:
     return "; ".join(texts)
 
 
-def _gold(change: GoldDiff) -> str:
+def _gold(change: GoldCounts) -> str:
     return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
 
 

@@ -22,7 +22,7 @@ from rag_eval.common.escaping import json_source
 from rag_eval.errors import Finding
 from rag_eval.gates.policy import Comparison, GateResult, Statistics
 from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores, score_splitter
-from rag_eval.gates.selection import Scope
+from rag_eval.gates.selection import RunScope
 from rag_eval.metrics import METRICS
 from rag_eval.scoring.scorecard import Completeness
 
@@ -43,7 +43,7 @@ _LISTS = {
 }
 _SHARED = 20_000
 """Of so many sets of scores it is remembered what they come to."""
-_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": Scope}
+_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": RunScope}
 _MAYBE["ci"] = CiRun
 
 

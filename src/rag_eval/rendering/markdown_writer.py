@@ -12,7 +12,7 @@ from rag_eval.rendering.blocks import Bullets, Figure, Table
 from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block, Section
+    from rag_eval.rendering.blocks import Block, PageSection
 
 SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
 SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
@@ -91,7 +91,7 @@ def _block(part: Block) -> str:
     return untabled(nested(part) if isinstance(part, Bullets) else part.text)
 
 
-def written(sections: Iterable[Section]) -> str:
+def written(sections: Iterable[PageSection]) -> str:
     """Return the text of sections, the first one with the title of the page."""
     parts: list[str] = []
     for level, section in enumerate(sections):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import quantity
-from rag_eval.rendering.blocks import Bullets, Item, Paragraph, Table, bullets, more, paragraphs
+from rag_eval.rendering.blocks import Bullets, ListItem, Paragraph, Table, bullets, more, paragraphs
 from rag_eval.rendering.phrases import signed_label
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
     ]
 
 
-def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> Item:
+def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> ListItem:
     first = same_kind[0]
     head = f"{formatter.sign(first.level)} {formatter.code(first.code, _REF)}"
     fix = [f"→ {_fix(first.fix, formatter)}"] if first.fix else []
     if len(same_kind) == 1:
-        return Item(f"{head}: {_finding_text(first, formatter)}", fix)
-    return Item(
+        return ListItem(f"{head}: {_finding_text(first, formatter)}", fix)
+    return ListItem(
         f"{head}, {len(same_kind)} times:", [*(_finding_text(finding, formatter) for finding in same_kind), *fix]
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import some
 from rag_eval.rendering import markdown_writer, terminal
-from rag_eval.rendering.blocks import Paragraph, Section, Table, bullets, paragraphs, table_of
+from rag_eval.rendering.blocks import PageSection, Paragraph, Table, bullets, paragraphs, table_of
 from rag_eval.rendering.data_text import json_text, plain
 from rag_eval.rendering.number_format import number, unit
 from rag_eval.rendering.phrases import PLAIN
@@ -45,7 +45,7 @@ def as_json(probe: Probe) -> str:
 FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown, "json": as_json}
 
 
-def _section(probe: Probe, formatter: TextFormatter) -> Section:
+def _section(probe: Probe, formatter: TextFormatter) -> PageSection:
     def name(text: str) -> str:
         return formatter.code(text, _NAME)
 
@@ -55,7 +55,7 @@ def _section(probe: Probe, formatter: TextFormatter) -> Section:
         about = "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
         errors = [Paragraph(about), Table("Error rates", _ERRORS, rows)]
     if probe.exit_code:
-        return Section("A failing run cannot be probed", [*paragraphs(*_refused(probe, name)), *errors])
+        return PageSection("A failing run cannot be probed", [*paragraphs(*_refused(probe, name)), *errors])
     blocks = [
         Paragraph(_compared(probe, name)),
         Table("Perturbations", _DAMAGE, [_damage(kind, name) for kind in probe.kinds]),
@@ -66,7 +66,7 @@ def _section(probe: Probe, formatter: TextFormatter) -> Section:
         blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), *bullets(unguarded)]
     if probe.idle:
         blocks.append(Paragraph(f"Caught no perturbation: {some(probe.idle, _IDLE, name)}."))
-    return Section(_headline(probe, [kind for kind in probe.kinds if kind.passes]), blocks)
+    return PageSection(_headline(probe, [kind for kind in probe.kinds if kind.passes]), blocks)
 
 
 def _errors(errors: Errors, name: Callable[[str], str]) -> list[str]:

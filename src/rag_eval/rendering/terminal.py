@@ -13,7 +13,7 @@ from rag_eval.common.escaping import log_line
 from rag_eval.rendering.blocks import Figure, Paragraph, Table
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block, Section
+    from rag_eval.rendering.blocks import Block, PageSection
 
 WIDTH = 100
 _GAP, _NARROWEST = 2, 12
@@ -110,7 +110,7 @@ def _block(part: Block) -> str:
     )
 
 
-def written(sections: Iterable[Section]) -> str:
+def written(sections: Iterable[PageSection]) -> str:
     """Return a page of sections."""
     parts: list[str] = []
     for section in sections:

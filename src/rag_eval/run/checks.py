@@ -15,7 +15,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import missing_measurements
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, Origin, levelled, provenance, vacuous
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, TraceOrigin, levelled, provenance, vacuous
 from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -75,7 +75,7 @@ def repeated_answers(
     right = [question for question in questions if question.label == "OK" and question.answerable]
     seed = f"{trace_sha256} {len(golds)}"
     sample = [right[index] for index in sample_positions(len(right), SAMPLE, seed)]
-    answers = [Answer(case.gold, case.claim) for _, case in read_cases(inputs, policy, golds, sample)]
+    answers = [RightAnswer(case.gold, case.claim) for _, case in read_cases(inputs, policy, golds, sample)]
     return repeated(answers, list(golds.values()), seed, levels(*inputs.policies))
 
 
@@ -143,7 +143,7 @@ def origin(inputs: Inputs, policy: Policy, about: Mapping[str, Any] | None, gold
     severities = levels(*inputs.policies)
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
-    return provenance(Origin(sidecar_of(policy.trace), about, hashes, commits), severities)
+    return provenance(TraceOrigin(sidecar_of(policy.trace), about, hashes, commits), severities)
 
 
 def read_cases(
@@ -175,14 +175,16 @@ def _hashes_of_gold(inputs: Inputs, path: str, sha256: str, about: Mapping[str, 
     return [sha256, *by_line_ends(data)] if data else [sha256]
 
 
-class Answer(NamedTuple):
+class RightAnswer(NamedTuple):
     """A claim that counts as right, with the item that it answers."""
 
     gold: Gold
     claim: str
 
 
-def repeated(answers: Sequence[Answer], golds: Sequence[Gold], seed: str, levels: Mapping[str, str]) -> list[Finding]:
+def repeated(
+    answers: Sequence[RightAnswer], golds: Sequence[Gold], seed: str, levels: Mapping[str, str]
+) -> list[Finding]:
     """Find right answers that answer no question: one claim for many questions, or one that contains many answers.
 
     ``answers`` are a sample of the right ones, and ``seed`` draws the items for the second question, so that nobody can
@@ -193,7 +195,7 @@ def repeated(answers: Sequence[Answer], golds: Sequence[Gold], seed: str, levels
     return [levelled(finding, levels) for finding in next(filter(None, wanted_checks), [])]
 
 
-def _constant(answers: Sequence[Answer]) -> Iterator[Finding]:
+def _constant(answers: Sequence[RightAnswer]) -> Iterator[Finding]:
     groups = [group for group in _group_similar(answers) if len(_different(group)) >= FEWEST_CASES]
     same = sum(map(len, groups))
     if not groups or same < len(answers) * (1 - ALMOST_ALL):
@@ -210,9 +212,9 @@ def _constant(answers: Sequence[Answer]) -> Iterator[Finding]:
     yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
 
 
-def _group_similar(answers: Iterable[Answer]) -> list[list[Answer]]:
+def _group_similar(answers: Iterable[RightAnswer]) -> list[list[RightAnswer]]:
     """Return the answers in groups of nearly the same claim."""
-    groups: list[tuple[frozenset[str], list[Answer]]] = []
+    groups: list[tuple[frozenset[str], list[RightAnswer]]] = []
     for answer in answers:
         words = frozenset(tokens(answer.claim))
         for known, group in groups:
@@ -227,13 +229,13 @@ def _group_similar(answers: Iterable[Answer]) -> list[list[Answer]]:
     return [group for _, group in groups]
 
 
-def _interchangeable(answer: Answer, other: Answer) -> bool:
+def _interchangeable(answer: RightAnswer, other: RightAnswer) -> bool:
     """Return whether each of two claims also answers the other question."""
     wants = answer.gold.substrings, other.gold.substrings
     return all(wants) and holds_any(wants[1], answer.claim.lower()) and holds_any(wants[0], other.claim.lower())
 
 
-def _different(answers: Iterable[Answer]) -> list[Gold]:
+def _different(answers: Iterable[RightAnswer]) -> list[Gold]:
     """Return the items of some answers that differ in expected substrings and in evidence."""
     golds: list[Gold] = []
     texts: set[str] = set()
@@ -254,7 +256,7 @@ def _evidence(gold: Gold) -> frozenset[str]:
     return frozenset([*named, *(f"{section.doc_id} {section.section}" for section in gold.sections or ())])
 
 
-def _padded_right(answers: Sequence[Answer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
+def _padded_right(answers: Sequence[RightAnswer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
     """Return the answers that also contain the expected substrings of many other questions."""
     answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
     probes = [answerable[index] for index in sample_positions(len(answerable), PROBE_COUNT, seed)]

@@ -21,7 +21,7 @@ from rag_eval.common.digests import sample_positions
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
-from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, BaseCaseScorer, Outcome, Scorer, Scores
+from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, BaseCaseScorer, CaseOutcome, Scorer, Scores
 from rag_eval.textual.leaks import suspects
 from rag_eval.textual.tokens import holds_any
 
@@ -129,8 +129,8 @@ class CaseScorer(BaseCaseScorer):
             [one.column for one in (*self._of_features, *self._of_ranking, *self._of_text, *in_groups)]
         )
         self.seeks_leaks = "leaks" in by
-        self._known: dict[Features, Outcome] = {}
-        self._without_text: dict[Features, Outcome] = {}
+        self._known: dict[Features, CaseOutcome] = {}
+        self._without_text: dict[Features, CaseOutcome] = {}
         self._by_ranking: dict[Any, Scores] = {}
         self._same_scores: dict[Scores, Scores] = {}
         self._probes = _probes(golds)
@@ -142,7 +142,7 @@ class CaseScorer(BaseCaseScorer):
         """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
         return suspects([trace.claim for trace in traces], self._settings.safety) if self.seeks_leaks else ()
 
-    def score(self, gold: Gold, trace: Trace, is_suspect: bool) -> Outcome:
+    def score(self, gold: Gold, trace: Trace, is_suspect: bool) -> CaseOutcome:
         """Return the outcome of a trace under its gold item."""
         is_plain = gold.is_plain
         if trace.error is not None or not (is_plain or has_features(gold)):
@@ -173,7 +173,7 @@ class CaseScorer(BaseCaseScorer):
             scores = self._intern_scores((*scores, *[one.score(case) for one in self._of_text]))
         return outcome._replace(scores=scores, behaviours=behaviours, case_scores=self._case_scores(groups, case))
 
-    def score_missing(self, gold: Gold) -> Outcome:
+    def score_missing(self, gold: Gold) -> CaseOutcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
         if not gold.is_plain:
             return self._score_exactly(gold, Trace.missing(gold.qid))
@@ -181,7 +181,7 @@ class CaseScorer(BaseCaseScorer):
         outcome = self._known.get(features)
         return outcome or _remember(self._known, features, self._score_exactly(gold, Trace.missing(gold.qid)))
 
-    def _score_exactly(self, gold: Gold, trace: Trace) -> Outcome:
+    def _score_exactly(self, gold: Gold, trace: Trace) -> CaseOutcome:
         """Return the outcome without regard to features."""
         case = Case(gold, trace, self._settings)
         behaviours = self._behaviours(case.claim.lower(), trace.retrieved, frozenset(case.cites), case.cited_evidence)
@@ -189,7 +189,7 @@ class CaseScorer(BaseCaseScorer):
         outcome = self._outcome(case, with_text=True)
         return outcome._replace(behaviours=behaviours, case_scores=self._case_scores(groups, case))
 
-    def _outcome(self, case: Case, *, with_text: bool) -> Outcome:
+    def _outcome(self, case: Case, *, with_text: bool) -> CaseOutcome:
         """Return the outcome as far as the features decide it, with or without the scores of texts."""
         scores = [one.score(case) for one in self._of_features]
         key = case.is_answerable, case.ranking if case.is_answerable else None
@@ -199,7 +199,7 @@ class CaseScorer(BaseCaseScorer):
         text = [one.score(case) for one in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
         shared = self._intern_scores((*scores, *ranked, *text))
-        return Outcome(shared, label(case), coarse_label(case), level, 0, self._no_case_scores)
+        return CaseOutcome(shared, label(case), coarse_label(case), level, 0, self._no_case_scores)
 
     def _case_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
         if not groups:
@@ -209,7 +209,7 @@ class CaseScorer(BaseCaseScorer):
             scores[group.begin : group.end] = [one.score(case) for one in group.columns]
         return tuple(scores)
 
-    def intern(self, outcome: Outcome) -> Outcome:
+    def intern(self, outcome: CaseOutcome) -> CaseOutcome:
         """Return the outcome with the one object for all cases with its shared scores."""
         return outcome._replace(scores=self._intern_scores(outcome.scores))
 

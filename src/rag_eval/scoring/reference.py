@@ -15,7 +15,7 @@ from msgspec import Struct, msgpack
 from rag_eval.contract import Answer, Gold, Trace
 from rag_eval.errors import UsageError
 from rag_eval.scoring.scorecard import Scorecard
-from rag_eval.scoring.scorer import BaseCaseScorer, Outcome, PairTrace, Scorer, Scores
+from rag_eval.scoring.scorer import BaseCaseScorer, CaseOutcome, PairTrace, Scorer, Scores
 from rag_eval.textual.tokens import holds_any
 
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
@@ -72,13 +72,13 @@ class ReferenceCases(BaseCaseScorer):
 
     def __init__(self, k: int, token: str) -> None:
         self._k, self._token = k, token.lower()
-        self._known: dict[tuple[Scores, str], Outcome] = {}
+        self._known: dict[tuple[Scores, str], CaseOutcome] = {}
 
-    def score(self, gold: PackedGold, trace: Trace, is_suspect: bool) -> Outcome:  # noqa: ARG002
+    def score(self, gold: PackedGold, trace: Trace, is_suspect: bool) -> CaseOutcome:  # noqa: ARG002
         """Return the outcome of a trace under its gold item."""
         return self._outcome(self._scores(_DECODER.decode(gold), trace), "")
 
-    def score_missing(self, gold: PackedGold) -> Outcome:
+    def score_missing(self, gold: PackedGold) -> CaseOutcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
         return self._outcome(self._scores(_DECODER.decode(gold), _MISSING), "MISSING")
 
@@ -97,9 +97,9 @@ class ReferenceCases(BaseCaseScorer):
         right = hits and (not gold.substrings or holds_any(gold.substrings, claim))
         return right, hits, None, False, recalled
 
-    def _outcome(self, scores: Scores, label: str) -> Outcome:
+    def _outcome(self, scores: Scores, label: str) -> CaseOutcome:
         key = scores, label
-        return self._known.get(key) or self._known.setdefault(key, Outcome(scores, label, "", "", 0))
+        return self._known.get(key) or self._known.setdefault(key, CaseOutcome(scores, label, "", "", 0))
 
 
 class ReferenceScorer(Scorer):
@@ -139,15 +139,15 @@ def parse_gates(text: str) -> dict[str, str]:
 def scores(card: Scorecard, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
     """Return the flat JSON of the reference scorer."""
     tallies = card.tallies()
-    shipped, answerable = tallies["precision"].total(), tallies["over"].total()
+    answered, answerable = tallies["precision"].total(), tallies["over"].total()
     absent = {"precision": 1.0, "chr": 1.0, "under": 0.0, "over": 0.0, "recall": 0.0}
     values = {name: tallies[name][True] / (tallies[name].total() or 1) for name in absent}
     values.update({name: value for name, value in absent.items() if not tallies[name]})
     shown = {name: round(value, 4) for name, value in values.items()}
     floors = all([values[name] >= float(gates[name]) for name in FLOORS])
     return {
-        "answered": shipped,
-        "refused": len(card.cases) - shipped,
+        "answered": answered,
+        "refused": len(card.cases) - answered,
         "answerable": answerable,
         "unanswerable": len(card.cases) - answerable,
         "precision": shown["precision"],

@@ -13,7 +13,7 @@ from rag_eval.scoring.aggregations import FOLDS
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.metrics import Measure
-    from rag_eval.scoring.scorer import Outcome, RunOutcomes
+    from rag_eval.scoring.scorer import CaseOutcome, RunOutcomes
     from rag_eval.stats.tally import Score, Tally, Value
 
     T = TypeVar("T")
@@ -84,7 +84,7 @@ class Cases:
         """Yield a column of the gold items, repeated for each of their cases."""
         return chain.from_iterable(map(repeat, column, repeat(len(self._runs))))
 
-    def all_outcomes(self) -> Iterator[Outcome]:
+    def all_outcomes(self) -> Iterator[CaseOutcome]:
         """Return the outcome of each case."""
         return self._in_order([log.outcomes for _, log in self._runs])
 
@@ -102,9 +102,9 @@ class Cases:
         return len(self._order)
 
     @cached_property
-    def outcome_counts(self) -> list[tuple[Outcome, int]]:
+    def outcome_counts(self) -> list[tuple[CaseOutcome, int]]:
         """Return the distinct outcomes with their counts."""
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, CaseOutcome] = {}
         counts: Counter[int] = Counter()
         for _, log in self._runs:
             outcomes.update(zip(map(id, log.outcomes), log.outcomes, strict=True))

@@ -29,7 +29,7 @@ CITES_ALL, SAYS_ALL = 1, 2
 """Behaviours: a case cites all of a long list; its claim also contains the answers to other questions."""
 
 
-class Outcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     """The outcome of a case, shared by all cases with the same one.
 
     ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
@@ -53,7 +53,7 @@ class RunLog:
 
     def __init__(self) -> None:
         self.slots, self.lines, self.pools = array("Q"), array("Q"), array("Q")
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CaseOutcome] = []
 
 
 class OutcomeLog:
@@ -83,9 +83,9 @@ class OutcomeLog:
         self.pool_sizes[fingerprint] = len(ids)
         return fingerprint
 
-    def replace_outcomes(self, replacement: Callable[[Outcome], Outcome]) -> None:
+    def replace_outcomes(self, replacement: Callable[[CaseOutcome], CaseOutcome]) -> None:
         """Replace every outcome, each distinct object once."""
-        known: dict[int, Outcome] = {}
+        known: dict[int, CaseOutcome] = {}
         for run in self.runs.values():
             for outcome in run.outcomes:
                 if id(outcome) not in known:
@@ -93,14 +93,14 @@ class OutcomeLog:
             run.outcomes = [known[id(outcome)] for outcome in run.outcomes]
 
 
-_NOTHING = Outcome((), "", "", "", 0)
+_NOTHING = CaseOutcome((), "", "", "", 0)
 
 
 class RunOutcomes:
     """The outcomes of one run by the indexes of the gold items, with the logged facts about their traces."""
 
     def __init__(self, size: int) -> None:
-        self.outcomes: list[Outcome] = [_NOTHING] * size
+        self.outcomes: list[CaseOutcome] = [_NOTHING] * size
         self.lines, self.pools = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
 
     def store(self, log: RunLog, lines_before: int) -> None:
@@ -126,18 +126,18 @@ class BaseCaseScorer(ABC):
     least_pool = sys.maxsize
 
     @abstractmethod
-    def score(self, gold: Any, trace: Trace, is_suspect: bool) -> Outcome:
+    def score(self, gold: Any, trace: Trace, is_suspect: bool) -> CaseOutcome:
         """Return the outcome of a trace under its gold item; with ``is_suspect`` its claim may contain a leak."""
 
     @abstractmethod
-    def score_missing(self, gold: Any) -> Outcome:
+    def score_missing(self, gold: Any) -> CaseOutcome:
         """Return the outcome of an item without a trace."""
 
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:  # noqa: ARG002
         """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
         return ()
 
-    def intern(self, outcome: Outcome) -> Outcome:
+    def intern(self, outcome: CaseOutcome) -> CaseOutcome:
         """Return the outcome of another process with objects of this one for what cases share."""
         return outcome
 

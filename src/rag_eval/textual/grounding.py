@@ -103,7 +103,7 @@ class Evidence(NamedTuple):
     mismatches: tuple[tuple[str, str], ...]
 
 
-class Source(NamedTuple):
+class SourceChunk(NamedTuple):
     """A chunk as it is read: its words, the places of each, its neighbouring words, and the words that it denies."""
 
     keys: list[str]
@@ -185,12 +185,12 @@ def _sentence(claim: str, span: Span) -> Sentence:
     return Sentence(span.start, span.end, kind, read, content, [*map(" ".join, pairwise(read))])
 
 
-def _read(text: str) -> Source:
+def _read(text: str) -> SourceChunk:
     read, places = keys(text), defaultdict[str, list[int]](list)
     for place, key in enumerate(read):
         places[key].append(place)
     pairs = frozenset(map(" ".join, pairwise(read)))
-    return Source(read, dict(places), frozenset(places), pairs, frozenset(_denied(read, 1)))
+    return SourceChunk(read, dict(places), frozenset(places), pairs, frozenset(_denied(read, 1)))
 
 
 _remembered = lru_cache(maxsize=MAX_PASSAGES)(_read)

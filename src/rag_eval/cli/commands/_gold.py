@@ -18,8 +18,8 @@ from rag_eval.readers.work_tree import IsFolder, WorkTree
 
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Tree
-    from rag_eval.gold.signoff.checking import Policy
-    from rag_eval.readers.signoff_record import Change
+    from rag_eval.gold.signoff.checking import SignoffPolicy
+    from rag_eval.readers.signoff_record import HashChange
 
 _SHOWN = 100
 
@@ -40,7 +40,7 @@ def frame_since(git: Git, base: str | None, *, worktree: bool = False) -> GoldSt
     return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
 
 
-def unstaged(git: Git, policies: Iterable[Policy], args: Namespace) -> list[str]:
+def unstaged(git: Git, policies: Iterable[SignoffPolicy], args: Namespace) -> list[str]:
     """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
 
     The files are compared here: `git diff` runs filters and monitors that a repository configures.
@@ -63,7 +63,7 @@ def unstaged(git: Git, policies: Iterable[Policy], args: Namespace) -> list[str]
     return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
-def effect(git: Git, frame: GoldStates, policy: Policy, args: Namespace) -> list[str]:
+def effect(git: Git, frame: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[str]:
     """Return the effects of a change on local traces; load nothing if nothing changed."""
     if untouched(frame, policy):
         return []
@@ -72,7 +72,7 @@ def effect(git: Git, frame: GoldStates, policy: Policy, args: Namespace) -> list
     return flipped(git, frame, policy.gold, args.gates, args.trace)
 
 
-def counted(changes: Iterable[Change]) -> str:
+def counted(changes: Iterable[HashChange]) -> str:
     """Count the items that were added, changed and removed."""
     verbs = [change.verb for change in changes]
     parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]

@@ -101,12 +101,12 @@ def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]
 
     InputError is raised if either version of the gates file, the gold or the traces are unreadable.
     """
-    from rag_eval.analysis.policy_changes import Effects, changes
+    from rag_eval.analysis.policy_changes import PolicyEffects, changes
 
     before, after = (_read_policy(options, data) for data in (old, new))
     run = score_run(read_inputs(options, Reader(ProblemCollector(), root=options.root), after, Digests(), before))
     redefined, meant = rejudge(run.report, before), rescore(run, before)
-    return changes(before.stated, after.stated, Effects(meant.gates, redefined.gates, run.report.gates))
+    return changes(before.stated, after.stated, PolicyEffects(meant.gates, redefined.gates, run.report.gates))
 
 
 def _read_policy(options: Options, data: bytes) -> Policy:

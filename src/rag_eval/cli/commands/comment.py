@@ -13,7 +13,7 @@ import os
 from rag_eval.cli.commands._shared import remark
 from rag_eval.errors import UsageError
 from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import MODES, Origin, publish, read
+from rag_eval.github.comment import MODES, ReportOrigin, publish, read
 
 EXAMPLES = """\
   rag-eval comment rag-eval-report/report.json
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     server = os.environ.get("GITHUB_SERVER_URL", "")
     posted = publish(
         _api(),
-        Origin(args.head) if args.head else Origin.of_event(_event()),
+        ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event()),
         read(args.report),
         args.comment_id,
         args.mode,

@@ -16,7 +16,7 @@ from rag_eval.cli.commands._shared import refuse_existing, whole, write, write_r
 from rag_eval.common.escaping import quantity
 from rag_eval.contract import Gold
 from rag_eval.errors import MissingExtra, UsageError
-from rag_eval.importers.datasets import DATASETS, Dataset, Item
+from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem
 from rag_eval.importers.documents import objects
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _items(form: Dataset, paths: list[str]) -> Iterator[Item]:
+def _items(form: Dataset, paths: list[str]) -> Iterator[DatasetItem]:
     """Yield the items of all files, each question once; a record of another shape is a problem with file and line."""
     reader, seen = Reader(ProblemCollector()), set()
     for path in paths:
@@ -128,11 +128,11 @@ def _parquet(path: str) -> Iterator[tuple[int, Any]]:
                 yield number, record
 
 
-def _sampled(items: list[Item], size: int, seed: int) -> list[Item]:
+def _sampled(items: list[DatasetItem], size: int, seed: int) -> list[DatasetItem]:
     """Draw ``size`` items with the same share of answerable ones, by a hash of seed and qid; all items for 0."""
     if not size or size >= len(items):
         return items
-    kinds: dict[bool, list[Item]] = {}
+    kinds: dict[bool, list[DatasetItem]] = {}
     for item in items:
         kinds.setdefault(item.gold["answerable"], []).append(item)
     chosen: set[str] = set()

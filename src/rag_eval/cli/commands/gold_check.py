@@ -23,7 +23,7 @@ from rag_eval.gold.signoff.identity import NO_PROOF
 from rag_eval.gold.signoff.repository import GoldStates, between, findings, policies, untouched
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.checking import Policy
+    from rag_eval.gold.signoff.checking import SignoffPolicy
     from rag_eval.gold.signoff.repository import Place
 
 EXAMPLES = """\
@@ -84,7 +84,7 @@ def _checked_frame(git: Git, args: Namespace) -> GoldStates:
     return frame_since(git, args.base, worktree=args.worktree)
 
 
-def _violations(frame: GoldStates, policy: Policy, args: Namespace) -> list[checking.Violation]:
+def _violations(frame: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[checking.Violation]:
     if not frame.has_no_base and untouched(frame, policy):
         # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
         # (`pre-commit run --all-files`) has no change to check: it checks every item.
@@ -96,7 +96,7 @@ def _violations(frame: GoldStates, policy: Policy, args: Namespace) -> list[chec
     return findings(frame, policy, _command(frame, policy, args))
 
 
-def _command(frame: GoldStates, policy: Policy, args: Namespace) -> str:
+def _command(frame: GoldStates, policy: SignoffPolicy, args: Namespace) -> str:
     """Return the sign-off command that signs the unsigned changes."""
     words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if frame.has_no_base else []

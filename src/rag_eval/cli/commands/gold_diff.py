@@ -17,7 +17,7 @@ from rag_eval.gold.signoff.repository import policies, sides
 
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Side
-    from rag_eval.readers.signoff_record import Change
+    from rag_eval.readers.signoff_record import HashChange
 
 EXAMPLES = """\
   rag-eval gold diff --base origin/main
@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
     return PASSED
 
 
-def _described(change: Change, base: Side, head: Side) -> str:
+def _described(change: HashChange, base: Side, head: Side) -> str:
     before, after = base.items.get(change.qid), head.items.get(change.qid)
     if before is None or after is None:
         return f"{change.verb} {quoted(change.qid)}"

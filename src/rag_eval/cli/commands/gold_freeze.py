@@ -28,7 +28,7 @@ from rag_eval.readers.work_tree import WorkTree
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import Side
     from rag_eval.gold.signoff.freeze import Frozen
-    from rag_eval.readers.signoff_record import Change
+    from rag_eval.readers.signoff_record import HashChange
 
 EXAMPLES = """\
   rag-eval gold freeze v1.0
@@ -110,7 +110,7 @@ def _is_manifest_of(reader: Reader, head: Side, out: str, tag: str) -> bool:
     return manifest is not None and not fault(manifest, tag) and not _changed(manifest, head)
 
 
-def _changed(manifest: Mapping[str, Any], head: Side) -> list[Change]:
+def _changed(manifest: Mapping[str, Any], head: Side) -> list[HashChange]:
     return differences(manifest, {qid: item.hash for qid, item in head.items.items()})
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cli.commands._shared import add_gold, gates_path, remark
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED
-from rag_eval.gold.lint import Sample, lint, watch
+from rag_eval.gold.lint import GoldSample, lint, watch
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy, paired_traces
@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
     return GATE_FAILED if args.strict and notes else PASSED
 
 
-def _sample(args: Namespace) -> tuple[Sample, str]:
+def _sample(args: Namespace) -> tuple[GoldSample, str]:
     """Return the sample and the path of the gold. Raise InputError if it is unreadable."""
     from itertools import chain
 
@@ -59,10 +59,10 @@ def _sample(args: Namespace) -> tuple[Sample, str]:
     seen = watch(golds, traces, policy.settings) if args.trace else None
     reader.ledger.stop_on_problems()
     remark(reader.ledger.notes, quiet=args.quiet)
-    return Sample(entries, policy, seen), policy.gold
+    return GoldSample(entries, policy, seen), policy.gold
 
 
-def _lines(path: str, sample: Sample, notes: list[GoldFinding]) -> Iterator[str]:
+def _lines(path: str, sample: GoldSample, notes: list[GoldFinding]) -> Iterator[str]:
     for finding in notes[:_SHOWN]:
         location = f"{path}:{finding.line}" if finding.line else path
         yield log_line(f"{location}: [{finding.code}] {_of(finding)}{finding.message}. {finding.hint}") + "\n"
@@ -77,7 +77,7 @@ def _of(finding: GoldFinding) -> str:
     return f"{quoted(finding.qid, 60)}: " if finding.qid else ""
 
 
-def _json(path: str, sample: Sample, notes: list[GoldFinding]) -> str:
+def _json(path: str, sample: GoldSample, notes: list[GoldFinding]) -> str:
     counts = dict(sorted(Counter(finding.code for finding in notes).items()))
     rows = [finding._asdict() for finding in notes]
     return json_text({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})

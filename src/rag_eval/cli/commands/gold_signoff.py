@@ -17,10 +17,10 @@ from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff import checking
 from rag_eval.gold.signoff.repository import GoldStates, policies, read_record, sides, used_records
-from rag_eval.readers.signoff_record import Change, Record
+from rag_eval.readers.signoff_record import HashChange, Record
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.checking import Policy, Side
+    from rag_eval.gold.signoff.checking import Side, SignoffPolicy
 
 EXAMPLES = """\
   rag-eval gold signoff --reason 'the new manual says 31 days'
@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
     return PASSED
 
 
-def _require_gold_in_git(git: Git, frame: GoldStates, asked: list[Policy]) -> None:
+def _require_gold_in_git(git: Git, frame: GoldStates, asked: list[SignoffPolicy]) -> None:
     """Raise UsageError if git has no gold at all, so that nothing can be signed."""
     if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
         return
@@ -73,7 +73,7 @@ def _require_gold_in_git(git: Git, frame: GoldStates, asked: list[Policy]) -> No
     )
 
 
-def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> Record | None:
+def _draft(frame: GoldStates, policy: SignoffPolicy, args: Namespace, signer: str) -> Record | None:
     """Return the missing record, None if none is missing."""
     base, head = sides(frame, policy)
     used = used_records(frame, policy)
@@ -93,14 +93,14 @@ def _draft(frame: GoldStates, policy: Policy, args: Namespace, signer: str) -> R
     return _written(policy, args, signer, changes, bool(moved)) if changes else None
 
 
-def _signed_by(signer: str, base: Side, head: Side, policy: Policy, used: checking.Records) -> Side:
+def _signed_by(signer: str, base: Side, head: Side, policy: SignoffPolicy, used: checking.Records) -> Side:
     """Return the head without the new records of others."""
     fresh = checking.new_records(base, head, policy, used)
     others = {path for path, record in fresh.items() if record.signer != signer}
     return head._replace(records={path: record for path, record in head.records.items() if path not in others})
 
 
-def _written(policy: Policy, args: Namespace, signer: str, changes: list[Change], mutates: bool) -> Record:
+def _written(policy: SignoffPolicy, args: Namespace, signer: str, changes: list[HashChange], mutates: bool) -> Record:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
     read = _read(record)
@@ -116,7 +116,7 @@ def _read(record: Record) -> Record | str:
         return "the reason or the signer is not UTF-8 text"
 
 
-def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
+def _with_signature(policy: SignoffPolicy, record: Record, key: str | None) -> Record:
     if key:
         from rag_eval.gold.signoff.signatures import sign
 
@@ -126,7 +126,7 @@ def _with_signature(policy: Policy, record: Record, key: str | None) -> Record:
     return record
 
 
-def _keep(git: Git, policy: Policy, record: Record) -> None:
+def _keep(git: Git, policy: SignoffPolicy, record: Record) -> None:
     """Write the record into the work tree and stage it.
 
     It is staged because it signs what is staged: otherwise the next commit would fail again.

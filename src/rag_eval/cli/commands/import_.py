@@ -19,7 +19,7 @@ from rag_eval.importers import IMPORTERS, importer
 
 if TYPE_CHECKING:
     from rag_eval.importers._account import Account
-    from rag_eval.importers.conversion import Options
+    from rag_eval.importers.conversion import ConversionOptions
     from rag_eval.readers.source import Reader
 
 EXAMPLES = """\
@@ -254,8 +254,8 @@ def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Pr
             yield Problem(path, 0, "", f"looks like the export of another tool: it has {form.why}", hint)
 
 
-def _options(reader: Reader, args: argparse.Namespace) -> Options:
-    from rag_eval.importers.conversion import Options
+def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
+    from rag_eval.importers.conversion import ConversionOptions
     from rag_eval.readers.gold_file import read_gold
 
     questions: dict[str, list[str]] = {}
@@ -264,12 +264,12 @@ def _options(reader: Reader, args: argparse.Namespace) -> Options:
         questions.setdefault(item.question, []).append(qid)
         if item.conversation is not None and item.turn is not None:
             turns[item.conversation, int(item.turn)] = qid
-    stated = ((name, getattr(args, name, None)) for name in Options.__dataclass_fields__)
+    stated = ((name, getattr(args, name, None)) for name in ConversionOptions.__dataclass_fields__)
     given: dict[str, Any] = {
         name: tuple(entry) if isinstance(entry, list) else entry for name, entry in stated if entry
     }
     qids = frozenset(qid for same in questions.values() for qid in same)
-    return Options(questions if args.gold else None, qids, turns, **given)
+    return ConversionOptions(questions if args.gold else None, qids, turns, **given)
 
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:

@@ -21,7 +21,7 @@ from rag_eval.errors import UsageError
 if TYPE_CHECKING:
     from rag_eval.contract import Judge
     from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.asking import Prompt, Question
+    from rag_eval.llm_judge.asking import AnswerToJudge, Prompt
 
     Row = dict[str, Any]
 
@@ -94,12 +94,12 @@ def run(args: argparse.Namespace) -> int:
     return _print_summary(out, rows, texts.keys(), policy, judge)
 
 
-def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
+def judged(args: argparse.Namespace) -> tuple[Policy, list[AnswerToJudge]]:
     """Return the policy, and the answers to judge in the order of the gold set: the last trace of each question."""
     from rag_eval.cases.case import Case
     from rag_eval.common.digests import Digests
     from rag_eval.contract import Limits
-    from rag_eval.llm_judge.asking import Question
+    from rag_eval.llm_judge.asking import AnswerToJudge
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
@@ -120,7 +120,7 @@ def judged(args: argparse.Namespace) -> tuple[Policy, list[Question]]:
         for qid, run in sorted(last, key=lambda item: (item[1], order[item[0]]))
     ]
     return policy, [
-        Question(qid, run, shown, case.is_answerable) for qid, run, case in cases if (shown := case.judged_input)
+        AnswerToJudge(qid, run, shown, case.is_answerable) for qid, run, case in cases if (shown := case.judged_input)
     ]
 
 

@@ -18,7 +18,7 @@ from rag_eval.errors import UsageError
 if TYPE_CHECKING:
     from rag_eval.contract import Judge
     from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.asking import Question
+    from rag_eval.llm_judge.asking import AnswerToJudge
     from rag_eval.llm_judge.noise import Margin, Noise, Repeated
 
     Row = dict[str, Any]
@@ -107,7 +107,7 @@ def _drawn(names: Sequence[str], size: int, seed: str) -> list[str]:
 
 
 def _repeated(
-    chosen: Sequence[str], by_hash: dict[str, Question], recorded: dict[str, Row], rows: Sequence[Row], times: int
+    chosen: Sequence[str], by_hash: dict[str, AnswerToJudge], recorded: dict[str, Row], rows: Sequence[Row], times: int
 ) -> Iterator[Repeated]:
     """Yield the answers with a verdict from each repeat."""
     from rag_eval.llm_judge.noise import Repeated

@@ -16,7 +16,7 @@ from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown_writer, phrases, terminal
-from rag_eval.rendering.blocks import Paragraph, Section, Table, paragraphs, table_of
+from rag_eval.rendering.blocks import PageSection, Paragraph, Table, paragraphs, table_of
 from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
 from rag_eval.run.options import Options
@@ -94,16 +94,16 @@ def _known(options: Options, *, is_required: bool) -> _Known | None:
     return _Known(policy.gold, policy.trace, covered(scorer.close(), policy, fields, about or {}), fields)
 
 
-def _listing(perspectives: tuple[str, ...]) -> list[Section]:
+def _listing(perspectives: tuple[str, ...]) -> list[PageSection]:
     rows = [
         [metric.name, metric.better, metric.perspective, metric.summary]
         for metric in METRICS.values()
         if not perspectives or metric.perspective in perspectives
     ]
-    return [Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
+    return [PageSection("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
 
 
-def _sections(present: _Known, form: str) -> list[Section]:
+def _sections(present: _Known, form: str) -> list[PageSection]:
     say = (phrases.PLAIN if form == "table" else markdown_writer.FORMATTER).code
     used = [item for item in present.covered if item.cases]
     where = (
@@ -121,13 +121,13 @@ def _sections(present: _Known, form: str) -> list[Section]:
     ]
     nothing = idle(present.covered)
     sections = [
-        Section(
+        PageSection(
             "Metrics that apply",
             [Paragraph(where), *table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)],
         ),
-        Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
-        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
-        Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
+        PageSection("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
+        PageSection("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
+        PageSection("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
     ]
     return [section for section in sections if section.blocks]
 

@@ -7,7 +7,7 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rag_eval.analysis.perturbations import Sample, in_order
+from rag_eval.analysis.perturbations import TraceSample, in_order
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, probe
 from rag_eval.cases.pairing import Pairing, QuestionIndex
@@ -85,11 +85,11 @@ def _probe(args: argparse.Namespace) -> Probe:
     return probe(setup, in_order(_samples(quiet, policy, golds)), report, args.doses or RATES)
 
 
-def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[Sample]:
+def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[TraceSample]:
     """Return the traces that count, with their rows: the last one of several with one run and qid."""
     pairing, samples = Pairing(QuestionIndex(golds), lambda *_: None), {}
     for trace, row in read_trace_rows(reader, policy.trace):
         qid, _ = pairing.qid(trace)
         if qid in golds:
-            samples[trace.run, qid] = Sample.of(row, golds[qid], trace.line, policy.settings)
+            samples[trace.run, qid] = TraceSample.of(row, golds[qid], trace.line, policy.settings)
     return list(samples.values())

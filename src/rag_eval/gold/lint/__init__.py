@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rag_eval.gold.lint import items, substrings, whole
-from rag_eval.gold.lint._sample import LintNote, Sample, Seen, watch
+from rag_eval.gold.lint._sample import GoldSample, LintNote, Seen, watch
 
-__all__ = ["CHECKS", "GoldFinding", "Sample", "Seen", "lint", "watch"]
+__all__ = ["CHECKS", "GoldFinding", "GoldSample", "Seen", "lint", "watch"]
 
-CHECKS: dict[str, Callable[[Sample], Iterable[LintNote]]] = {
+CHECKS: dict[str, Callable[[GoldSample], Iterable[LintNote]]] = {
     "no-substr": substrings.none,
     "substr-white-space": substrings.white_space,
     "substr-character": substrings.character,
@@ -52,7 +52,7 @@ class GoldFinding(NamedTuple):
     hint: str
 
 
-def lint(sample: Sample) -> list[GoldFinding]:
+def lint(sample: GoldSample) -> list[GoldFinding]:
     """Return the findings of all checks, sorted by line."""
     return sorted(_finding(code, remark) for code, check in CHECKS.items() for remark in check(sample))
 

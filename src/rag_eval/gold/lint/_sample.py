@@ -38,7 +38,7 @@ class Seen(NamedTuple):
     ids: frozenset[str]
 
 
-class Sample:
+class GoldSample:
     """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter."""
 
     def __init__(self, entries: Iterable[tuple[Gold, Row]], policy: Policy, seen: Seen | None = None) -> None:
@@ -70,7 +70,7 @@ def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings
     for trace in traces:
         ids.update(trace.retrieved, [chunk.id for chunk in trace.chunks or ()])
         gold = golds.get(trace.qid)
-        if gold and trace.claim.strip() and Case(gold, trace, settings).shipped:
+        if gold and trace.claim.strip() and not Case(gold, trace, settings).refused:
             answers.setdefault(trace.qid, set()).add(trace.claim.strip().lower())
     return Seen({qid: frozenset(claims) for qid, claims in answers.items()}, frozenset(ids))
 

@@ -15,7 +15,7 @@ from rag_eval.textual.tokens import tokens
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gold.lint._sample import Sample
+    from rag_eval.gold.lint._sample import GoldSample
 
     Stems = frozenset[str]
 
@@ -31,14 +31,14 @@ _FILLERS = frozenset(
 )
 
 
-def blank(sample: Sample) -> Iterator[LintNote]:
+def blank(sample: GoldSample) -> Iterator[LintNote]:
     """Find questions without a word."""
     for gold in sample.items:
         if not tokens(gold.question):
             yield LintNote("the question has no words", "Write a question, or remove the item.", gold)
 
 
-def contradiction(sample: Sample) -> Iterator[LintNote]:
+def contradiction(sample: GoldSample) -> Iterator[LintNote]:
     """Find equal questions with different labels."""
     for first, gold in _repeated(sample.items):
         differs = _differences(first, gold)
@@ -47,7 +47,7 @@ def contradiction(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Make the labels agree, or change one of the questions.", gold)
 
 
-def duplicate(sample: Sample) -> Iterator[LintNote]:
+def duplicate(sample: GoldSample) -> Iterator[LintNote]:
     """Find equal questions with the same labels."""
     for first, gold in _repeated(sample.items):
         if not _differences(first, gold):
@@ -55,7 +55,7 @@ def duplicate(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Remove one of them.", gold)
 
 
-def near_duplicate(sample: Sample) -> Iterator[LintNote]:
+def near_duplicate(sample: GoldSample) -> Iterator[LintNote]:
     """Find questions that add almost nothing to another one.
 
     All telling words of one are in the other, and :data:`SHARED` of all their words are shared. Words are compared by
@@ -137,7 +137,7 @@ def _differences(gold: Gold, other: Gold) -> list[str]:
     return [name for name, (mine, its) in pairs.items() if mine != its]
 
 
-def no_citation(sample: Sample) -> list[LintNote]:
+def no_citation(sample: GoldSample) -> list[LintNote]:
     """Find answerable items without any evidence: the scorer requires their answers to cite nothing."""
     lacking = [gold for gold in sample.answerable if not evidence_level(gold)]
     wanted = "precision and chr require an answer without citations"
@@ -150,7 +150,7 @@ def no_citation(sample: Sample) -> list[LintNote]:
     return few_or_most(lacking, sample.answerable, note, summary)
 
 
-def citation_variant(sample: Sample) -> Iterator[LintNote]:
+def citation_variant(sample: GoldSample) -> Iterator[LintNote]:
     """Find ids that differ from another one only in case, white space or the kind of slash."""
     users = _users(sample)
     for name, main, where in _spellings(sample, users):
@@ -158,7 +158,7 @@ def citation_variant(sample: Sample) -> Iterator[LintNote]:
         yield LintNote(message, "Ids must be identical: use one spelling everywhere.", users[name][0])
 
 
-def citation_ungraded(sample: Sample) -> Iterator[LintNote]:
+def citation_ungraded(sample: GoldSample) -> Iterator[LintNote]:
     """Find gold citations without a positive grade in the item's own grades."""
     for gold in sample.answerable:
         grades = gold.relevance_grades or {}
@@ -171,7 +171,7 @@ def citation_ungraded(sample: Sample) -> Iterator[LintNote]:
                 yield LintNote(message, "Grade it 1 or more, or remove the citation.", gold)
 
 
-def citation_unseen(sample: Sample) -> list[LintNote]:
+def citation_unseen(sample: GoldSample) -> list[LintNote]:
     """Find gold citations that no trace has retrieved."""
     users = _users(sample)
     if sample.seen is None or not users:
@@ -196,7 +196,7 @@ def _lost(gold: Gold, lost: list[str]) -> LintNote:
     )
 
 
-def _users(sample: Sample) -> dict[str, list[Gold]]:
+def _users(sample: GoldSample) -> dict[str, list[Gold]]:
     """Return the items by the ids that they cite."""
     users: dict[str, list[Gold]] = {}
     for gold in sample.answerable:
@@ -205,7 +205,7 @@ def _users(sample: Sample) -> dict[str, list[Gold]]:
     return users
 
 
-def _spellings(sample: Sample, users: Mapping[str, list[Gold]]) -> list[tuple[str, str, str]]:
+def _spellings(sample: GoldSample, users: Mapping[str, list[Gold]]) -> list[tuple[str, str, str]]:
     """Return ids that look misspelled, each with the right spelling and the source of that spelling.
 
     Two spellings that were both retrieved are two ids. Otherwise the retrieved one is right, or the one that most items
@@ -226,7 +226,7 @@ def _spellings(sample: Sample, users: Mapping[str, list[Gold]]) -> list[tuple[st
     return sorted(spellings)
 
 
-def without_substring(sample: Sample) -> Iterator[LintNote]:
+def without_substring(sample: GoldSample) -> Iterator[LintNote]:
     """Find expected answers that would not count as right."""
     for gold in sample.answerable:
         answer = (gold.expected_answer or "").lower()
@@ -237,7 +237,7 @@ def without_substring(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Correct expected_answer, or add a substring that it contains.", gold)
 
 
-def without_phrase(sample: Sample) -> Iterator[LintNote]:
+def without_phrase(sample: GoldSample) -> Iterator[LintNote]:
     """Find expected answers without a phrase for the metric containment."""
     for gold in sample.answerable:
         if gold.expected_answer is not None and not phrases(gold.expected_answer):

@@ -19,14 +19,14 @@ from rag_eval.textual.tokens import content_words
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gold.lint._sample import Sample
+    from rag_eval.gold.lint._sample import GoldSample
 
 LONG = 100  # characters; an answer hardly ever repeats more of them exactly
 MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tested on, and how many are enough to judge
 _GRAM = 3
 
 
-def white_space(sample: Sample) -> Iterator[LintNote]:
+def white_space(sample: GoldSample) -> Iterator[LintNote]:
     """Find white space that an answer hardly has: at an end, doubled, line breaks, no-break spaces."""
     for gold, text in sample.labels:
         plain = " ".join(text.split())
@@ -40,7 +40,7 @@ def white_space(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, f"Write {quoted(plain)}.", gold)
 
 
-def character(sample: Sample) -> Iterator[LintNote]:
+def character(sample: GoldSample) -> Iterator[LintNote]:
     """Find characters that an answer hardly has: invisible ones, decomposed letters, ligatures, typographic quotes."""
     for gold, text in sample.labels:
         sign = _odd_sign(text)
@@ -51,7 +51,7 @@ def character(sample: Sample) -> Iterator[LintNote]:
             )
 
 
-def long(sample: Sample) -> Iterator[LintNote]:
+def long(sample: GoldSample) -> Iterator[LintNote]:
     """Find items whose substrings are all so long that a right answer in other words does not count."""
     for gold in sample.answerable:
         shortest = min(map(len, gold.substrings), default=0)
@@ -60,7 +60,7 @@ def long(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Keep the few words that make an answer right.", gold)
 
 
-def refusal(sample: Sample) -> Iterator[LintNote]:
+def refusal(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings of a refusal, or ones that make an answer a refusal."""
     token = sample.settings.token.lower()
     for gold, text in sample.labels:
@@ -84,7 +84,7 @@ def refusal(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Write a text that only a right answer contains.", gold)
 
 
-def in_question(sample: Sample) -> Iterator[LintNote]:
+def in_question(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that occur in their own question."""
     for gold, text in sample.labels:
         if text.strip() and text in gold.question.lower():
@@ -94,7 +94,7 @@ def in_question(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Add the words that make the answer right.", gold)
 
 
-def stop_words(sample: Sample) -> Iterator[LintNote]:
+def stop_words(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that consist only of function words and punctuation."""
     for gold, text in sample.labels:
         if text.strip() and not content_words(text):
@@ -102,7 +102,7 @@ def stop_words(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Add the words that make the answer right.", gold)
 
 
-def in_citation(sample: Sample) -> Iterator[LintNote]:
+def in_citation(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that occur in an id: an answer that cites in its text contains them."""
     for gold, text in sample.labels:
         name = next((name for name in sorted(gold.citations) if text.strip() and text in name.lower()), None)
@@ -111,7 +111,7 @@ def in_citation(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Choose words that the id does not contain.", gold)
 
 
-def redundant(sample: Sample) -> Iterator[LintNote]:
+def redundant(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that contain another one of their item."""
     for gold, text in sample.labels:
         inner = min(
@@ -124,7 +124,7 @@ def redundant(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, f"Remove it, or remove {_shown(inner)} if that is too short.", gold)
 
 
-def common(sample: Sample) -> Iterator[LintNote]:
+def common(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that at least half of the answers to other questions contain."""
     answers = _answers(sample)
     owners: dict[str, dict[str, Gold]] = {}
@@ -144,7 +144,7 @@ def common(sample: Sample) -> Iterator[LintNote]:
             )
 
 
-def near_miss(sample: Sample) -> Iterator[LintNote]:
+def near_miss(sample: GoldSample) -> Iterator[LintNote]:
     """Find answers that miss a substring of their item only by white space, quotes, dashes or marks."""
     for gold in sample.answerable if sample.seen else ():
         claims = sample.seen.answers.get(gold.qid, ()) if sample.seen else ()
@@ -157,7 +157,7 @@ def near_miss(sample: Sample) -> Iterator[LintNote]:
                 yield LintNote(message, "Add the form that answers use.", gold)
 
 
-def none(sample: Sample) -> list[LintNote]:
+def none(sample: GoldSample) -> list[LintNote]:
     """Find answerable items that accept any claim."""
     lacking = [gold for gold in sample.answerable if not gold.substrings]
     hint = "Add a text of a right answer to gold_claim_substr."
@@ -193,7 +193,7 @@ def _odd_sign(text: str) -> str:
     return "İ, which has two characters in lower case" if "i\u0307" in text else ""
 
 
-def _answers(sample: Sample) -> list[tuple[str, str]]:
+def _answers(sample: GoldSample) -> list[tuple[str, str]]:
     """Return qid and claim of the answers, sorted; a regular sample of very many."""
     seen = sample.seen.answers if sample.seen else {}
     answers = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)

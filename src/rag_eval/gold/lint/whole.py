@@ -22,7 +22,7 @@ from rag_eval.stats.tally import Value, exactly, tally
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Gate
-    from rag_eval.gold.lint._sample import Sample
+    from rag_eval.gold.lint._sample import GoldSample
     from rag_eval.metrics import Measure
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
@@ -41,7 +41,7 @@ _BALANCE = {
 }
 
 
-class GateResult(NamedTuple):
+class IdealGate(NamedTuple):
     """A gate, its measure, and the value of an ideal run on this gold set."""
 
     gate: Gate
@@ -49,7 +49,7 @@ class GateResult(NamedTuple):
     ideal: Value
 
 
-def balance(sample: Sample) -> Iterator[LintNote]:
+def balance(sample: GoldSample) -> Iterator[LintNote]:
     """Find a class of items with less than a tenth of the set."""
     n, answerable = len(sample.items), len(sample.answerable)
     counts = {"answerable": answerable, "unanswerable": n - answerable}
@@ -58,7 +58,7 @@ def balance(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(f"less than a tenth of the items are {name}: {count} of {n}", _BALANCE[name])
 
 
-def one_class(sample: Sample) -> Iterator[LintNote]:
+def one_class(sample: GoldSample) -> Iterator[LintNote]:
     """Find categories and tags whose items are all answerable or all unanswerable."""
     if {gold.answerable for gold in sample.items} != {True, False}:
         return
@@ -77,7 +77,7 @@ def one_class(sample: Sample) -> Iterator[LintNote]:
             )
 
 
-def coarse(sample: Sample) -> Iterator[LintNote]:
+def coarse(sample: GoldSample) -> Iterator[LintNote]:
     """Find gates on rates that fail with a single failed case, although their threshold allows a share to fail."""
     for gate, measured, ideal in _judged(sample):
         limit = Fraction(Decimal(gate.threshold))
@@ -91,7 +91,7 @@ def coarse(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, f"With {-(-1 // slack)} such items one may fail. Add items, or set the limit to 0.")
 
 
-def clustered(sample: Sample) -> Iterator[LintNote]:
+def clustered(sample: GoldSample) -> Iterator[LintNote]:
     """Find many questions of the same documents, although intervals assume independent ones.
 
     The design effect is that at an intra-class correlation of 0.2, which is usual for questions of one page.
@@ -108,7 +108,7 @@ def clustered(sample: Sample) -> Iterator[LintNote]:
         yield LintNote(message, "Group the questions by document in the gates file: statistics: {cluster: document}.")
 
 
-def without_items(sample: Sample) -> Iterator[LintNote]:
+def without_items(sample: GoldSample) -> Iterator[LintNote]:
     """Find gates that apply to no item."""
     for gate, measured, ideal in _judged(sample):
         if not ideal.n and gate.when_no_data == "fail":
@@ -116,7 +116,7 @@ def without_items(sample: Sample) -> Iterator[LintNote]:
             yield LintNote(message, "Add such items, remove the gate, or set when_no_data: skip.")
 
 
-def out_of_reach(sample: Sample) -> Iterator[LintNote]:
+def out_of_reach(sample: GoldSample) -> Iterator[LintNote]:
     """Find gates on retrieval that even an ideal run fails, which finds exactly the relevant chunks, best first."""
     if any(gold.supports for gold in sample.items):
         return  # one chunk may match several supports, so the gold does not determine the ideal
@@ -128,7 +128,7 @@ def out_of_reach(sample: Sample) -> Iterator[LintNote]:
             )
 
 
-def _judged(sample: Sample) -> list[GateResult]:
+def _judged(sample: GoldSample) -> list[IdealGate]:
     # Metrics of rank prefer citations first, metrics of gain the highest grades: the better of the two is ideal.
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
     cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
@@ -141,11 +141,11 @@ def _judged(sample: Sample) -> list[GateResult]:
         if measured.metric.perspective == "judge":
             continue  # verdicts are recorded separately from the gold
         values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
-        results.append(GateResult(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+        results.append(IdealGate(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return results
 
 
-def _bounds(sample: Sample) -> list[Gate]:
+def _bounds(sample: GoldSample) -> list[Gate]:
     """Return the gates on values, those on each value of a field once for each; a sample contains no attacks."""
     fields = sample.policy.fields
     present = {name for gold in sample.items for name in slices_of(gold, fields)}

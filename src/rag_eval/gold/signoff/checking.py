@@ -22,16 +22,16 @@ from rag_eval.gold.signoff.identity import NO_PROOF, Proof
 from rag_eval.gold.signoff.policy import LEVELS as LEVELS
 from rag_eval.gold.signoff.policy import PLAIN
 from rag_eval.gold.signoff.policy import Advice as Advice
-from rag_eval.gold.signoff.policy import Policy as Policy
+from rag_eval.gold.signoff.policy import SignoffPolicy as SignoffPolicy
 from rag_eval.gold.signoff.policy import Violation as Violation
-from rag_eval.readers.signoff_record import LONGEST_QID, Change, Record
+from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]
 
 _SHOWN = 10
 
 
-class Item(NamedTuple):
+class SignoffItem(NamedTuple):
     """A gold item for sign-off: the hash of its bytes, the fields that identify its question, its line and its row."""
 
     hash: str
@@ -51,23 +51,23 @@ class Side(NamedTuple):
     ``moved`` are the items of the base's gold if the change moves it to another path.
     """
 
-    items: Mapping[str, Item] = {}
+    items: Mapping[str, SignoffItem] = {}
     records: Mapping[str, Record | str] = {}
-    moved: Mapping[str, Item] = {}
+    moved: Mapping[str, SignoffItem] = {}
 
-    def named(self, qid: str) -> Item | None:
+    def named(self, qid: str) -> SignoffItem | None:
         """Return the item of a qid, also in gold that moved."""
         return self.items.get(qid) or self.moved.get(qid)
 
 
 def items(
     rows: Iterable[tuple[int, bytes, Any]], file: str, array: bool = False
-) -> tuple[dict[str, Item], list[Problem]]:
+) -> tuple[dict[str, SignoffItem], list[Problem]]:
     """Return the items of parsed rows (line, exact bytes, value) by qid, and the problems of the others.
 
     Only the fields that sign-off needs are checked: qid, question, and whether it is answerable.
     """
-    by_qid: dict[str, Item] = {}
+    by_qid: dict[str, SignoffItem] = {}
     problems = []
     asks = "q" if array else "question"
     for line, source, row in rows:
@@ -75,17 +75,17 @@ def items(
         if wrong:
             problems.append(Problem(file, line, "", *wrong))
         else:
-            by_qid[row["qid"]] = Item(digest(source), row[asks], row["answerable"], line, row)
+            by_qid[row["qid"]] = SignoffItem(digest(source), row[asks], row["answerable"], line, row)
     return by_qid, problems
 
 
-def changes(base: Mapping[str, Item], head: Mapping[str, Item]) -> list[Change]:
+def changes(base: Mapping[str, SignoffItem], head: Mapping[str, SignoffItem]) -> list[HashChange]:
     """Return the items added, changed and removed between two states of the gold, sorted by qid."""
     pairs = ((qid, _hash(base.get(qid)), _hash(head.get(qid))) for qid in sorted(base.keys() | head.keys()))
-    return [Change(qid, before, after) for qid, before, after in pairs if before != after]
+    return [HashChange(qid, before, after) for qid, before, after in pairs if before != after]
 
 
-def mutated(before: Item | None, after: Item | None) -> list[str]:
+def mutated(before: SignoffItem | None, after: SignoffItem | None) -> list[str]:
     """Return which of question and answerability differ, so that the qid names another question."""
     if before is None or after is None:
         return []
@@ -95,7 +95,7 @@ def mutated(before: Item | None, after: Item | None) -> list[str]:
 def check(
     base: Side | None,
     head: Side,
-    policy: Policy,
+    policy: SignoffPolicy,
     advice: Advice = PLAIN,
     used_records: Records | None = None,
     proof: Proof = NO_PROOF,
@@ -129,13 +129,17 @@ def check(
     )
 
 
-def new_records(base: Side, head: Side, policy: Policy, used_records: Records | None = None) -> dict[str, Record]:
+def new_records(
+    base: Side, head: Side, policy: SignoffPolicy, used_records: Records | None = None
+) -> dict[str, Record]:
     """Return the records of the head that may count, by path: well-formed, for this gold, and never used before."""
     used = {record.text for record in _sound({**(used_records or {}), **base.records}).values()}
     return {path: record for path, record in _counting(head.records, policy).items() if record.text not in used}
 
 
-def breaches(base: Side, head: Side, policy: Policy, used_records: Records | None = None) -> list[tuple[Change, str]]:
+def breaches(
+    base: Side, head: Side, policy: SignoffPolicy, used_records: Records | None = None
+) -> list[tuple[HashChange, str]]:
     """Return the changes that new records do not cover, each with the code of the rule that it breaks."""
     new_edges = _edges(new_records(base, head, policy, used_records).values())
     old_edges = _edges(_sound({**(used_records or {}), **base.records}).values())
@@ -147,7 +151,7 @@ def breaches(base: Side, head: Side, policy: Policy, used_records: Records | Non
     return results
 
 
-def unsigned(head: Side, policy: Policy) -> list[Change]:
+def unsigned(head: Side, policy: SignoffPolicy) -> list[HashChange]:
     """Return the live items that differ from the result of their records, each with the change that would sign it.
 
     An item without a record is signed as added. If a record changes the item and none changes it back, it was reverted
@@ -157,7 +161,7 @@ def unsigned(head: Side, policy: Policy) -> list[Change]:
     edges = _edges(_counting(head.records, policy).values())
     items = ((qid, item.hash, edges.get(qid, [])) for qid, item in head.items.items())
     return [
-        Change(qid, _next_hashes(here, signed), here) for qid, here, signed in items if not _is_signed(here, signed)
+        HashChange(qid, _next_hashes(here, signed), here) for qid, here, signed in items if not _is_signed(here, signed)
     ]
 
 
@@ -189,7 +193,7 @@ def _refusals(refused: Mapping[str, tuple[str, str]], advice: Advice) -> Iterato
 
 
 def _unattested(
-    base: Side, head: Side, policy: Policy, advice: Advice, used_records: Records | None, proof: Proof
+    base: Side, head: Side, policy: SignoffPolicy, advice: Advice, used_records: Records | None, proof: Proof
 ) -> Iterator[Violation]:
     """Yield violations beyond records: a missing approving review, or one by an author of the change."""
     if policy.require == "review" and proof.approvals is not None and not identity.approved(policy, proof):
@@ -204,7 +208,7 @@ def _unattested(
         yield from _one_pair_of_eyes(base, head, policy, advice, used_records, proof)
 
 
-def _unapproved(policy: Policy, proof: Proof) -> Violation:
+def _unapproved(policy: SignoffPolicy, proof: Proof) -> Violation:
     asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who is not an author of the change"
     who = "no signer other than the authors of the change" if policy.four_eyes else "no signer"
     fix = f"# ask one of these to approve the pull request: {asked}"
@@ -212,7 +216,7 @@ def _unapproved(policy: Policy, proof: Proof) -> Violation:
 
 
 def _one_pair_of_eyes(
-    base: Side, head: Side, policy: Policy, advice: Advice, used_records: Records | None, proof: Proof
+    base: Side, head: Side, policy: SignoffPolicy, advice: Advice, used_records: Records | None, proof: Proof
 ) -> Iterator[Violation]:
     """Yield the changes that are covered, but not by records of signers who wrote no part of them."""
     covered = {change.qid for change, _ in breaches(base, head, policy, used_records)}
@@ -225,7 +229,7 @@ def _one_pair_of_eyes(
             yield Violation("four-eyes", policy.gold, line, message, fix)
 
 
-def _code(change: Change, moved: bool, new: list[Edge], old: list[Edge]) -> str | None:
+def _code(change: HashChange, moved: bool, new: list[Edge], old: list[Edge]) -> str | None:
     reached = _reach(change.before, new)
     if change.after not in reached:
         if new:
@@ -264,7 +268,7 @@ def _sound(records: Mapping[str, Record | str]) -> dict[str, Record]:
     }
 
 
-def _counting(records: Mapping[str, Record | str], policy: Policy) -> dict[str, Record]:
+def _counting(records: Mapping[str, Record | str], policy: SignoffPolicy) -> dict[str, Record]:
     ours = (policy.dataset, policy.gold)
     return {path: record for path, record in _sound(records).items() if (record.dataset, record.gold) == ours}
 
@@ -282,7 +286,7 @@ def _removed_or_edited(
 
 
 def _malformed(
-    head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: Policy, advice: Advice
+    head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: SignoffPolicy, advice: Advice
 ) -> Iterator[Violation]:
     sound = _sound(base)
     texts = {record.text for record in sound.values()}
@@ -296,7 +300,7 @@ def _again(path: str, advice: Advice) -> str:
     return f"git rm -f -- {shell_line(f':/{path}')} && {advice.sign}"
 
 
-def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -> tuple[str, str] | None:
+def _unfit(path: str, record: Record | str, on_base: set[str], policy: SignoffPolicy) -> tuple[str, str] | None:
     if isinstance(record, str):
         return "malformed-record", f"this is not a sign-off record: {record}"
     if record.text in on_base:
@@ -308,7 +312,7 @@ def _unfit(path: str, record: Record | str, on_base: set[str], policy: Policy) -
     return None
 
 
-def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Violation]:
+def _unsigned(head: Side, policy: SignoffPolicy, advice: Advice) -> Iterator[Violation]:
     led = {(qid, after) for record in _counting(head.records, policy).values() for qid, _, after in record.changes}
     for qid, _, here in unsigned(head, policy):
         message = f"no record of data set {quoted(policy.dataset)} signs this state of item {quoted(qid)}"
@@ -317,7 +321,7 @@ def _unsigned(head: Side, policy: Policy, advice: Advice) -> Iterator[Violation]
         yield Violation("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
 
 
-def _breach(change: Change, code: str, base: Side, head: Side, policy: Policy, advice: Advice) -> Violation:
+def _breach(change: HashChange, code: str, base: Side, head: Side, policy: SignoffPolicy, advice: Advice) -> Violation:
     qid, item = change.qid, head.items.get(change.qid)
     what = f"item {quoted(qid)} was {change.verb}"
     message = {
@@ -335,7 +339,7 @@ def _has_record_name(path: str, record: Record) -> bool:
     return path.rpartition("/")[2] == record.name
 
 
-def _hash(item: Item | None) -> str | None:
+def _hash(item: SignoffItem | None) -> str | None:
     return item.hash if item else None
 
 
@@ -350,7 +354,7 @@ def _unusable(row: Any, asks: str) -> tuple[str, str] | None:
     return None
 
 
-def _repeated(qid: str, items: Mapping[str, Item]) -> tuple[str, str] | None:
+def _repeated(qid: str, items: Mapping[str, SignoffItem]) -> tuple[str, str] | None:
     if qid not in items:
         return None
     return f"the qid {quoted(qid)} is already used on line {items[qid].line}", "Give every item its own qid."

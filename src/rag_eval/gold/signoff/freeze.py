@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.gold.signoff.checking import Side, unsigned
-from rag_eval.readers.signoff_record import Change, Record
+from rag_eval.readers.signoff_record import HashChange, Record
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.checking import Policy
+    from rag_eval.gold.signoff.checking import SignoffPolicy
 
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
@@ -30,7 +30,7 @@ class Frozen(NamedTuple):
     unsigned: list[str]
 
 
-def freeze(tag: str, sha256: str, head: Side, policy: Policy) -> Frozen:
+def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> Frozen:
     """Return the manifest of a gold set; ``sha256`` is the hex digest of its file as it is stored."""
     missing = [change.qid for change in unsigned(head, policy)]
     answerable = sum(item.answerable for item in head.items.values())
@@ -70,14 +70,14 @@ def fault(manifest: Mapping[str, Any], tag: str) -> str:
     return ""
 
 
-def differences(manifest: Mapping[str, Any], hashes: Mapping[str, str]) -> list[Change]:
+def differences(manifest: Mapping[str, Any], hashes: Mapping[str, str]) -> list[HashChange]:
     """Return the items that differ from the frozen ones, sorted by qid."""
     frozen = manifest["items"]
     pairs = ((qid, frozen.get(qid), hashes.get(qid)) for qid in sorted(frozen.keys() | hashes.keys()))
-    return [Change(qid, before, after) for qid, before, after in pairs if before != after]
+    return [HashChange(qid, before, after) for qid, before, after in pairs if before != after]
 
 
-def _records(records: Mapping[str, Record | str], policy: Policy) -> list[dict[str, str]]:
+def _records(records: Mapping[str, Record | str], policy: SignoffPolicy) -> list[dict[str, str]]:
     """Return name and hash of the signed text of each record of this gold set."""
     ours = (policy.dataset, policy.gold)
     named = ((path.rpartition("/")[2], record) for path, record in sorted(records.items()))

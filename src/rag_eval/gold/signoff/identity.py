@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.policy import Policy
+    from rag_eval.gold.signoff.policy import SignoffPolicy
     from rag_eval.readers.signoff_record import Record
 
 _NOREPLY = re.compile(
@@ -103,13 +103,13 @@ def authors(opened_by: str, authorships: Iterable[Authorship], signers: Mapping[
     return list(dict.fromkeys(people))
 
 
-def refused(new_records: Mapping[str, Record], policy: Policy, proof: Proof) -> dict[str, tuple[str, str]]:
+def refused(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Proof) -> dict[str, tuple[str, str]]:
     """Return the new records that lack a valid identity, by path: the rule's code and what is wrong."""
     wrong = ((path, _wrong(path, record, policy, proof)) for path, record in new_records.items())
     return {path: reason for path, reason in wrong if reason}
 
 
-def of_authors(new_records: Mapping[str, Record], policy: Policy, proof: Proof) -> set[str]:
+def of_authors(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Proof) -> set[str]:
     """Return the paths of new records signed by people who wrote a part of the change, or whose account is unknown."""
     wrote = _accounts(proof)
     return {
@@ -122,7 +122,7 @@ def unresolved(proof: Proof) -> list[str]:
     return sorted({author.name for author in proof.authors or () if not author.login})
 
 
-def approved(policy: Policy, proof: Proof) -> bool:
+def approved(policy: SignoffPolicy, proof: Proof) -> bool:
     """Return whether a listed signer approves; with four eyes, one who wrote no part of the change."""
     return bool(
         {_account(login) for login in proof.approvals or ()}
@@ -130,13 +130,13 @@ def approved(policy: Policy, proof: Proof) -> bool:
     )
 
 
-def reviewers(policy: Policy, proof: Proof) -> list[str]:
+def reviewers(policy: SignoffPolicy, proof: Proof) -> list[str]:
     """Return the accounts whose approval counts."""
     wrote = _accounts(proof) if policy.four_eyes else set()
     return sorted({login for login in policy.signers.values() if _account(login) not in wrote})
 
 
-def unchecked(policy: Policy, proof: Proof) -> list[str]:
+def unchecked(policy: SignoffPolicy, proof: Proof) -> list[str]:
     """Return the requirements that ``proof`` does not cover, as nouns for "not checked here: …"."""
     asked = {
         "the approving review": policy.require == "review" and proof.approvals is None,
@@ -145,7 +145,7 @@ def unchecked(policy: Policy, proof: Proof) -> list[str]:
     return [what for what, missing in asked.items() if missing]
 
 
-def _wrong(path: str, record: Record, policy: Policy, proof: Proof) -> tuple[str, str] | None:
+def _wrong(path: str, record: Record, policy: SignoffPolicy, proof: Proof) -> tuple[str, str] | None:
     if proof.latest and record.date > proof.latest:
         return "future-record", f"its date {record.date} is more than a day in the future"
     signed = policy.require == "signature"

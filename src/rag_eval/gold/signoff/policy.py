@@ -8,7 +8,7 @@ from typing import NamedTuple
 LEVELS = ("record", "review", "signature")
 
 
-class Policy(NamedTuple):
+class SignoffPolicy(NamedTuple):
     """The sign-off policy: files, signers and records; paths are relative to the repository's root.
 
     ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; if it is
@@ -27,13 +27,13 @@ class Policy(NamedTuple):
     stated: bool = False
     was: str = ""
 
-    def at_least_as_strict_as(self, base: Policy) -> Policy:
+    def at_least_as_strict_as(self, base: SignoffPolicy) -> SignoffPolicy:
         """Return the same gold and records under the signing rules of ``base``: moving the gold brings no new rules."""
         rules = {name: getattr(base, name) for name in ("require", "four_eyes", "allowed_signers", "signers")}
         return self._replace(**rules)
 
 
-SETTINGS = frozenset(Policy._fields) - {"stated", "was"}
+SETTINGS = frozenset(SignoffPolicy._fields) - {"stated", "was"}
 
 
 class Violation(NamedTuple):
@@ -63,7 +63,7 @@ class Advice(NamedTuple):
 PLAIN = Advice()
 
 
-def proves(policy: Policy) -> str:
+def proves(policy: SignoffPolicy) -> str:
     """Describe what a sign-off under ``policy`` proves about its author, and what it does not."""
     return _PROVES[policy.require] + (_FOUR_EYES if policy.four_eyes else "")
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
-from rag_eval.gold.signoff.policy import LEVELS, SETTINGS, Policy
+from rag_eval.gold.signoff.policy import LEVELS, SETTINGS, SignoffPolicy
 from rag_eval.readers.signoff_record import PATTERNS, matches
 from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
-    from rag_eval.readers.yaml_file import Document
+    from rag_eval.readers.yaml_file import YamlDocument
 
 LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"
 """An account of GitHub. Bots are none: what is in brackets signs nothing."""
@@ -28,7 +28,7 @@ _NEEDS: tuple[tuple[str, str | bool, str, str], ...] = (
 )
 
 
-def signoff_policy(data: bytes, file: str) -> Policy:
+def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     """Read the policy from the bytes of the gates file ``file``; without a ``signoff`` section, return the defaults.
 
     The gold file is ``signoff.gold``, otherwise the file's own ``gold``, otherwise eval/gold.jsonl. The records are in
@@ -54,8 +54,8 @@ def signoff_policy(data: bytes, file: str) -> Policy:
     return policy
 
 
-def _policy(settings: dict[str, Any], file: str) -> Policy:
-    policy = Policy()._replace(**settings)
+def _policy(settings: dict[str, Any], file: str) -> SignoffPolicy:
+    policy = SignoffPolicy()._replace(**settings)
     gold = _path(policy.gold, file)
     allowed = _path(policy.allowed_signers, file) if "allowed_signers" in settings else ""
     records = _path(policy.records, file) if "records" in settings else default_records(gold)
@@ -107,7 +107,7 @@ def _path(path: str, file: str) -> str:
     return joined
 
 
-def _document(data: bytes, file: str) -> Document:
+def _document(data: bytes, file: str) -> YamlDocument:
     from rag_eval.readers import strict_json, yaml_file
 
     if len(data) > YAML_MIB * MIB:

@@ -16,7 +16,7 @@ from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, o
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
-from rag_eval.gold.signoff.checking import Advice, Policy, Side
+from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
 from rag_eval.gold.signoff.identity import NO_PROOF
 from rag_eval.gold.signoff.policy_file import default_records, signoff_policy
 from rag_eval.readers import strict_json
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Tree
     from rag_eval.gold.signoff.identity import Author, Proof
 
-    People = Callable[[Policy], tuple[Collection[str], Collection[Author]]]
+    People = Callable[[SignoffPolicy], tuple[Collection[str], Collection[Author]]]
 
 MOST_PROBLEMS = 100
 
@@ -81,7 +81,7 @@ def commit_id(git: Git, ref: str) -> str:
     return commit
 
 
-def policies(frame: GoldStates, paths: Place) -> list[Policy]:
+def policies(frame: GoldStates, paths: Place) -> list[SignoffPolicy]:
     """Return the policies for the gold, usually one.
 
     The base's policy decides. The head's applies too if it has another path for the gold. If the base has no policy
@@ -96,16 +96,20 @@ def policies(frame: GoldStates, paths: Place) -> list[Policy]:
 
 
 def in_force(
-    base: Policy | None, head: Policy | None, adapt: Callable[[Policy], Policy] = lambda policy: policy, *, first: bool
-) -> list[Policy]:
+    base: SignoffPolicy | None,
+    head: SignoffPolicy | None,
+    adapt: Callable[[SignoffPolicy], SignoffPolicy] = lambda policy: policy,
+    *,
+    first: bool,
+) -> list[SignoffPolicy]:
     """Return the policies that apply, of base and head; ``adapt`` fits the default to the place.
 
     ``first``: there is nothing to change yet, and the head's is the only one.
     """
-    ahead = head or adapt(Policy())
+    ahead = head or adapt(SignoffPolicy())
     if first:
         return [ahead]
-    now = base or adapt(Policy())
+    now = base or adapt(SignoffPolicy())
     now = now if now.stated else now._replace(dataset=ahead.dataset)
     if (now.gold, now.records) == (ahead.gold, ahead.records):
         return [now if base else ahead]
@@ -113,13 +117,13 @@ def in_force(
     return [now, ahead.at_least_as_strict_as(now) if base else ahead]
 
 
-def policy_at(tree: Tree, path: str) -> Policy | None:
+def policy_at(tree: Tree, path: str) -> SignoffPolicy | None:
     """Return the policy of one gates file, None if it is missing."""
     data = read(tree, path)
     return None if data is None else signoff_policy(data, path)
 
 
-def _policy(tree: Tree, paths: Place, *, one: bool = False) -> Policy | None:
+def _policy(tree: Tree, paths: Place, *, one: bool = False) -> SignoffPolicy | None:
     """Return the policy of the gates file that is nearest to the place, None if there is no gates file.
 
     Of two in a folder the first decides, so that a change can fix it; if there must be ``one``, they are refused.
@@ -140,7 +144,7 @@ def _policy(tree: Tree, paths: Place, *, one: bool = False) -> Policy | None:
     return _overridden(signoff_policy(tree.contents([ids[path]])[ids[path]], path), paths) if path else None
 
 
-def _overridden(policy: Policy, paths: Place) -> Policy:
+def _overridden(policy: SignoffPolicy, paths: Place) -> SignoffPolicy:
     if not paths.gold:
         return policy
     gold = _path(paths, paths.gold)
@@ -174,7 +178,9 @@ def _path(paths: Place, path: str) -> str:
     return joined
 
 
-def findings(frame: GoldStates, policy: Policy, command: str, people: People | None = None) -> list[checking.Violation]:
+def findings(
+    frame: GoldStates, policy: SignoffPolicy, command: str, people: People | None = None
+) -> list[checking.Violation]:
     """Return the violations of sign-off in ``frame``'s head; ``command`` is the sign-off that fixes them.
 
     ``people`` returns who approved and who wrote the change. It is called only if the policy requires it and the gold
@@ -191,12 +197,12 @@ def findings(frame: GoldStates, policy: Policy, command: str, people: People | N
     return otherwise + checking.check(None if frame.has_no_base else base, head, policy, advice, used, proof)
 
 
-def asks_for_people(policy: Policy) -> bool:
+def asks_for_people(policy: SignoffPolicy) -> bool:
     """Return whether a policy depends on who approved or wrote a change, which git alone cannot prove."""
     return policy.require == "review" or policy.four_eyes
 
 
-def _proof(frame: GoldStates, policy: Policy, new_records: Mapping[str, Record]) -> Proof:
+def _proof(frame: GoldStates, policy: SignoffPolicy, new_records: Mapping[str, Record]) -> Proof:
     """Return the evidence in new records. Keys come from the policy's side: new ones do not count."""
     if not new_records:
         return NO_PROOF
@@ -206,17 +212,17 @@ def _proof(frame: GoldStates, policy: Policy, new_records: Mapping[str, Record])
     return signatures.proof(new_records, policy, allowed, time.time())
 
 
-def untouched(frame: GoldStates, policy: Policy) -> bool:
+def untouched(frame: GoldStates, policy: SignoffPolicy) -> bool:
     """Return whether gold and records are byte for byte the same on both sides."""
     return _files(frame.base, policy) == _files(frame.head, policy)
 
 
-def used_records(frame: GoldStates, policy: Policy) -> checking.Records:
+def used_records(frame: GoldStates, policy: SignoffPolicy) -> checking.Records:
     """Return the records that are used up although they are not on the base."""
     return _records(frame.used_records, _files(frame.used_records, policy), policy)
 
 
-def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
+def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     """Return base and head; problems of the head's gold are an :class:`InputError`.
 
     Unreadable lines on the base are no items: fixing them adds items, which must be signed.
@@ -235,7 +241,7 @@ def sides(frame: GoldStates, policy: Policy) -> tuple[Side, Side]:
     return base._replace(moved=_moved_items(frame, policy, parsed)), head
 
 
-def _read_otherwise(frame: GoldStates, policy: Policy, base: Side, head: Side) -> list[checking.Violation]:
+def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[checking.Violation]:
     """Return the items with unchanged bytes but other fields, because the gold became an array, or lines again."""
     blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
@@ -252,11 +258,11 @@ def _read_otherwise(frame: GoldStates, policy: Policy, base: Side, head: Side) -
 
 def _merged_since(
     frame: GoldStates,
-    policy: Policy,
-    base: Mapping[str, checking.Item],
-    head: Mapping[str, checking.Item],
+    policy: SignoffPolicy,
+    base: Mapping[str, checking.SignoffItem],
+    head: Mapping[str, checking.SignoffItem],
     parsed: dict[bytes, Any],
-) -> Mapping[str, checking.Item]:
+) -> Mapping[str, checking.SignoffItem]:
     """Return the items of the base, and those of the head that the base's tip has by now: they need no signature.
 
     They come from an earlier part of the change that was merged already, as with stacked pull requests.
@@ -270,7 +276,9 @@ def _merged_since(
     return remaining | {qid: head[qid] for qid in same & head.keys()}
 
 
-def _moved_items(frame: GoldStates, policy: Policy, parsed: dict[bytes, Any]) -> Mapping[str, checking.Item]:
+def _moved_items(
+    frame: GoldStates, policy: SignoffPolicy, parsed: dict[bytes, Any]
+) -> Mapping[str, checking.SignoffItem]:
     """Return the items of the gold that the change moves to the policy's path: its qids are known there."""
     if not policy.was:
         return {}
@@ -281,7 +289,7 @@ def _moved_items(frame: GoldStates, policy: Policy, parsed: dict[bytes, Any]) ->
         return {}
 
 
-def _files(tree: Tree, policy: Policy) -> dict[str, str]:
+def _files(tree: Tree, policy: SignoffPolicy) -> dict[str, str]:
     try:
         ids = tree.files(policy.gold, f"{policy.records}/")
     except (Irregular, IsFolder) as error:
@@ -317,8 +325,8 @@ def is_packed(blob: bytes) -> bool:
 
 
 def _items(
-    tree: Tree, files: Mapping[str, str], policy: Policy, parsed: dict[bytes, Any]
-) -> tuple[dict[str, checking.Item], list[Problem]]:
+    tree: Tree, files: Mapping[str, str], policy: SignoffPolicy, parsed: dict[bytes, Any]
+) -> tuple[dict[str, checking.SignoffItem], list[Problem]]:
     if policy.gold not in files:
         return {}, []
     blob = tree.contents([files[policy.gold]])[files[policy.gold]]
@@ -350,7 +358,7 @@ def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[
     return rows, problems
 
 
-def _records(tree: Tree, files: Mapping[str, str], policy: Policy) -> checking.Records:
+def _records(tree: Tree, files: Mapping[str, str], policy: SignoffPolicy) -> checking.Records:
     names = {path: name for path, name in files.items() if path != policy.gold}
     blobs = tree.contents(names.values())
     return {path: read_record(blobs[name]) for path, name in names.items()}

@@ -25,7 +25,7 @@ from rag_eval.gold.signoff.identity import Proof
 from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, matches
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.policy import Policy
+    from rag_eval.gold.signoff.policy import SignoffPolicy
     from rag_eval.readers.signoff_record import Record
 
 KEY_TYPES = (
@@ -161,7 +161,7 @@ class SignatureError(RagEvalError):
     """A signature that cannot be made or checked here; the message ends with the fix."""
 
 
-def proof(new_records: Mapping[str, Record], policy: Policy, allowed: bytes | None, now: float) -> Proof:
+def proof(new_records: Mapping[str, Record], policy: SignoffPolicy, allowed: bytes | None, now: float) -> Proof:
     """Return the evidence in the records at ``now`` in seconds since 1970, without approvals and authors.
 
     ``new_records`` are by path, ``allowed`` the bytes of the policy's allowed-signers file on the base, None if it is

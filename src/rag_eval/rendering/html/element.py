@@ -11,7 +11,7 @@ from rag_eval.rendering.blocks import Bullets, Figure, Table
 from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block, Item
+    from rag_eval.rendering.blocks import Block, ListItem
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000
@@ -128,11 +128,11 @@ def _block(part: Block) -> Markup:
     return _bullets(part.items) if isinstance(part, Bullets) else tag("p", inline(part.text))
 
 
-def _bullets(items: Sequence[Item]) -> Markup:
+def _bullets(items: Sequence[ListItem]) -> Markup:
     return tag("ul", joined(_item(item) for item in items))
 
 
-def _item(item: Item) -> Markup:
+def _item(item: ListItem) -> Markup:
     below = tag("ul", joined(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
     return tag("li", inline(item.text), below)
 

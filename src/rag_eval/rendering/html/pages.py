@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval import __version__
 from rag_eval.common.escaping import some
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.blocks import Figure, Paragraph, Section, Table, bullets
+from rag_eval.rendering.blocks import Figure, PageSection, Paragraph, Table, bullets
 from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
 from rag_eval.rendering.html.element import FORMATTER, Markup, clean, folded, joined, laid, section, shown, tag
 from rag_eval.rendering.html.shell import page
@@ -165,10 +165,10 @@ def comparison_page(comparison: SideBySide) -> str:
 def repeats_page(systems: Sequence[Repeats]) -> str:
     """Return the page of repeats."""
     parts = (part for system in systems for part in repeats_sections(system, FORMATTER))
-    return _page_of([Section("Repeats"), *parts], __version__)
+    return _page_of([PageSection("Repeats"), *parts], __version__)
 
 
-def _page_of(sections: Iterable[Section], version: str, plots: Markup = _NONE) -> str:
+def _page_of(sections: Iterable[PageSection], version: str, plots: Markup = _NONE) -> str:
     """Return a page with the first section at its top; ``plots`` replace figures of characters."""
     first, *rest = sections
     title = clean(first.title)
