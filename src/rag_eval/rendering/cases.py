@@ -82,10 +82,14 @@ def labels(report: Report) -> list[str]:
 def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
     several = phrases.several(report)
     headers = ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
-    return Table("Cases", headers, [_row(item, formatter, several=several) for item in chosen])
-
-
-def _row(question: Question, formatter: TextFormatter, *, several: bool) -> list[str]:
-    run = [formatter.code(question.run or "", _RUN)] if several else []
-    text = formatter.text(question.question, _TEXT)
-    return [formatter.code(question.qid, _QID), *run, question.label, STAGE.get(question.label, "–"), text]
+    rows = [
+        [
+            formatter.code(question.qid, _QID),
+            *([formatter.code(question.run or "", _RUN)] if several else []),
+            question.label,
+            STAGE.get(question.label, "–"),
+            formatter.text(question.question, _TEXT),
+        ]
+        for question in chosen
+    ]
+    return Table("Cases", headers, rows)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Spread
     from rag_eval.analysis.repeats import RepeatedQuestion, Repeats, ShareEstimate
     from rag_eval.analysis.runs import BaseDifference, Cell, Row, SideBySide, Standing
-    from rag_eval.gates.objectives import Dropped, Front
+    from rag_eval.gates.objectives import Front
     from rag_eval.rendering.blocks import Block
     from rag_eval.rendering.phrases import TextFormatter
 
@@ -39,7 +39,12 @@ def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[PageS
     yield PageSection(title, [Paragraph(_headline(comparison, formatter))])
     yield _runs(comparison, formatter)
     if comparison.refused:
-        yield PageSection("Not compared", remarks(list(_refused(comparison, formatter))))
+        refused = comparison.refused
+        lines = [f"{formatter.code(item.name, _NAME)}: {formatter.words(item.why, 300)}" for item in refused[:_REFUSED]]
+        cut = len(refused) - _REFUSED
+        yield PageSection(
+            "Not compared", remarks([*lines, *([f"… and {cut} more; --format json has all."] if cut > 0 else [])])
+        )
     yield _values(comparison, formatter)
     for index, run in enumerate(comparison.runs):
         if index != comparison.base:
@@ -117,13 +122,6 @@ def _spent(run: Standing, cases: int) -> list[str]:
 def _partly(spread: Spread | None, text: str, cases: int) -> str:
     """Return a number with its number of cases, if some have none."""
     return text if spread and spread.n == cases else f"{text} (of {spread.n if spread else 0})"
-
-
-def _refused(comparison: SideBySide, formatter: TextFormatter) -> Iterator[str]:
-    for item in comparison.refused[:_REFUSED]:
-        yield f"{formatter.code(item.name, _NAME)}: {formatter.words(item.why, 300)}"
-    if len(comparison.refused) > _REFUSED:
-        yield f"… and {len(comparison.refused) - _REFUSED} more; --format json has all."
 
 
 def _values(comparison: SideBySide, formatter: TextFormatter) -> PageSection:
@@ -213,25 +211,18 @@ def _score(comparison: SideBySide, formatter: TextFormatter) -> PageSection:
         [
             objective.name,
             f"{objective.share:.3f}",
-            _made_of(objective.metrics, formatter),
+            ", ".join(formatter.code(name, _NAME) for name in objective.metrics),
             *(f"{value:.3f}" for value in objective.values),
         ]
         for objective in score.objectives
     ]
     if score.scores:
         rows.append(["weighted score", "1.000", "", *(f"{value:.3f}" for value in score.scores)])
-    dropped = _dropped(score.dropped, formatter) if rows else paragraphs("No objective has a value in every run.")
+    lines = [f"{item.name}: {formatter.words(item.why, 200)}." for item in score.dropped] if rows else []
+    text = "Objectives without a value; the others share their weight:" if lines else ""
+    head = paragraphs(text if rows else "No objective has a value in every run.")
     table = table_of("Weighted score", ["objective", "share", "mean of", *names], rows)
-    return PageSection("Weighted score", [*dropped, *table])
-
-
-def _made_of(metrics: Sequence[str], formatter: TextFormatter) -> str:
-    return ", ".join(formatter.code(name, _NAME) for name in metrics)
-
-
-def _dropped(dropped: Sequence[Dropped], formatter: TextFormatter) -> list[Block]:
-    lines = [f"{item.name}: {formatter.words(item.why, 200)}." for item in dropped]
-    return [Paragraph("Objectives without a value; the others share their weight:"), *bullets(lines)] if lines else []
+    return PageSection("Weighted score", [*head, *bullets(lines), *table])
 
 
 _UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
@@ -240,24 +231,18 @@ _UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
 def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> PageSection:
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     standings = ["on the front" if beaten is None else f"dominated by {names[beaten]}" for beaten in front.beaten_by]
-    rows = [
-        [mark(index), names[index], *_point(point, front), standings[index]] for index, point in enumerate(front.points)
-    ]
+    rows = []
+    for index, point in enumerate(front.points):
+        cells = [_UNIT[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
+        rows.append([mark(index), names[index], *cells, standings[index]])
     about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."
     left_out = [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
     table = Table("Pareto front", ["", "run", *front.dimensions, ""], rows)
-    return PageSection("Pareto front", [Paragraph(about), *remarks(left_out), table, *map(Figure, _plots(front))])
-
-
-def _point(point: Sequence[float], front: Front) -> list[str]:
-    return [_UNIT[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
-
-
-def _plots(front: Front) -> Iterator[str]:
-    """Yield plots of quality over each of the other dimensions: up and to the left is better."""
+    plots = []  # quality over each of the other dimensions: up and to the left is better
     for axis, name in enumerate(front.dimensions[1:], 1):
-        unit = _UNIT[name].split()[1]
-        yield scatter([(point[axis], point[0]) for point in front.points], f"{name}, {unit}", "quality")
+        across = f"{name}, {_UNIT[name].split()[1]}"
+        plots.append(Figure(scatter([(point[axis], point[0]) for point in front.points], across, "quality")))
+    return PageSection("Pareto front", [Paragraph(about), *remarks(left_out), table, *plots])
 
 
 def render(comparison: SideBySide, form: str) -> str:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 def render(report: Report) -> str:
     """Return CSV by RFC 4180 with line feeds; text that a spreadsheet would run as a formula gets an apostrophe."""
-    names, flips = list(_columns(report)), _flips(report)
+    named = map(column_of, report.metrics)  # several values of a metric share one column
+    names = list(dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case"))
+    flips = None
+    if report.baseline is not None:
+        flips = {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
     flip = [] if flips is None else ["flip"]
     columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
     slices = ["slices"] if any(question.slices for question in report.questions) else []
@@ -40,19 +44,6 @@ def _rows(report: Report, names: list[str], flips: Flips | None, *, with_slices:
         for name in others.keys() & positions:
             cells[positions[name]] = single_score(name, others[name])
         yield [*_fields(question, flips), *slices, *cells]
-
-
-def _columns(report: Report) -> dict[str, None]:
-    """Return the score columns in the order of the report; several values of a metric share one column."""
-    named = map(column_of, report.metrics)
-    return dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case")
-
-
-def _flips(report: Report) -> Flips | None:
-    """Return ``broken`` or ``fixed`` by case, None without a baseline."""
-    if report.baseline is None:
-        return None
-    return {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
 
 
 def _fields(question: Question, flips: Flips | None) -> list[object]:

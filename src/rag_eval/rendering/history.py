@@ -15,7 +15,7 @@ from rag_eval.rendering.data_text import csv_text, json_text, plain
 from rag_eval.rendering.number_format import between, number, probability
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.history import Contrast, GoldCounts, Point, Reading, Series
+    from rag_eval.analysis.history import Contrast, Point, Reading, Series
     from rag_eval.rendering.blocks import Block
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -141,12 +141,9 @@ def row(reading: Reading, name: Callable[[str], str]) -> list[str]:
 def _reading_notes(reading: Reading) -> str:
     texts = ["definition changed"] if reading.broken else []
     if reading.gold is not None:
-        texts.append(f"gold changed ({_gold(reading.gold)})")
+        counts = ", ".join(f"{count} {word}" for word, count in reading.gold._asdict().items() if count)
+        texts.append(f"gold changed ({counts})")
     return "; ".join(texts)
-
-
-def _gold(change: GoldCounts) -> str:
-    return ", ".join(f"{count} {word}" for word, count in change._asdict().items() if count)
 
 
 def _cut(series: Series) -> str:
@@ -163,14 +160,11 @@ def _chart(series: Series) -> Iterator[str]:
     labels = (f'"{index} {_axis(reading.label)}"' for index, reading in enumerate(shown, 1))
     values = [reading.value for reading in shown if reading.value is not None]
     drawn = ", ".join(f"{value:.4f}" for value in values)
-    lines = [f'title "{_axis(series.metric)}"', f"x-axis [{', '.join(labels)}]", _scale(values), f"line [{drawn}]"]
-    yield "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
-
-
-def _scale(values: Sequence[float]) -> str:
-    """Return the scale from a tenth below the minimum to a tenth above the maximum, so that a drift of 0.02 shows."""
+    # From a tenth below the minimum to a tenth above the maximum, so that a drift of 0.02 shows.
     low, high = floor(min(values) * 10), ceil(max(values) * 10)
-    return f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}"
+    scale = f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}"
+    lines = [f'title "{_axis(series.metric)}"', f"x-axis [{', '.join(labels)}]", scale, f"line [{drawn}]"]
+    yield "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
 
 
 def _axis(label: str) -> str:
@@ -199,7 +193,14 @@ def as_csv(series: Sequence[Series], reports: int) -> str:
     """Return CSV by RFC 4180 with line feeds, a row for each reading; an empty cell without a value."""
     del reports
     headers = "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
-    return csv_text(headers, [_cells(item, reading) for item in series for reading in item.readings])
+    rows = []
+    for item in series:
+        for reading in item.readings:
+            numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
+            flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
+            gold = reading.gold or (0, 0, 0)
+            rows.append([item.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *gold])
+    return csv_text(headers, rows)
 
 
 def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:
@@ -227,9 +228,3 @@ FORMS: dict[str, Callable[..., str]] = {
     "json": as_json,
     "csv": as_csv,
 }
-
-
-def _cells(series: Series, reading: Reading) -> list[object]:
-    numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
-    flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
-    return [series.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]

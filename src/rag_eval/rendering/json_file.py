@@ -84,7 +84,10 @@ def _fields(report: Report) -> dict[str, Any]:
     fields["metrics"] = _of_metrics(report.metrics)
     fields["completeness"] = report.completeness._asdict()
     fields["statistics"] = report.statistics._asdict()
-    fields["gates"] = [_of_gate(gate) for gate in report.gates]
+    fields["gates"] = [
+        {**gate._asdict(), "comparison": gate.comparison._asdict() if gate.comparison else None}
+        for gate in report.gates
+    ]
     fields["slices"] = [{**part._asdict(), "metrics": _of_metrics(part.metrics)} for part in report.slices]
     for name in _MAYBE:
         fields[name] = fields[name]._asdict() if fields[name] else None
@@ -184,7 +187,10 @@ def from_json(value: dict[str, Any]) -> Report:
 def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
     """Return a named tuple of its fields: lists become tuples, and whole numbers int, which JSON may write as 3.0."""
     whole = _whole(kind)
-    return kind(**{name: _fit(part, name in whole) for name, part in entry.items()})
+    parts = {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}
+    return kind(
+        **{name: int(part) if name in whole and isinstance(part, float) else part for name, part in parts.items()}
+    )
 
 
 @cache
@@ -192,16 +198,6 @@ def _whole(kind: Callable[..., Any]) -> frozenset[str]:
     """Return the fields of a named tuple that are whole numbers."""
     texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
     return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
-
-
-def _fit(part: Any, whole: bool) -> Any:
-    if isinstance(part, list):
-        return tuple(part)
-    return int(part) if whole and isinstance(part, float) else part
-
-
-def _of_gate(gate: GateResult) -> dict[str, Any]:
-    return {**gate._asdict(), "comparison": gate.comparison._asdict() if gate.comparison else None}
 
 
 def _gate(entry: dict[str, Any]) -> GateResult:

@@ -43,9 +43,12 @@ def render(report: Report) -> str:
     JUnit has no warnings: findings that only warn are listed below the verdict.
     """
     gates = [(is_count(gate), _of_gate(report, gate)) for gate in report.gates]
+    why = "not judged: it belongs to a metric group that was not requested"
+    labels = report.scope.left_out_gates if report.scope else ()
+    left_out = [_Test(one_line(label, 200), _SKIPPED, why) for label in labels]
     questions, cut = _questions(report)
     suites = {
-        "gates": [*(test for is_complete, test in gates if not is_complete), *_left_out(report)],
+        "gates": [*(test for is_complete, test in gates if not is_complete), *left_out],
         "completeness": [test for is_complete, test in gates if is_complete],
         "findings": list(_findings(report)),
         "questions": [_of_question(report, question) for question in questions],
@@ -95,11 +98,6 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
         return _Test(name, file=file, line=line)
     message = why if gate.unclear else f"{why}: {phrases.outcome(gate)}"
     return _Test(name, _SKIPPED, message, file=file, line=line)
-
-
-def _left_out(report: Report) -> Iterator[_Test]:
-    for label in report.scope.left_out_gates if report.scope else ():
-        yield _Test(one_line(label, 200), _SKIPPED, "not judged: it belongs to a metric group that was not requested")
 
 
 def _findings(report: Report) -> Iterator[_Test]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import markdown as safe
@@ -15,7 +15,6 @@ from rag_eval.rendering.markdown_writer import FORMATTER, SIGNS, escaped, folded
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.errors import InputError
-    from rag_eval.rendering.blocks import Block
 
     _Size = Callable[[str], int]
 
@@ -95,12 +94,16 @@ def _name(name: str) -> str:
 
 
 def _render(report: Report, gates: str, questions: int, *, whole: bool, every: bool = True) -> str:
+    if report.baseline is not None:
+        changed = (changes.changed if whole else changes.headed)(report, FORMATTER)
+    else:
+        changed = cases.first_failing(report, FORMATTER) if whole else []
     parts = [
         _head(report),
         laid(pull_request.authority(report, FORMATTER)),
         gates,
         titled(pull_request.FINDINGS, pull_request.findings(report, FORMATTER)),
-        laid(_changed(report, whole=whole)),
+        laid(changed),
         titled(pull_request.POLICY, pull_request.policy(report, FORMATTER)),
         laid((pull_request.gold if whole else pull_request.counted)(report, FORMATTER)),
         laid(changes.effects(report, FORMATTER)) if whole else "",
@@ -148,24 +151,12 @@ def _head(report: Report) -> str:
     return f"## {sign} {phrases.title(report)}\n\n{untabled(phrases.headline(report, FORMATTER))}"
 
 
-def _changed(report: Report, *, whole: bool) -> list[Block]:
-    """List the cases that flipped since the baseline, or the first failing ones. The folded table has all."""
-    if report.baseline is not None:
-        return (changes.changed if whole else changes.headed)(report, FORMATTER)
-    return cases.first_failing(report, FORMATTER) if whole else []
-
-
 def _metrics(report: Report) -> str:
     """Return all metrics, a section for each metric group; those with a cutoff are in their own table."""
-    parts = [part for perspective in metrics_tables.perspectives(report) for part in _section(report, perspective)]
+    parts = []
+    for perspective in metrics_tables.perspectives(report):
+        parts.append(f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}")
+        for headers, rows in metrics_tables.tables(report, perspective):
+            titles = [escaped(header[:1].upper() + header[1:]) for header in headers]
+            parts.append(table(titles, ([name(metric), *map(glued, cells)] for metric, *cells in rows)))
     return "\n\n".join(part for part in (*parts, escaped(metrics_tables.without_cases(report))) if part)
-
-
-def _section(report: Report, perspective: str) -> list[str]:
-    title = f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}"
-    return [title, *(_of_metrics(*part) for part in metrics_tables.tables(report, perspective))]
-
-
-def _of_metrics(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    shown = ([name(metric), *map(glued, cells)] for metric, *cells in rows)
-    return table([escaped(header[:1].upper() + header[1:]) for header in headers], shown)

@@ -31,12 +31,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     filled = [[(cell or "–").strip() for cell in row] for row in rows]
     widths = [max([len(head) + _PADDING, *map(len, cells)]) for head, *cells in zip(headers, *filled, strict=True)]
     rule = "|".join("-" * (width + 2) for width in widths)
-    first, *others = (_row(cells, widths) for cells in (headers, *filled))
+    first, *others = (
+        f"| {' | '.join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)])} |"
+        for cells in (headers, *filled)
+    )
     return "\n".join([first, f"|{rule}|", *others])
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return f"| {' | '.join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)])} |"
 
 
 def name(metric: str, part: str = "") -> str:

@@ -89,7 +89,8 @@ def without_cases(report: Report) -> str:
     for item in absent:
         groups.setdefault(tuple(field for field in item.needs if field not in known), []).append(item.name)
     bare = groups.pop((), [])
-    parts = [f"{' and '.join(fields)} ({some(names, _NAMED)})" for fields, names in sorted(groups.items(), key=_size)]
+    largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    parts = [f"{' and '.join(fields)} ({some(names, _NAMED)})" for fields, names in largest_first]
     more = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"] if len(parts) > _FIELDS else []
     needed = [f"needed: {'; '.join([*parts[:_FIELDS], *more])}"] if parts else []
     idle = [f"apply to no case: {some(bare, _NAMED)}"] if bare else []
@@ -107,10 +108,6 @@ def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
         valued |= {item.name} if result.n else set()
     sides = [[entry for entry in by_value.values() if (entry.name in valued) is there] for there in (False, True)]
     return sides[0], sides[1]
-
-
-def _size(group: tuple[tuple[str, ...], list[str]]) -> tuple[int, tuple[str, ...]]:
-    return -len(group[1]), group[0]
 
 
 def _arrow(better: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rag_eval.rendering.blocks import Paragraph, Table, bullets
+from rag_eval.rendering.blocks import Paragraph, Table, bullets, table_of
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -19,11 +19,11 @@ _NAME, _TEXT = 80, 200
 
 def notes(report: Report, formatter: TextFormatter, limit: int = _MOST) -> list[Block]:
     """List the notes on the input: what is unusual, where, how often."""
-    lines = [
-        f"{formatter.code(_place(note.file, note.line), _TEXT)}: "
-        f"{formatter.text(note.message, _TEXT)}{_times(note.times)}"
-        for note in report.notes[:limit]
-    ]
+    lines = []
+    for note in report.notes[:limit]:
+        location = formatter.code(f"{note.file}:{note.line}" if note.line else note.file, _TEXT)
+        times = f" ({note.times} times)" if note.times > 1 else ""
+        lines.append(f"{location}: {formatter.text(note.message, _TEXT)}{times}")
     cut = len(report.notes) - limit
     return bullets([*lines, f"and {cut} more"] if cut > 0 else lines)
 
@@ -38,37 +38,21 @@ def diagnosis(report: Report, formatter: TextFormatter, *, brief: bool = False) 
     return bullets(lines)
 
 
-def _place(file: str, line: int) -> str:
-    return f"{file}:{line}" if line else file
-
-
-def _times(count: int) -> str:
-    return f" ({count} times)" if count > 1 else ""
-
-
 def provenance(report: Report, formatter: TextFormatter) -> list[Block]:
-    """List the inputs, the run, and the settings."""
+    """List the inputs, the run without the gold set's digest, which is compared elsewhere, and the settings."""
     rows = [
         [formatter.words(source.role, _NAME), formatter.code(source.path, _TEXT), formatter.code(source.sha256, _NAME)]
         for source in report.inputs
     ]
-    inputs = Table("What was read", ["Input", "Path", "sha256"], rows)
-    return [inputs, *_run(report, formatter), Paragraph(_settings(report, formatter))]
-
-
-def _settings(report: Report, formatter: TextFormatter) -> str:
+    run = [
+        [formatter.code(name, _NAME), formatter.code(json.dumps(value, ensure_ascii=False, sort_keys=True), _TEXT)]
+        for name, value in (report.run or {}).items()
+        if name != "gold_sha256"
+    ]
     token = formatter.code(str(report.refusal["token"]), _NAME)
     refusal = f"Refusal token {token}, {len(report.refusal['phrases'])} refusal phrases"
     if "builtin" in report.refusal:
         refusal += f", built-in refusals (version {report.refusal['builtin']})"
-    return f"{refusal}; labels at k = {report.k}; rag-eval {formatter.words(report.version, _NAME)}."
-
-
-def _run(report: Report, formatter: TextFormatter) -> list[Block]:
-    """List the fields of run.json; the gold set's digest is compared elsewhere."""
-    fields = {name: value for name, value in (report.run or {}).items() if name != "gold_sha256"}
-    rows = [
-        [formatter.code(name, _NAME), formatter.code(json.dumps(value, ensure_ascii=False, sort_keys=True), _TEXT)]
-        for name, value in fields.items()
-    ]
-    return [Table("Fields of run.json", ["Run", ""], rows)] if rows else []
+    settings = f"{refusal}; labels at k = {report.k}; rag-eval {formatter.words(report.version, _NAME)}."
+    inputs = Table("What was read", ["Input", "Path", "sha256"], rows)
+    return [inputs, *table_of("Fields of run.json", ["Run", ""], run), Paragraph(settings)]

@@ -94,7 +94,9 @@ def in_part(report: Report) -> bool:
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """Return the verdict in one sentence."""
     failed, errors, warned_only = gravest(report.failed_gates), report.errors, not_passed(report)
-    on = cases(report) + _unanswered(report)
+    absent, whole = sum(report.labels.get(name, 0) for name in ABSENT), len(report.questions)
+    unanswered = ", none of them answered" if absent == whole else f", {absent} of them without an answer"
+    on = cases(report) + (unanswered if absent else "")
     if failed or errors:
         why = "; ".join([*_reasons(report, failed, errors, formatter), *warned_only])
         return " ".join(filter(None, [f"Evaluated {on}. Failed: {why}.", left_out(report)]))
@@ -114,20 +116,14 @@ def _reasons(
 ) -> list[str]:
     reasons = [reason(report, gate, formatter) for gate in gates[:_REASONS]]
     more = [f"and {len(gates) - _REASONS} more"] if len(gates) > _REASONS else []
-    return [*reasons, *more, *_codes(finding_list, formatter)]
+    counts = Counter(finding.code for finding in finding_list)
+    codes = [formatter.words(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
+    return [*reasons, *more, *codes]
 
 
 def gravest(gates: Iterable[GateResult]) -> list[GateResult]:
     """Return the gates that fail the run first, among these completeness: missing answers explain the others."""
     return sorted(gates, key=lambda gate: (not gate.blocks, not is_count(gate)))
-
-
-def _unanswered(report: Report) -> str:
-    """State how many cases have no answer at all."""
-    absent, whole = sum(report.labels.get(name, 0) for name in ABSENT), len(report.questions)
-    if not absent:
-        return ""
-    return ", none of them answered" if absent == whole else f", {absent} of them without an answer"
 
 
 def counted_gates(report: Report) -> list[GateResult]:
@@ -149,14 +145,11 @@ def left_out(report: Report) -> str:
     if scope is None:
         return ""
     asked = f"Smoke suite: {scope.questions:,} of {scope.of:,} questions."
-    only = f"Only {enumerated(scope.perspectives)}: {_unjudged(len(scope.left_out_gates))}."
+    gates = len(scope.left_out_gates)
+    unjudged = f"{quantity(gates, 'gate')} of other metric groups {'were' if gates != 1 else 'was'} not judged"
+    rest = unjudged if gates else "no gate belongs to another metric group"
+    only = f"Only {enumerated(scope.perspectives)}: {rest}."
     return " ".join([*([asked] if scope.suite != FULL else []), *([only] if scope.perspectives else [])])
-
-
-def _unjudged(gates: int) -> str:
-    if not gates:
-        return "no gate belongs to another metric group"
-    return f"{quantity(gates, 'gate')} of other metric groups {'were' if gates != 1 else 'was'} not judged"
 
 
 def enumerated(names: Sequence[str]) -> str:
@@ -173,11 +166,6 @@ def not_passed(report: Report) -> list[str]:
     parts = [f"{unclear} inconclusive"] if unclear else []
     parts += [quantity(warned, "warning")] if warned else []
     return [*parts, f"{skipped} skipped (no data)"] if skipped else parts
-
-
-def _codes(errors: Sequence[Finding], formatter: TextFormatter) -> list[str]:
-    counts = Counter(finding.code for finding in errors)
-    return [formatter.words(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
 
 
 def two_sided(report: Report) -> bool:

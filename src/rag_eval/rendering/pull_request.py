@@ -10,7 +10,6 @@ from rag_eval.rendering.blocks import Bullets, ListItem, Paragraph, Table, bulle
 from rag_eval.rendering.phrases import signed_label
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.gold_impact import GateTurn, GoldChange
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.analysis.report import Report
     from rag_eval.errors import Finding
@@ -54,7 +53,9 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
 def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> ListItem:
     first = same_kind[0]
     head = f"{formatter.sign(first.level)} {formatter.code(first.code, _REF)}"
-    fix = [f"→ {_fix(first.fix, formatter)}"] if first.fix else []
+    # Commands stay unchanged, to copy them; advice is in plain words.
+    form = formatter.code if first.fix.startswith(("rag-eval ", "git ")) else formatter.words
+    fix = [f"→ {form(first.fix, _FIX)}"] if first.fix else []
     if len(same_kind) == 1:
         return ListItem(f"{head}: {_finding_text(first, formatter)}", fix)
     return ListItem(
@@ -65,11 +66,6 @@ def _kind(same_kind: Sequence[Finding], formatter: TextFormatter) -> ListItem:
 def _finding_text(finding: Finding, formatter: TextFormatter) -> str:
     location = f"{formatter.code(finding.place, _PLACE)}: " if finding.file else ""
     return location + formatter.words(finding.message, _MESSAGE)
-
-
-def _fix(text: str, formatter: TextFormatter) -> str:
-    """Return commands unchanged, to copy them; advice in plain words."""
-    return (formatter.code if text.startswith(("rag-eval ", "git ")) else formatter.words)(text, _FIX)
 
 
 def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> list[Block]:
@@ -105,15 +101,18 @@ def items(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list
     if not report.gold_changes:
         return []
     ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
-    rows = [_gold_row(item, formatter) for item in ordered[:limit]]
+    rows = []
+    for change in ordered[:limit]:
+        verb = f"{change.verb}, asks another question" if change.mutation else change.verb
+        labels = [signed_label(text, formatter) if text else "–" for text in (change.before, change.after)]
+        rows.append([formatter.code(change.qid, _NAME), verb, *labels])
     shown = Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows)
-    turned = ", ".join(_turn(turn, formatter) for turn in report.gate_turns)
+    turned = ", ".join(
+        f"{formatter.code(turn.name, _REF)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"
+        for turn in report.gate_turns
+    )
     gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
     return [shown, *more(len(ordered) - limit, formatter.whole), *paragraphs(gates)]
-
-
-def _turn(turn: GateTurn, formatter: TextFormatter) -> str:
-    return f"{formatter.code(turn.name, _REF)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"
 
 
 def _signed_at(report: Report, formatter: TextFormatter) -> str:
@@ -140,12 +139,3 @@ def counted(report: Report, formatter: TextFormatter) -> list[Block]:
     cases = quantity(flips, "case") if flips else "no cases"
     head = formatter.strong(f"This change edits the gold: {what}.")
     return [Paragraph(f"{head} With the same traces, the edit flips {cases}.")]
-
-
-def _gold_row(change: GoldChange, formatter: TextFormatter) -> list[str]:
-    verb = f"{change.verb}, asks another question" if change.mutation else change.verb
-    return [formatter.code(change.qid, _NAME), verb, _label(change.before, formatter), _label(change.after, formatter)]
-
-
-def _label(text: str | None, formatter: TextFormatter) -> str:
-    return signed_label(text, formatter) if text else "–"

@@ -26,18 +26,17 @@ _FINGERPRINT = "ragEval/v1"
 def render(report: Report) -> str:
     """Return one run of one tool. The wrong answers of a run that passed are notes, because nothing has to be done."""
     pointers = all_of(report)
-    rules = {pointer.rule: _rule(pointer) for pointer in pointers}
+    rules = {}
+    for pointer in pointers:
+        texts = {"gate": f"the gate on {pointer.code}", "finding": f"the finding {pointer.code}"}
+        text = texts.get(pointer.kind) or MEANING[pointer.code]
+        rules[pointer.rule] = {"id": pointer.rule, "shortDescription": _text(text)}
     indexes = {name: index for index, name in enumerate(rules)}
     results = [_result(pointer, indexes, report) for pointer in pointers]
     driver = {"name": "rag-eval", "semanticVersion": report.version, "rules": list(rules.values())}
     properties = {"verdict": report.verdict, "summary": one_line(phrases.headline(report), _LONGEST)}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results, "properties": properties}
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
-
-
-def _rule(pointer: Pointer) -> dict[str, Any]:
-    descriptions = {"gate": f"the gate on {pointer.code}", "finding": f"the finding {pointer.code}"}
-    return {"id": pointer.rule, "shortDescription": _text(descriptions.get(pointer.kind) or MEANING[pointer.code])}
 
 
 def _result(pointer: Pointer, indexes: dict[str, int], report: Report) -> dict[str, Any]:

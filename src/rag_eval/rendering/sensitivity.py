@@ -14,7 +14,7 @@ from rag_eval.rendering.number_format import number, unit
 from rag_eval.rendering.phrases import PLAIN
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.sensitivity import Catch, Errors, Move, Probe, Probed, Rate
+    from rag_eval.analysis.sensitivity import Catch, Move, Probe, Probed, Rate
     from rag_eval.rendering.blocks import Block
     from rag_eval.rendering.phrases import TextFormatter
 
@@ -51,13 +51,20 @@ def _section(probe: Probe, formatter: TextFormatter) -> PageSection:
 
     errors: list[Block] = []
     if probe.errors:
-        rows = [_errors(error, name) for error in probe.errors]
+        rows = []
+        for error in probe.errors:
+            rates = [f"{rate:.1%}" for rate in (error.noise, error.unchanged, error.permitted)]
+            missed = f"{error.missed:.1%} at {error.drop:.3g}"
+            rows.append([name(error.gate), error.test, str(error.n), *rates, missed])
         about = "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
         errors = [Paragraph(about), Table("Error rates", _ERRORS, rows)]
     if probe.exit_code:
         return PageSection("A failing run cannot be probed", [*paragraphs(*_refused(probe, name)), *errors])
+    against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
+    passed = "The unchanged run passes, also with itself as the baseline (A/A)."
+    rates_text = f"Perturbation rates in percent: {', '.join(probe.doses)}."
     blocks = [
-        Paragraph(_compared(probe, name)),
+        Paragraph(f"{passed} Regression gates compare with {against}. {rates_text}"),
         Table("Perturbations", _DAMAGE, [_damage(kind, name) for kind in probe.kinds]),
         *(table_of("Catches", _CATCHES, list(_caught(probe, name))) or paragraphs("No gate caught any perturbation.")),
         *errors,
@@ -67,11 +74,6 @@ def _section(probe: Probe, formatter: TextFormatter) -> PageSection:
     if probe.idle:
         blocks.append(Paragraph(f"Caught no perturbation: {some(probe.idle, _IDLE, name)}."))
     return PageSection(_headline(probe, [kind for kind in probe.kinds if kind.passes]), blocks)
-
-
-def _errors(errors: Errors, name: Callable[[str], str]) -> list[str]:
-    rates = [f"{rate:.1%}" for rate in (errors.noise, errors.unchanged, errors.permitted)]
-    return [name(errors.gate), errors.test, str(errors.n), *rates, f"{errors.missed:.1%} at {errors.drop:.3g}"]
 
 
 def _refused(probe: Probe, name: Callable[[str], str]) -> Iterator[str]:
@@ -88,20 +90,10 @@ def _headline(probe: Probe, passing: Sequence[Probed]) -> str:
     if not tried:
         return f"Probed {probe.cases} cases: no perturbation applies to them."
     if not passing:
-        last = max(tried, key=_share)
+        last = max(tried, key=lambda kind: kind.stops.cases / kind.cases if kind.stops else 1.0)
         latest = f"{last.kind} last, from {_at(last.stops, last)} cases" if last.stops else ""
         return f"Probed {probe.cases} cases: all {len(tried)} perturbations are stopped, {latest}."
     return f"Probed {probe.cases} cases: no gate stops {len(passing)} of {len(tried)} perturbations."
-
-
-def _share(kind: Probed) -> float:
-    return kind.stops.cases / kind.cases if kind.stops else 1.0
-
-
-def _compared(probe: Probe, name: Callable[[str], str]) -> str:
-    against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
-    passed = "The unchanged run passes, also with itself as the baseline (A/A)."
-    return f"{passed} Regression gates compare with {against}. Perturbation rates in percent: {', '.join(probe.doses)}."
 
 
 def _damage(kind: Probed, name: Callable[[str], str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import one_line, quantity, some
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import baseline_view, cases, changes, metrics_tables, notes, phrases, pull_request
+from rag_eval.rendering import cases, changes, metrics_tables, notes, phrases, pull_request
 from rag_eval.rendering.gates_table import asides
 from rag_eval.rendering.number_format import enclosed, is_count, move_of, moves, threshold
 from rag_eval.rendering.phrases import PLAIN
@@ -37,7 +37,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         laid(pull_request.findings(report, PLAIN)),
         wrapped(phrases.usual(report)),
         _failures(report, _ALL if verbose else _QUESTIONS),
-        wrapped(baseline_view.against(report)),
+        wrapped(changes.against(report)),
         wrapped(_flips(report)),
         titled(pull_request.POLICY, pull_request.policy(report, PLAIN)),
         laid([*pull_request.counted(report, PLAIN), *pull_request.items(report, PLAIN)]),
@@ -99,14 +99,11 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
     headers += [*(["baseline"] if delta else []), *(["outcome"] if outcomes else [])]
     cut = len(gates) - len(shown)
     lines = [f"… and {cut} more. {_MORE} all."] if cut else []
-    lines += asides(report if verbose else _about(report))
+    if not verbose:  # only remarks on the metrics of the shown gates
+        names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
+        report = report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
+    lines += asides(report)
     return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines)])
-
-
-def _about(report: Report) -> Report:
-    """Return the report with only the metrics of its gates."""
-    names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
-    return report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
 
 
 def _measured(report: Report, gates: Sequence[GateResult]) -> str:
@@ -120,9 +117,9 @@ def _measured(report: Report, gates: Sequence[GateResult]) -> str:
 
 def _flips(report: Report) -> str:
     """Count the flipped cases; broken ones are in the table of failures, fixed ones here."""
-    fixed = [one_line(flip.qid, 40) for flip in baseline_view.fixed(report)]
+    fixed = [one_line(flip.qid, 40) for flip in changes.fixed(report)]
     ends = f": {some(fixed, _SHOWN)}." if fixed else "."
-    return f"{baseline_view.flipped(report)}{ends}" if report.baseline else ""
+    return f"{changes.flipped(report)}{ends}" if report.baseline else ""
 
 
 def _failures(report: Report, limit: int) -> str:
@@ -133,36 +130,30 @@ def _failures(report: Report, limit: int) -> str:
     columns, shown = _columns(report), failing[:limit]
     table = grid([name for name, _ in columns], [[cell(item) for _, cell in columns] for item in shown])
     cut = len(failing) - len(shown)
-    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {_quoted(failing[0].qid)} says why one is wrong."]
+    qid = failing[0].qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", failing[0].qid) else "QID"  # others need quotes
+    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} says why one is wrong."]
     used = sorted({question.label for question in shown}, key=list(MEANING).index)
     return "\n".join([table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in used)])
-
-
-def _quoted(qid: str) -> str:
-    """Return a qid as a shell takes it, or ``QID`` for one that needs quotes."""
-    return qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", qid) else "QID"
 
 
 def _columns(report: Report) -> list[tuple[str, Callable[[Question], str]]]:
     """Return the columns of wrong questions: the run if there are several, the label before if there is a baseline."""
     before = {(flip.qid, flip.run): flip.before for flip in report.flips}
-    run = ("run", lambda item: one_line(item.run or "", 20))
-    was = ("before", lambda entry: one_line(before.get((entry.qid, entry.run), "–")))
+    run = ("run", lambda question: one_line(question.run or "", 20))
+    was = ("before", lambda question: one_line(before.get((question.qid, question.run), "–")))
     return [
-        ("wrong question", lambda element: shortened(one_line(element.qid, 40), 30)),
+        ("wrong question", lambda question: shortened(one_line(question.qid, 40), 30)),
         *([run] if phrases.several(report) else []),
         *([was] if report.baseline else []),
-        ("label", lambda one: one.label),
-        ("text", lambda one: shortened(one_line(one.question, _TEXT), _TEXT)),
+        ("label", lambda question: question.label),
+        ("text", lambda question: shortened(one_line(question.question, _TEXT), _TEXT)),
     ]
 
 
 def _metrics(report: Report) -> str:
-    parts = [part for perspective in metrics_tables.perspectives(report) for part in _section(report, perspective)]
+    parts = []
+    for perspective in metrics_tables.perspectives(report):
+        title = f"{perspective.capitalize()}: {PERSPECTIVES.get(perspective, '')}"
+        first, *others = (grid(*part) for part in metrics_tables.tables(report, perspective))
+        parts += [f"{wrapped(title)}\n{first}", *others]
     return "\n\n".join(part for part in (*parts, wrapped(metrics_tables.without_cases(report))) if part)
-
-
-def _section(report: Report, perspective: str) -> list[str]:
-    title = f"{perspective.capitalize()}: {PERSPECTIVES.get(perspective, '')}"
-    first, *others = (grid(*part) for part in metrics_tables.tables(report, perspective))
-    return [f"{wrapped(title)}\n{first}", *others]

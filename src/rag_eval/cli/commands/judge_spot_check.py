@@ -149,10 +149,10 @@ def _write_form(
     args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rubric: str, rater: str
 ) -> None:
     from rag_eval import __version__
-    from rag_eval.rendering.html.grading import form
+    from rag_eval.rendering.html.pages import grading_form
 
     answers = [(item.label(args.seed), item.row["input"]) for item in ungraded_sample]
-    write(Path(args.html), form(answers, scores, rubric, rater, __version__))
+    write(Path(args.html), grading_form(answers, scores, rubric, rater, __version__))
     then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
     print(f"wrote {args.html}. {then}", file=sys.stderr)
 
@@ -161,7 +161,7 @@ def _ask_all(
     args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
 ) -> int:
     """Show the answers one by one and record each grade at once; return how many were graded."""
-    graded = 0
+    graded, out = 0, Path(args.out)
     for line in rubric.splitlines() if ungraded_sample else ():
         print(log_line(line))
     try:
@@ -173,7 +173,10 @@ def _ask_all(
             if grades:
                 note = {"note": text} if (text := input("note (Enter: none) ").strip()) else {}
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                _append(Path(args.out), {**item.label(args.seed), "rater": rater, "at": at, **grades, **note})
+                row = {**item.label(args.seed), "rater": rater, "at": at, **grades, **note}
+                before = out.read_bytes() if out.exists() else b""
+                separator = b"\n" if before and not before.endswith(b"\n") else b""
+                write_data(out, [before, separator, json.dumps(row, ensure_ascii=False).encode(), b"\n"])
                 graded += 1
     except EOFError:
         print()
@@ -207,9 +210,3 @@ def _grades(scores: Sequence[str]) -> Row | None:
         if reply:
             grades[score] = int(reply)
     return grades
-
-
-def _append(path: Path, row: Row) -> None:
-    before = path.read_bytes() if path.exists() else b""
-    separator = b"\n" if before and not before.endswith(b"\n") else b""
-    write_data(path, [before, separator, json.dumps(row, ensure_ascii=False).encode(), b"\n"])

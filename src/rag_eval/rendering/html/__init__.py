@@ -17,17 +17,15 @@ from rag_eval.rendering.html.element import (
     inline,
     joined,
     laid,
+    page,
     section,
     shown,
     sign,
     table,
     tag,
 )
-from rag_eval.rendering.html.shell import page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rag_eval.analysis.report import Report
     from rag_eval.rendering import Details
 
@@ -44,6 +42,8 @@ def render(report: Report, details: Details | None = None) -> str:
     With ``details`` each question unfolds to its answer and evidence.
     """
     cases_table, rows = questions.questions(report, details or {})
+    flips = laid(changes.changed(report, FORMATTER, "the table of questions"))
+    input_notes = headed(notes.NOTES, laid(notes.notes(report, FORMATTER, _ALL)))
     parts = {
         "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, FORMATTER, _ALL))),
         "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, FORMATTER))),
@@ -52,14 +52,14 @@ def render(report: Report, details: Details | None = None) -> str:
             "Gates",
             joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER, failed_first=True))]),
         ),
-        "changed": ("What changed", _changed(report)),
+        "changed": ("What changed", joined([flips, *plots.since(report), laid(changes.effects(report, FORMATTER))])),
         "policy": (pull_request.POLICY, laid(pull_request.policy(report, FORMATTER, _ALL))),
         "gold": ("Changes of the gold", laid(pull_request.gold(report, FORMATTER, _ALL))),
-        "completeness": ("Completeness", _completeness(report)),
+        "completeness": ("Completeness", joined([tag("p", phrases.completeness(report)), input_notes])),
         "slices": ("Slices", _slices(report)),
         "metrics": ("All metrics", _metrics(report)),
         "questions": (f"Questions ({len(report.questions):,})", cases_table),
-        "provenance": ("Provenance", _provenance(report)),
+        "provenance": ("Provenance", joined([laid(notes.provenance(report, FORMATTER)), _contracts(report)])),
     }
     sections = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
     whole = page(f"{phrases.title(report)}: {_system(report)}", shown(report.version), _header(report), sections)
@@ -133,25 +133,13 @@ def _tiles(report: Report) -> Markup:
     counts = dict.fromkeys(("failed", "warning", "inconclusive", "no_data", "passed"), 0)
     for gate in phrases.counted_gates(report):
         counts[gates_table.kind(gate)] += 1
-    tiles = [_tile(kind, count) for kind, count in counts.items() if count]
+    words = {"warning": "warning only", **phrases.OUTCOMES}
+    tiles = [
+        tag("li", sign(kind), tag("strong", str(count)), f" {words[kind]}", class_=f"tile {kind}")
+        for kind, count in counts.items()
+        if count
+    ]
     return tag("ul", joined([tag("li", "Gates"), *tiles]), class_="tiles", aria_label="Gates by outcome")
-
-
-def _tile(kind: str, count: int) -> Markup:
-    word = {"warning": "warning only", **phrases.OUTCOMES}[kind]
-    return tag("li", sign(kind), tag("strong", str(count)), f" {word}", class_=f"tile {kind}")
-
-
-def _changed(report: Report) -> Markup:
-    """Show flips and changes since the baseline; the table of questions has all flips."""
-    body = laid(changes.changed(report, FORMATTER, "the table of questions"))
-    return joined([body, *plots.since(report), laid(changes.effects(report, FORMATTER))])
-
-
-def _completeness(report: Report) -> Markup:
-    return joined(
-        [tag("p", phrases.completeness(report)), headed(notes.NOTES, laid(notes.notes(report, FORMATTER, _ALL)))]
-    )
 
 
 def _slices(report: Report) -> Markup:
@@ -164,28 +152,18 @@ def _slices(report: Report) -> Markup:
     return joined([laid(changes.worst(report, FORMATTER)), talks, *plots.heat(report), *plots.slices(report), table])
 
 
-def _provenance(report: Report) -> Markup:
-    return joined([laid(notes.provenance(report, FORMATTER)), _contracts(report)])
-
-
 def _metrics(report: Report) -> Markup:
     """Show every metric that has a value, folded by metric group, and the fields that the others need."""
-    parts = [_perspective(report, name) for name in metrics_tables.perspectives(report)]
+    parts = []
+    for name in metrics_tables.perspectives(report):
+        title, tables = shown(name.capitalize()), []
+        for headers, rows in metrics_tables.tables(report, name):
+            titles = [header[:1].upper() + header[1:] for header in headers]
+            named = [[FORMATTER.named(metric, ""), *cells] for metric, *cells in rows]
+            tables.append(table(Table(f"Metrics: {title}", titles, named)))
+        parts.append(folded(title, tag("p", PERSPECTIVES.get(name, ""), class_="asks"), *tables))
     missing = metrics_tables.without_cases(report)
     return joined([*parts, tag("p", shown(missing)) if missing else Markup("")])
-
-
-def _perspective(report: Report, name: str) -> Markup:
-    """Render a metric group: its question and its tables."""
-    title = shown(name.capitalize())
-    asks = tag("p", PERSPECTIVES.get(name, ""), class_="asks")
-    tables = (_metrics_table(title, *part) for part in metrics_tables.tables(report, name))
-    return folded(title, asks, *tables)
-
-
-def _metrics_table(about: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
-    named = [[FORMATTER.named(metric, ""), *cells] for metric, *cells in rows]
-    return table(Table(f"Metrics: {about}", [header[:1].upper() + header[1:] for header in headers], named))
 
 
 def _contracts(report: Report) -> Markup:

@@ -1,9 +1,17 @@
-"""HTML elements as strings, and the blocks of a report made of them; everything not made by :func:`tag` is escaped."""
+"""HTML elements as strings, the blocks of a report made of them, and the page around it.
+
+Everything not made by :func:`tag` is escaped. A page is one self-contained file that makes no network requests and runs
+only its own script.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
+from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import hypertext, one_line
@@ -11,7 +19,7 @@ from rag_eval.rendering.blocks import Bullets, Figure, Table
 from rag_eval.rendering.phrases import TextFormatter
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block, ListItem
+    from rag_eval.rendering.blocks import Block
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000
@@ -125,25 +133,22 @@ def _block(part: Block) -> Markup:
         return table(part)
     if isinstance(part, Figure):
         return tag("pre", part.text)
-    return _bullets(part.items) if isinstance(part, Bullets) else tag("p", inline(part.text))
-
-
-def _bullets(items: Sequence[ListItem]) -> Markup:
-    return tag("ul", joined(_item(item) for item in items))
-
-
-def _item(item: ListItem) -> Markup:
-    below = tag("ul", joined(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
-    return tag("li", inline(item.text), below)
+    if not isinstance(part, Bullets):
+        return tag("p", inline(part.text))
+    lines = []
+    for item in part.items:
+        below = tag("ul", joined(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
+        lines.append(tag("li", inline(item.text), below))
+    return tag("ul", joined(lines))
 
 
 def table(part: Table) -> Markup:
     """Return a table in which the first cell names each row."""
-    head = tag("tr", *(_header(header) for header in part.headers))
+    headers = (tag("th", inline(header), scope="col") if header else tag("td") for header in part.headers)
     labels = [clean(header) for header in part.headers]
     body = joined(_row(row, labels) for row in part.rows)
     about = clean(part.about)
-    return scrolled(about, tag("table", caption(about), tag("thead", head), tag("tbody", body)))
+    return scrolled(about, tag("table", caption(about), tag("thead", tag("tr", *headers)), tag("tbody", body)))
 
 
 def caption(about: str) -> Markup:
@@ -154,10 +159,6 @@ def caption(about: str) -> Markup:
 def scrolled(about: str, inner: Markup) -> Markup:
     """Wrap wide content so that it scrolls by itself, also by keyboard."""
     return tag("div", inner, class_="wide", tabindex="0", role="group", aria_label=about)
-
-
-def _header(text: str) -> Markup:
-    return tag("th", inline(text), scope="col") if text else tag("td")
 
 
 def _row(cells: Sequence[str], labels: Sequence[str]) -> Markup:
@@ -185,3 +186,64 @@ def headed(title: str, *parts: Markup) -> Markup:
     """Return parts below a smaller heading; empty without parts."""
     inner = [part for part in parts if part]
     return joined([tag("h3", title), *inner]) if inner else Markup("")
+
+
+def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str, str, Markup]]) -> str:
+    """Return the whole document; ``sections`` are (id, title, section), and those without content are left out."""
+    there = [(key, name, part) for key, name, part in sections if part]
+    links = joined(tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in there)
+    body = [
+        tag("a", "Skip to the report", class_="skip", href="#report"),
+        tag("header", header),
+        tag("nav", tag("ul", links), aria_label="Parts of the report"),
+        tag("main", joined(part for _, _, part in there), id="report", tabindex="-1"),
+        footer(version),
+    ]
+    return document(title, version, body, "script.js")
+
+
+def footer(version: str) -> Markup:
+    """Return the end of a page."""
+    text = f"Written by rag-eval {version}. This file is self-contained: it makes no network requests."
+    return tag("footer", tag("p", text))
+
+
+def document(title: str, version: str, body: Sequence[Markup], script: str) -> str:
+    """Return the whole document with the style of reports and one packaged script."""
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_security_policy(script)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content=f"rag-eval {version}"),
+        tag("title", title),
+        _raw("style", "style.css"),
+    ]
+    inner = joined([tag("head", joined(head)), tag("body", joined([*body, _raw("script", script)]))])
+    return f"<!DOCTYPE html>\n{tag('html', inner, lang='en')}\n"
+
+
+@cache
+def _security_policy(script: str) -> str:
+    """Return the policy: nothing is loaded, sent or embedded; only this file's styles and scripts run, by digest."""
+    sources = f"style-src '{_digest('style.css')}'; script-src '{_digest(script)}'"
+    return (
+        f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'; "
+        "connect-src 'none'; img-src 'none'; object-src 'none'; frame-src 'none'"
+    )
+
+
+def _digest(name: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(_shipped(name).encode()).digest()).decode()}"
+
+
+def _raw(name: str, file: str) -> Markup:
+    """Return an element whose text is not escaped: it is packaged, and the browser compares it with its digest."""
+    return Markup(f"<{name}>{_shipped(file)}</{name}>")
+
+
+@cache
+def _shipped(name: str) -> str:
+    """Return a packaged file."""
+    return (get_data(__package__ or "", name) or b"").decode()

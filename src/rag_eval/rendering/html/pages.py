@@ -1,27 +1,41 @@
-"""A history of reports, a comparison of runs and repeats, each as one HTML file."""
+"""A history of reports, a comparison of runs, repeats, and a form to grade answers, each as one HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.common.escaping import some
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.blocks import Figure, PageSection, Paragraph, Table, bullets
+from rag_eval.rendering.blocks import Figure, PageSection, Paragraph, Table, bullets, table_of
 from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
-from rag_eval.rendering.html.element import FORMATTER, Markup, clean, folded, joined, laid, section, shown, tag
-from rag_eval.rendering.html.shell import page
+from rag_eval.rendering.html.element import (
+    FORMATTER,
+    Markup,
+    clean,
+    document,
+    folded,
+    footer,
+    joined,
+    laid,
+    page,
+    section,
+    shown,
+    tag,
+)
 from rag_eval.rendering.html.svg import Axes, Dot, Limit, chart
 from rag_eval.rendering.number_format import number
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.history import Flaky, Point, Reading, Series
+    from rag_eval.analysis.history import Flaky, Point, Series
     from rag_eval.analysis.repeats import Repeats
     from rag_eval.analysis.runs import SideBySide
     from rag_eval.gates.objectives import Front
 
+MOST_GRADE = 5
 _NONE = Markup("")
 _AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
 _LEGEND = "Better is up and to the left. A disc is on the front; a ring is dominated by another run."
@@ -42,12 +56,14 @@ def history_page(
     word = "" if newest is None else f"The newest run {kind}. "
     head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
     charts = tag("div", *(_chart(index, item) for index, item in enumerate(series)), class_="charts")
+    rows = [trend.summary(item, FORMATTER.code) for item in series]
+    summary = table_of("Metrics, newest against oldest", trend.SUMMARY, rows)
     parts = {
         "trends": ("Trends", joined([tag("p", _READ, class_="asks"), charts]) if series else _NONE),
         "drift": ("Drift", _drift(series)),
         "flaky": ("Flaky questions", _flaky(unsteady, known=bool(runs))),
         "runs": ("Last runs", _last_runs(runs)),
-        "summary": ("Newest against oldest", _summary(series)),
+        "summary": ("Newest against oldest", laid(summary)),
         "readings": ("All readings", joined(_readings(item) for item in series)),
     }
     made = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
@@ -100,11 +116,6 @@ def _last_runs(runs: Sequence[Point]) -> Markup:
     return laid([Table("The last runs, newest first", headers, rows)]) if rows else _NONE
 
 
-def _summary(series: Sequence[Series]) -> Markup:
-    rows = [trend.summary(item, FORMATTER.code) for item in series]
-    return laid([Table("Metrics, newest against oldest", trend.SUMMARY, rows)]) if rows else _NONE
-
-
 def _readings(series: Series) -> Markup:
     rows = [trend.row(reading, FORMATTER.code) for reading in series.readings]
     table = laid([Table(f"Readings of {shown(series.metric)}", trend.POINTS, rows)])
@@ -115,15 +126,13 @@ def _chart(index: int, series: Series) -> Markup:
     parts = _parts(series)
     dots = [dot for part in parts for dot in part]
     lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
-    labels = [_place(reading) for reading in series.readings if reading.value is not None]
+    labels = [
+        shown(reading.commit[:_COMMIT] or reading.label) for reading in series.readings if reading.value is not None
+    ]
     first, last = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
     newest = f"{number(series.values[-1], series.metric)}" if series.values else ""
     axes = Axes("", "", first, last, ticks=False)
     return chart(f"plot-{index}", shown(series.metric), newest, dots, lines, axes, list(_limits(series)))
-
-
-def _place(reading: Reading) -> str:
-    return shown(reading.commit[:_COMMIT] or reading.label)
 
 
 def _limits(series: Series) -> Iterator[Limit]:
@@ -184,12 +193,71 @@ def _page_of(sections: Iterable[PageSection], version: str, plots: Markup = _NON
 def _plots(comparison: SideBySide, front: Front) -> Iterator[Markup]:
     """Yield quality over each of the other dimensions."""
     for axis, name in enumerate(front.dimensions[1:], 1):
-        dots = [_dot(comparison, front, index, axis) for index in range(len(front.points))]
+        dots = []
+        for index, point in enumerate(front.points):
+            run = shown(comparison.runs[index].name)
+            kind = "plain" if front.beaten_by[index] is None else "few"
+            text = f"{mark(index)}, {run}: quality {point[0]:.3f}, {front.dimensions[axis]} {point[axis]:.4g}"
+            dots.append(Dot(point[axis], point[0], kind, text, mark(index)))
         yield chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality"))
 
 
-def _dot(comparison: SideBySide, front: Front, index: int, axis: int) -> Dot:
-    point, run = front.points[index], shown(comparison.runs[index].name)
-    kind = "plain" if front.beaten_by[index] is None else "few"
-    text = f"{mark(index)}, {run}: quality {point[0]:.3f}, {front.dimensions[axis]} {point[axis]:.4g}"
-    return Dot(point[axis], point[0], kind, text, mark(index))
+def grading_form(
+    answers: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    scores: Sequence[str],
+    rubric: str,
+    rater: str,
+    version: str,
+) -> str:
+    """Return the page; each answer has the fields of its label and the judge's input."""
+    who = tag("p", tag("label", "Your name: ", tag("input", id="rater", type="text", value=rater, autocomplete="name")))
+    items = [_answer_to_grade(number, len(answers), *answer, scores) for number, answer in enumerate(answers, 1)]
+    button, state = tag("button", "Save the grades", type="button", id="save"), tag("span", id="state", role="status")
+    save = tag("p", button, " ", state, tag("noscript", "Saving needs the script of this file."))
+    instruction = "Grade each answer by the rubric, from 0 to 5. Leave a score open if you cannot tell."
+    parts = [
+        tag(
+            "header",
+            tag("h1", "Spot-check of a judge"),
+            tag("p", instruction, " The grades of the judge are not shown."),
+            folded("Rubric", _quoted(rubric)),
+        ),
+        tag("main", tag("form", who, joined(items), save, id="grades", autocomplete="off")),
+        footer(version),
+    ]
+    return document("Spot-check of a judge", version, parts, "grading.js")
+
+
+def _answer_to_grade(
+    number: int, total: int, label: Mapping[str, Any], shown: Mapping[str, Any], scores: Sequence[str]
+) -> Markup:
+    parts = [tag("h2", f"{number} of {total}: {shown['question']}", id=f"answer-{number}")]
+    if earlier := shown.get("history"):
+        parts += [tag("h3", "Earlier turns"), *(_quoted(f"{item['role']}: {item['content']}") for item in earlier)]
+    parts += [tag("h3", "Answer"), _quoted(shown["answer"])]
+    parts += [tag("p", f"Citations: {', '.join(shown['citations']) or 'none'}")]
+    if "expected_answer" in shown:
+        parts += [tag("h3", "Expected answer"), _quoted(shown["expected_answer"])]
+    parts += [tag("h3", "Passages")] if shown["chunks"] else [tag("p", "There are no passages.")]
+    parts += [folded(chunk["id"], _quoted(chunk["text"]), unfolded=True) for chunk in shown["chunks"]]
+    parts += [_choice(f"answer-{number}", score) for score in scores]
+    parts += [tag("p", tag("label", "Note: ", tag("input", type="text")))]
+    return tag(
+        "section", joined(parts), data_label=json.dumps(label, sort_keys=True), aria_labelledby=f"answer-{number}"
+    )
+
+
+def _choice(name: str, score: str) -> Markup:
+    options = [
+        tag(
+            "label",
+            tag("input", type="radio", name=f"{name}-{score}", value=str(value), data_choice=score),
+            f" {value} ",
+        )
+        for value in range(MOST_GRADE + 1)
+    ]
+    return tag("p", tag("span", f"{score}: "), *options, role="group", aria_label=score)
+
+
+def _quoted(text: str) -> Markup:
+    return tag("blockquote", joined(tag("p", line) for line in text.splitlines() if line.strip()))

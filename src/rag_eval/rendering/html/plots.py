@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.gates.policy import MARGINS
-from rag_eval.rendering import baseline_view, changes, phrases
+from rag_eval.rendering import changes, phrases
 from rag_eval.rendering.gates_table import by_outcome, kind
 from rag_eval.rendering.html.element import (
     FORMATTER,
@@ -47,7 +47,10 @@ def gates(report: Report) -> Iterator[Markup]:
     """Yield bounds with their thresholds: shares on one scale, amounts each on its own."""
     mixed = phrases.two_sided(report)
     shown = by_outcome(phrases.telling(report.gates))
-    rows = [_bound(gate, mixed=mixed) for gate in shown if _drawable(gate)]
+    drawable = [
+        gate for gate in shown if gate.direction not in MARGINS and gate.value is not None and not is_count(gate)
+    ]
+    rows = [_bound(gate, mixed=mixed) for gate in drawable]
     legend = f"{_SHAPES}; {_ENCLOSED}; {_KEPT}"
     shares, amounts = ([mark for mark in rows if is_share(mark) is which] for which in (True, False))
     yield _capped("gates-plot", "Gates and their thresholds", legend, shares)
@@ -64,10 +67,6 @@ def _capped(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_s
     return joined([drawn, tag("p", f"{_MOST} of {len(rows):,} are drawn; the table has all.")])
 
 
-def _drawable(gate: GateResult) -> bool:
-    return gate.direction not in MARGINS and gate.value is not None and not is_count(gate)
-
-
 def _label(gate: GateResult, *, mixed: bool) -> str:
     """Return the gate, and its origin if that matters."""
     return shown(f"{gate.label} ({phrases.WHOSE[gate.origin]})" if mixed else gate.label)
@@ -81,9 +80,9 @@ def _bound(gate: GateResult, *, mixed: bool) -> PlotRow:
 
 def since(report: Report) -> Iterator[Markup]:
     """Yield margins: the value before, the value now, and the limit."""
-    changes = [gate for gate in by_outcome(phrases.telling(report.gates)) if gate.comparison is not None]
+    margins = [gate for gate in by_outcome(phrases.telling(report.gates)) if gate.comparison is not None]
     mixed = phrases.two_sided(report)
-    rows = [mark for gate in changes if (mark := _margin(gate, mixed=mixed)) is not None]
+    rows = [mark for gate in margins if (mark := _margin(gate, mixed=mixed)) is not None]
     legend = f"The line goes from the baseline (the ring) to the value now. {_SHAPES}; {_KEPT}"
     shares, amounts = ([mark for mark in rows if is_share(mark) is which] for which in (True, False))
     yield _capped("since-plot", "Since the baseline", legend, shares)
@@ -105,9 +104,10 @@ def _margin(gate: GateResult, *, mixed: bool) -> PlotRow | None:
 
 def slices(report: Report) -> Iterator[Markup]:
     """Yield a plot of each gated metric: its slices from the worst on, with a tick at the value of all cases."""
-    bounds = baseline_view.bounds_of(report)
-    for index, name in enumerate(baseline_view.gated(report)):
-        parts = _worst_first(report, name)
+    bounds = changes.bounds_of(report)
+    for index, name in enumerate(changes.gated(report)):
+        measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
+        parts = sorted((pair for pair in measured if pair[1].value is not None), key=changes.by_value)
         rows = [_slice(report, name, *part, bounds) for part in parts[:_MOST]]
         title = f"{shown(name)} by slice, worst first"
         cut = f"The worst {_MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > _MOST else ""
@@ -117,23 +117,23 @@ def slices(report: Report) -> Iterator[Markup]:
 
 def heat(report: Report) -> Iterator[Markup]:
     """Yield a table for each field, of every metric by slice, coloured by the distance from the value of all cases."""
-    bounds = baseline_view.bounds_of(report)
-    for field, parts in baseline_view.by_field(report).items():
+    bounds = changes.bounds_of(report)
+    for field, parts in changes.by_field(report).items():
         title, parts = f"Every metric by {shown(field)}", parts[:_MOST]
         heads = ["Metric", "All cases", *(changes.of_slice(report, part, FORMATTER) for part in parts)]
         head = tag("tr", *(tag("th", inline(text), scope="col") for text in heads))
-        rows = [_heated(report, name, parts, bounds) for name in baseline_view.valued(report, parts)]
+        rows = [_heated(report, name, parts, bounds) for name in changes.valued(report, parts)]
         table = tag("table", caption(title), tag("thead", head), tag("tbody", joined(rows)), class_="heat")
         yield folded(title, tag("p", _HEAT), scrolled(title, table))
 
 
-def _heated(report: Report, name: str, parts: Sequence[SliceResult], bounds: baseline_view.Bounds) -> Markup:
+def _heated(report: Report, name: str, parts: Sequence[SliceResult], bounds: changes.Bounds) -> Markup:
     whole = report.metrics[name]
     cells = [tag("th", inline(FORMATTER.named(name, "")), scope="row")]
     cells.append(tag("td", metric(whole, name), data_label="All cases"))
     for part in parts:
         result = part.metrics.get(name)
-        text = baseline_view.in_slice(bounds, part, name) if result and result.n else "–"
+        text = changes.in_slice(bounds, part, name) if result and result.n else "–"
         label = clean(changes.of_slice(report, part, FORMATTER))
         cells.append(tag("td", text, class_=_colour(result, whole) if result else None, data_label=label))
     return tag("tr", *cells)
@@ -149,15 +149,9 @@ def _colour(result: MetricResult, whole: MetricResult) -> str | None:
     return f"{'better' if move > 0 else 'worse'}{steps}" if steps else None
 
 
-def _worst_first(report: Report, name: str) -> list[tuple[SliceResult, MetricResult]]:
-    measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
-    valued = [(part, result) for part, result in measured if result.value is not None]
-    return sorted(valued, key=baseline_view.by_value)
-
-
-def _slice(report: Report, name: str, part: SliceResult, result: MetricResult, bounds: baseline_view.Bounds) -> PlotRow:
+def _slice(report: Report, name: str, part: SliceResult, result: MetricResult, bounds: changes.Bounds) -> PlotRow:
     gate = bounds.get((name, part.slice, result.value))
     shape = kind(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
-    text = baseline_view.in_slice(bounds, part, name) + metric_interval(result, name)
+    text = changes.in_slice(bounds, part, name) + metric_interval(result, name)
     whole = report.metrics[name].value if name in report.metrics else None
     return PlotRow(shown(part.slice), shape, text, result.value or 0.0, result.low, result.high, whole)

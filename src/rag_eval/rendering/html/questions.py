@@ -51,12 +51,17 @@ def questions(report: Report, details: Details) -> tuple[Markup, Markup]:
     columns = _columns(report)
     ordered = phrases.by_urgency(report.questions)
     rows = [_row(item, columns, details.get((item.qid, item.run))) for item in ordered]
-    head = tag("thead", tag("tr", *(_header(column) for column in columns)))
+    headers = (
+        tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
+        for column in columns
+    )
+    head = tag("thead", tag("tr", *headers))
     rest = joined(rows[_FIRST:])
     bodies = [tag("tbody", joined(rows[:_FIRST])), *([tag("tbody", ROWS, class_="rest")] if rest else [])]
     shown_rows = scrolled("Cases", tag("table", caption("Cases, failing ones first"), head, *bodies, id="cases"))
-    parts = [_labels(report), _controls(report, columns), _unfolded(len(rows), details), shown_rows, _all(len(rows))]
-    return joined(parts), rest
+    button = tag("button", f"Show all {len(rows):,} rows", type="button", id="all")
+    more = tag("p", button, hidden=True, id="more")
+    return joined([_labels(report), _controls(report, columns), _unfolded(len(rows), details), shown_rows, more]), rest
 
 
 def _unfolded(count: int, details: Details) -> Markup:
@@ -81,19 +86,21 @@ def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): _BROKEN if flip.after not in GOOD else _FIXED for flip in report.flips}
     run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
-    change = _Column("Changed", "text", "changed", lambda entry: _word(flips.get((entry.qid, entry.run), "")))
-    parts = _Column("Slices", "text", "", _parts)
+    change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), "")))
+    parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(shown, item.slices)), "slices"))
     return [
-        _Column("Question", "text", "", lambda element: Markup(f'<th scope="row">{_name(element.qid)}</th>')),
+        _Column("Question", "text", "", lambda item: Markup(f'<th scope="row">{_name(item.qid)}</th>')),
         *([run] if phrases.several(report) else []),
-        _Column("Label", "text", "label", _label),
+        _Column("Label", "text", "label", lambda item: _word(item.label, "good" if item.label in GOOD else "bad")),
         *([change] if report.baseline is not None else []),
-        _Column("Text", "text", "", lambda one: Markup(f'<td dir="auto">{hypertext(shown(one.question))}</td>')),
-        _Column("Look at", "text", "look at", lambda one: _word(STAGE.get(one.label, ""), "look")),
-        _Column("Answerable", "text", "answerable", lambda one: _word("yes" if one.answerable else "no", "answerable")),
+        _Column("Text", "text", "", lambda item: Markup(f'<td dir="auto">{hypertext(shown(item.question))}</td>')),
+        _Column("Look at", "text", "look at", lambda item: _word(STAGE.get(item.label, ""), "look")),
+        _Column(
+            "Answerable", "text", "answerable", lambda item: _word("yes" if item.answerable else "no", "answerable")
+        ),
         *([parts] if any(question.slices for question in report.questions) else []),
-        _Column("Gold line", "number", "", lambda one: _line(one.gold_line, "gold")),
-        _Column("Trace line", "number", "", lambda one: _line(one.trace_line, "trace")),
+        _Column("Gold line", "number", "", lambda item: _line(item.gold_line, "gold")),
+        _Column("Trace line", "number", "", lambda item: _line(item.trace_line, "trace")),
     ]
 
 
@@ -107,20 +114,8 @@ def _word(text: str, kind: str | None = None) -> Markup:
     return tag("td", text, class_=kind)
 
 
-def _label(question: Question) -> Markup:
-    return _word(question.label, "good" if question.label in GOOD else "bad")
-
-
-def _parts(question: Question) -> Markup:
-    return _word(", ".join(map(shown, question.slices)), "slices")
-
-
 def _line(number: int, file: str) -> Markup:
     return Markup(f'<td class="number {file}">{number or ""}</td>')
-
-
-def _header(column: _Column) -> Markup:
-    return tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
 
 
 def _row(question: Question, columns: Sequence[_Column], details: CaseDetails | None) -> Markup:
@@ -203,8 +198,3 @@ def _controls(report: Report, columns: Sequence[_Column]) -> Markup:
 def _choice(key: str, title: str) -> Markup:
     select = tag("select", tag("option", "all", value=""), data_choice=key)
     return tag("label", f"{title.capitalize()} ", select)
-
-
-def _all(count: int) -> Markup:
-    button = tag("button", f"Show all {count:,} rows", type="button", id="all")
-    return tag("p", button, hidden=True, id="more")
