@@ -14,7 +14,6 @@ from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segme
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.metrics import Measure
-    from rag_eval.stats.tally import Score
     from rag_eval.textual.grounding import Evidence
     from rag_eval.textual.leaks import Leak
 
@@ -30,7 +29,7 @@ def document(cases: Sequence[Case], wanted: Sequence[Measure]) -> dict[str, Any]
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
-    scores = {item.column: _number(item.column, item.score(case)) for item in wanted if item.metric.level == "case"}
+    scores = {item.column: item.score(case) for item in wanted if item.metric.level == "case"}
     sentences = case.evidence
     return {
         "run": case.trace.run or None,
@@ -52,7 +51,9 @@ def _case(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
             }
             for sentence in sentences
         ],
-        "scores": scores,
+        "scores": {
+            name: None if score is None else single_score(name, as_shown(score)) for name, score in scores.items()
+        },
     }
 
 
@@ -113,8 +114,3 @@ def _pieces(text: str, highlights: Sequence[Mark]) -> list[dict[str, str]]:
 def _hidden(text: str, highlights: Sequence[Mark]) -> list[Segment]:
     pieces = segments(text, highlights)
     return [piece._replace(text=masked(piece.text)) if piece.state == MASKED else piece for piece in pieces]
-
-
-def _number(name: str, score: Score | None) -> float | None:
-    """Return a score as one number; None if the metric does not apply."""
-    return None if score is None else single_score(name, as_shown(score))

@@ -110,7 +110,10 @@ def run(args: argparse.Namespace) -> int:
     questions, gold_sha256 = _questions(args.gold, args.suite)
     request = _mapping(args.request) if args.request else {}
     configurations = _matrix(args) if args.matrix else {args.run: {}}
-    names = {name: [_repeated(name, number, args.repeats) for number in range(args.repeats)] for name in configurations}
+    names = {
+        name: [f"{name or 'try'}-{number}" for number in range(1, args.repeats + 1)] if args.repeats > 1 else [name]
+        for name in configurations
+    }
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
     journal = Journal(out, {**settings, "gold": gold_sha256, "maps": [request, configurations]})
     about: dict[str, Any] = {
@@ -222,11 +225,6 @@ def _mapping(path: str) -> dict[str, Any]:
     content = read_mapping(reader, path)
     reader.ledger.stop_on_problems()
     return content
-
-
-def _repeated(name: str, number: int, repeats: int) -> str:
-    """Return the run of a repeat: ``NAME-1``, or ``try-1`` if the run has no name."""
-    return f"{name or 'try'}-{number + 1}" if repeats > 1 else name
 
 
 def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.repeats import repeats
@@ -77,10 +77,9 @@ def run(args: argparse.Namespace) -> int:
     if args.all and args.metric:
         raise UsageError("--all and --metric cannot be used together. Remove one of them.")
     options = Options(args.gold, "", gates_path(args.gates), args.k)
-    runs = _read_runs(args.runs, options)
-    remark(dict.fromkeys(runs.notes), quiet=args.quiet)
-    form = args.format
-    sys.stdout.write(_repeated(runs.columns, form) if args.repeats else _compared(runs.columns, options, args, form))
+    columns, notes = _read_runs(args.runs, options)
+    remark(dict.fromkeys(notes), quiet=args.quiet)
+    sys.stdout.write(_repeated(columns, args.format) if args.repeats else _compared(columns, options, args))
     return 0
 
 
@@ -136,7 +135,8 @@ def compare(
         raise UsageError(f"compare: expected reports or paths, but got {wrong[0]}. Pass score(gold, trace)")
     if reports and files:
         raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
-    columns = _columns_of(reports) if reports else _read_runs(files, options).columns
+    numbered = [column for number, report in enumerate(reports, 1) for column in _split(f"run {number}", report)]
+    columns = _named(numbered) if reports else _read_runs(files, options)[0]
     if not 1 < len(columns) <= MOST:
         raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. Pass other reports or paths.")
     scoring = open_policy(options)[1].score
@@ -146,7 +146,7 @@ def compare(
     return RunComparison(*comparison)
 
 
-def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace, form: str) -> str:
+def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace) -> str:
     from rag_eval.rendering.comparison import render
 
     if not 1 < len(columns) <= MOST:
@@ -162,11 +162,11 @@ def _compared(columns: Sequence[Column], options: Options, args: argparse.Namesp
     if args.pareto and comparison.front is None:
         remark(["--pareto is ignored, because not every run has a quality value"], quiet=args.quiet)
     comparison = comparison if args.pareto else comparison._replace(front=None)
-    if form == "html":
+    if args.format == "html":
         from rag_eval.rendering.html.pages import comparison_page  # loaded only for this form, for start-up time
 
         return comparison_page(comparison)
-    return render(comparison, form)
+    return render(comparison, args.format)
 
 
 def _repeated(columns: Sequence[Column], form: str) -> str:
@@ -204,15 +204,8 @@ def _repeats_of(columns: Sequence[Column]) -> Repeats:
     return repeats(name, [(column.name, column.cases) for column in columns], qids)
 
 
-class _Runs(NamedTuple):
-    """The runs of all files in their order, and notes from reading them."""
-
-    columns: list[Column]
-    notes: list[str]
-
-
-def _read_runs(paths: Sequence[str], options: Options) -> _Runs:
-    """Return the runs of report.json files and trace files; the latter are scored under ``options``.
+def _read_runs(paths: Sequence[str], options: Options) -> tuple[list[Column], list[str]]:
+    """Return the runs of report.json and trace files in their order, scored under ``options``, and notes from reading.
 
     InputError with the problems of the first file that cannot be read.
     """
@@ -220,13 +213,7 @@ def _read_runs(paths: Sequence[str], options: Options) -> _Runs:
     notes: list[str] = []
     for path in paths:
         columns += _split(path, _scored(path, options, notes))
-    return _Runs(_named(columns), notes)
-
-
-def _columns_of(reports: Sequence[Report]) -> list[Column]:
-    """Return the runs of reports, named run 1, run 2 and so on."""
-    columns = [column for number, report in enumerate(reports, 1) for column in _split(f"run {number}", report)]
-    return _named(columns)
+    return _named(columns), notes
 
 
 def _index_of(columns: Sequence[Column], name: str | None) -> int:
@@ -246,21 +233,16 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
     kind = file_kind(reader, path)
     reader.ledger.stop_on_problems()
     if kind == "report":
-        return _saved_report(reader, path)
+        value = read_report(reader, path, Questions().made)
+        reader.ledger.stop_on_problems()
+        check_scores(path, report := from_json(value or {}))
+        return report
     if kind == "json":
         check(reader, path, kind)
         reader.ledger.stop_on_problems()
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
     return _scored_traces(path, options, notes)
-
-
-def _saved_report(reader: Reader, path: str) -> Report:
-    value = read_report(reader, path, Questions().made)
-    reader.ledger.stop_on_problems()
-    report = from_json(value or {})
-    check_scores(path, report)
-    return report
 
 
 def _scored_traces(path: str, options: Options, notes: list[str]) -> Report:

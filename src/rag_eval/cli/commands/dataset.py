@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +154,5 @@ def _downloaded(form: Dataset) -> list[str]:
 
 
 def _digest(path: str) -> str:
-    digest = sha256()
-    with open(path, "rb") as file:  # noqa: PTH123
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    with Path(path).open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

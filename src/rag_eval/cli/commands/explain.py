@@ -167,8 +167,9 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
     from rag_eval.cases.case import Case
     from rag_eval.contract import Trace
-    from rag_eval.metrics import measures
+    from rag_eval.metrics import METRICS, hint, measures
     from rag_eval.readers.gold_file import read_gold
+    from rag_eval.readers.schema_validation import did_you_mean
     from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
     from rag_eval.run.options import Options
 
@@ -180,7 +181,9 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
         reader.ledger.stop_on_problems()
     gold = golds.get(args.subject)
     if gold is None:
-        raise UsageError(_nothing(args.subject, policy.gold, golds))
+        close = hint(args.subject) or did_you_mean(args.subject, [*METRICS, *golds])
+        fix = close or "To list the metrics: rag-eval metrics"
+        raise UsageError(f"'{one_line(args.subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     by_run = {
         trace.run: trace for trace in paired_traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid
     }
@@ -329,12 +332,3 @@ def _metric(name: str) -> Metric | None:
         return METRICS[name]
     measured = find(name)
     return measured.metric if measured else None
-
-
-def _nothing(subject: str, path: str, golds: dict[str, object] | object) -> str:
-    from rag_eval.metrics import METRICS, hint
-    from rag_eval.readers.schema_validation import did_you_mean
-
-    close = hint(subject) or did_you_mean(subject, [*METRICS, *golds])  # type: ignore[misc]
-    fix = close or "To list the metrics: rag-eval metrics"
-    return f"'{one_line(subject)}' is not a metric, a term or a qid of {path}. {fix}"

@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     """Judge, and return the new report's exit code."""
     reader = Reader(ProblemCollector())
     value = read_report(reader, args.report)
-    policy = _policy(reader, args.gates)
+    policy = read_policy(reader, args.gates) if args.gates else None
+    policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
     reader.ledger.stop_on_problems()
     with checked_report(args.report, "Score the run again."):
         judged = _judged(args, from_json(value or {}), policy)
@@ -59,11 +60,6 @@ def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> 
     lost = [gate.name for gate in selected_gates(policy) if gate.name not in report.metrics] if policy else []
     remark((f"{args.report}: no value for {name}. To get it, score the run again" for name in lost), quiet=args.quiet)
     return rejudge(report, policy) if policy else rejudge_same_gates(report)
-
-
-def _policy(reader: Reader, path: str) -> Policy | None:
-    policy = read_policy(reader, path) if path else None
-    return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
 
 
 def check_scores(path: str, report: Report) -> None:

@@ -91,7 +91,7 @@ def run(args: Namespace) -> int:
                 strata.setdefault(str(_field(row, args.by)) if args.by else kind, []).append(draft(trace, kind))
     reader.ledger.stop_on_problems()
     drafts = sampled(strata, args.sample, args.seed)
-    write_drafts(args.drafts, [*known, *drafts])
+    write_rows(Path(args.drafts), [*known, *drafts])
     counts = ", ".join(f"{n} {kind}" for kind, n in Counter(row["draft"] for row in drafts).items())
     kinds = f" ({counts})" if counts else ""
     omitted = f"; skipped {', '.join(f'{n} {why}' for why, n in skipped.items())}" if skipped else ""
@@ -136,11 +136,6 @@ def read_drafts(path: str) -> list[Row]:
     return rows
 
 
-def write_drafts(path: str, rows: list[Row]) -> None:
-    """Write the drafts, each on one line."""
-    write_rows(Path(path), rows)
-
-
 def kind_of(trace: Trace, settings: Settings) -> str:
     """Return the kind of a trace (one of KINDS), without knowing the right answer."""
     if trace.error is not None or trace.ok is False or trace.timed_out:
@@ -182,9 +177,3 @@ def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[R
     ]
     turns = range(max(map(len, queues), default=0))
     return [queue[turn] for turn in turns for queue in queues if turn < len(queue)][: size or None]
-
-
-def gold_item(row: Row, answers: Mapping[str, Any]) -> Row:
-    """Return the gold item of a draft with a person's answers."""
-    row_of_draft: Row = {field: row[field] for field in ("conversation", "turn") if field in row}
-    return {"qid": row["qid"], "question": row["question"], **answers, **row_of_draft}

@@ -94,20 +94,16 @@ def _freeze(reader: Reader, frozen: Frozen, head: Side, out: str, args: Namespac
 
 def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
     """Return the exit code for gold that is already frozen, whatever the order of its lines."""
-    if _is_manifest_of(reader, head, out, tag):
+    data = reader.read(out) or b""  # only regular files: a pipe would wait for its other end
+    reader.ledger.stop_on_problems()
+    # Content that is no manifest is different content, not an error.
+    manifest = read_json(reader._replace(ledger=ProblemCollector(), contents={out: data}), out, "freeze")
+    if manifest is not None and not fault(manifest, tag) and not _changed(manifest, head):
         say([f"Nothing to do: {out} already freezes the same gold set as {tag}."])
         return PASSED
     complain([f"{out} already exists with other content, and a tag is frozen only once. Choose another tag."])
     complain([f"To see the differences: rag-eval gold freeze {tag} --check"])
     return GATE_FAILED
-
-
-def _is_manifest_of(reader: Reader, head: Side, out: str, tag: str) -> bool:
-    data = reader.read(out) or b""  # only regular files: a pipe would wait for its other end
-    reader.ledger.stop_on_problems()
-    # Content that is no manifest is different content, not an error.
-    manifest = read_json(reader._replace(ledger=ProblemCollector(), contents={out: data}), out, "freeze")
-    return manifest is not None and not fault(manifest, tag) and not _changed(manifest, head)
 
 
 def _changed(manifest: Mapping[str, Any], head: Side) -> list[HashChange]:

@@ -43,7 +43,12 @@ def run(args: Namespace) -> int:
     """Print the findings; return 0, or 1 if there are findings and ``--strict`` is given."""
     sample, path = _sample(args)
     notes = lint(sample)
-    text = _json(path, sample, notes) if args.format == "json" else "".join(_lines(path, sample, notes))
+    if args.format == "json":
+        counts = dict(sorted(Counter(finding.code for finding in notes).items()))
+        rows = [finding._asdict() for finding in notes]
+        text = json_text({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})
+    else:
+        text = "".join(_lines(path, sample, notes))
     sys.stdout.write(text)
     return GATE_FAILED if args.strict and notes else PASSED
 
@@ -65,19 +70,10 @@ def _sample(args: Namespace) -> tuple[GoldSample, str]:
 def _lines(path: str, sample: GoldSample, notes: list[GoldFinding]) -> Iterator[str]:
     for finding in notes[:_SHOWN]:
         location = f"{path}:{finding.line}" if finding.line else path
-        yield log_line(f"{location}: [{finding.code}] {_of(finding)}{finding.message}. {finding.hint}") + "\n"
+        item = f"{quoted(finding.qid, 60)}: " if finding.qid else ""
+        yield log_line(f"{location}: [{finding.code}] {item}{finding.message}. {finding.hint}") + "\n"
     if len(notes) > _SHOWN:
         yield f"… and {quantity(len(notes) - _SHOWN, 'more finding')} not shown. To see all: --format json\n"
     codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in notes).most_common())
     counted = f"{quantity(len(notes), 'finding')} in {quantity(len(sample.items), 'item')}"
     yield f"{counted}: {codes}. For their meaning, see docs/gold.md\n" if notes else f"{counted}.\n"
-
-
-def _of(finding: GoldFinding) -> str:
-    return f"{quoted(finding.qid, 60)}: " if finding.qid else ""
-
-
-def _json(path: str, sample: GoldSample, notes: list[GoldFinding]) -> str:
-    counts = dict(sorted(Counter(finding.code for finding in notes).items()))
-    rows = [finding._asdict() for finding in notes]
-    return json_text({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})

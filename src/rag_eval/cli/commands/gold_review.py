@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.cli.commands import gold_signoff
-from rag_eval.cli.commands._shared import gates_path, write_data
-from rag_eval.cli.commands.gold_draft import Row, add_files, gold_item, read_drafts, write_drafts
+from rag_eval.cli.commands._shared import gates_path, write_data, write_rows
+from rag_eval.cli.commands.gold_draft import Row, add_files, read_drafts
 from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
                 drafts.remove(row)
             elif choice == "r":
                 row["rejected"] = {"by": signer, "why": item["why"]}
-            write_drafts(args.drafts, drafts)
+            write_rows(Path(args.drafts), drafts)
     except EOFError:
         print()
     print(f"{len(accepted)} accepted, {sum('rejected' not in row for row in drafts)} still open.")
@@ -94,7 +94,8 @@ def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
             if choice in ("s", "q"):
                 return choice, {}
             continue
-        made = gold_item(row, _labels(row))
+        turn = {field: row[field] for field in ("conversation", "turn") if field in row}
+        made: Row = {"qid": row["qid"], "question": row["question"], **_labels(row), **turn}
         faults = [f"{entry.where}: {entry.message}" for entry in Contract("gold").faults(made)]
         faults += [f"the qid {quoted(row['qid'])} is already used; choose another one"] if row["qid"] in qids else []
         if not faults:

@@ -103,17 +103,14 @@ def _signed_by(signer: str, base: Side, head: Side, policy: SignoffPolicy, used:
 def _written(policy: SignoffPolicy, args: Namespace, signer: str, changes: list[HashChange], mutates: bool) -> Record:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
-    read = _read(record)
+    read: Record | str
+    try:
+        read = read_record(record.file.encode())
+    except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are not UTF-8
+        read = "the reason or the signer is not UTF-8 text"
     if isinstance(read, str):
         raise UsageError(f"the record would be invalid: {read}. Correct the option.")
     return _with_signature(policy, read, args.key)
-
-
-def _read(record: Record) -> Record | str:
-    try:
-        return read_record(record.file.encode())
-    except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are not UTF-8
-        return "the reason or the signer is not UTF-8 text"
 
 
 def _with_signature(policy: SignoffPolicy, record: Record, key: str | None) -> Record:

@@ -6,6 +6,7 @@ Fields that are renamed or left out are printed on stderr. If anything is wrong,
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -123,7 +124,10 @@ def run(args: argparse.Namespace) -> int:
     if args.from_api:
         _check_live(args)
     elif not args.files:
-        raise UsageError(f"no file is named. Name the FILE to import{_or_fetch(args.format)}")
+        from rag_eval.collecting.live import SOURCES
+
+        fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
+        raise UsageError(f"no file is named. Name the FILE to import{fetch if args.format in SOURCES else ''}")
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     if form.files and len(args.files) != form.files:
@@ -145,12 +149,6 @@ def run(args: argparse.Namespace) -> int:
     coverage = _coverage(fields) if form.gives == "trace" else []
     remark([*account.lines(), *reader.ledger.notes, *coverage], quiet=args.quiet)
     return 0
-
-
-def _or_fetch(name: str) -> str:
-    from rag_eval.collecting.live import SOURCES
-
-    return f", or fetch it: rag-eval import {name} --from-api --since TIME" if name in SOURCES else ""
 
 
 def _check_live(args: argparse.Namespace) -> None:
@@ -212,11 +210,13 @@ def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account
     if form.gives == "report":
         from rag_eval.importers import report_of
         from rag_eval.readers.import_inputs import Files
+        from rag_eval.readers.schema_validation import Contract
         from rag_eval.rendering import render
 
         report = report_of(name, Files(reader, args.files), account)
         text = render(report, "json") if report else ""
-        _validate_report(reader, args.files[-1], text)
+        for fault in Contract("report", reader.limits.depth).faults(json.loads(text)) if text else ():
+            reader.ledger.problem(args.files[-1], 0, f"as report: {fault.where}", fault.message, fault.hint)
         reader.ledger.stop_on_problems()
         yield text.encode()
         return
@@ -307,19 +307,15 @@ def _suggest(reader: Reader, name: str, path: str, *, asked: bool) -> int:
     names = header(Files(reader, [path]), path)
     reader.ledger.stop_on_problems()
     known = suggested(names, FORMS[name])
-    lines = [f"{field}: {_yaml(known[field])}" if field in known else f"# {field}:" for field in FORMS[name]]
+    # A JSON string is a YAML string.
+    quoted = {field: name if name.replace("_", "").isalnum() else json.dumps(name) for field, name in known.items()}
+    lines = [f"{field}: {quoted[field]}" if field in known else f"# {field}:" for field in FORMS[name]]
     columns = ", ".join(names[:40])
     sys.stdout.write(
         f"# Fields of {path}: {columns}\n# A value is one of these names, or a JSON Pointer such as /metadata/id.\n"
     )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
-
-
-def _yaml(name: str) -> str:
-    import json
-
-    return name if name.replace("_", "").isalnum() else json.dumps(name)
 
 
 def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
@@ -370,16 +366,6 @@ def _coverage(fields: set[str]) -> list[str]:
     for field, metrics in lacking.items():
         lines.append(f"to get {some(metrics, 3)}: record {field.replace('trace.', '')}")
     return lines
-
-
-def _validate_report(reader: Reader, path: str, text: str) -> None:
-    """Validate a converted report against the project's schema, as rows are."""
-    import json
-
-    from rag_eval.readers.schema_validation import Contract
-
-    for fault in Contract("report", reader.limits.depth).faults(json.loads(text)) if text else ():
-        reader.ledger.problem(path, 0, f"as report: {fault.where}", fault.message, fault.hint)
 
 
 def _pointer(text: str) -> str:

@@ -93,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
             if args.signoff and template == "pre-commit.yaml":
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
-        advice = _advice(path) if there and target.startswith(".") else ""
+        advice = ""
+        if there and target.startswith(".") and not (path.is_file() and b"rag-eval" in path.read_bytes()):
+            advice = "  (it does not name rag-eval yet: the README shows the entry to add)"
         sys.stdout.write(f"{'kept ' if there else 'wrote'}  {path}{advice}\n")
     sys.stdout.write("\n" + _NEXT.format(answer=_answering(source)))
     return 0
@@ -137,12 +139,6 @@ def _standing(target: str) -> str:
     """Return ``target``, or the existing gates file under the other usual name."""
     names = GATES_FILES if target in GATES_FILES else ()
     return next((name for name in names if os.path.lexists(name)), target)
-
-
-def _advice(path: Path) -> str:
-    """Return advice on a configuration file that already existed."""
-    known = path.is_file() and b"rag-eval" in path.read_bytes()
-    return "" if known else "  (it does not name rag-eval yet: the README shows the entry to add)"
 
 
 def files(preset: str, source: str = "") -> dict[str, str]:

@@ -128,11 +128,10 @@ def _margins(policy: Policy, noises: Sequence[Noise]) -> list[Margin]:
     from rag_eval.llm_judge.noise import margin
 
     by_name = {noise.metric: noise for noise in noises}
-    gates = [gate for gate in policy.gates if gate.name in by_name and gate.direction in ("min", "max")]
     return [
         margin(f"{gate.label} {gate.direction}", float(gate.threshold), by_name[gate.name])
-        for gate in gates
-        if not gate.slice
+        for gate in policy.gates
+        if gate.name in by_name and gate.direction in ("min", "max") and not gate.slice
     ]
 
 
