@@ -1,4 +1,4 @@
-"""Errors, as values and as the few exceptions that carry them to :mod:`rag_eval.cli.error_handling`."""
+"""Errors, as values and as the few exceptions that carry them to :func:`rag_eval.cli.guarded`."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cases import ROOT
 from fake_github import FakeGitHub
 from rag_eval.action import run as action_run
-from rag_eval.cli.error_handling import guarded
+from rag_eval.cli import guarded
 from seams import GitHub, Network, action, marker
 
 pytest.importorskip("urllib3")

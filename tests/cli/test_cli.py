@@ -16,8 +16,7 @@ import yaml
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import api
-from rag_eval.cli import error_handling
+from rag_eval import api, cli
 from rag_eval.cli.commands import demo
 from rag_eval.common import paths
 from rag_eval.git.snapshots import NOTHING
@@ -968,10 +967,10 @@ def test_no_program_is_looked_for_in_the_folder_at_hand(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "eventfd"), reason="there is nothing to which few bytes are an invalid argument")
 def test_a_reader_that_goes_away_is_an_invalid_argument_there(monkeypatch):
-    with error_handling._Unread(os.eventfd(0), "wb") as pipe:
+    with cli._Unread(os.eventfd(0), "wb") as pipe:
         with pytest.raises(OSError, match="Invalid argument"):
             pipe.write(b"few")
-        monkeypatch.setattr(error_handling, "WINDOWS", True)
+        monkeypatch.setattr(cli, "WINDOWS", True)
         assert pipe.write(b"few") == 3
 
 

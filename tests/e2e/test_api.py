@@ -12,9 +12,8 @@ from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
 from rag_eval.github.api import BOT
-from rag_eval.github.check import Check, publish
 from rag_eval.github.comment import post
-from rag_eval.github.workflow import Annotation
+from rag_eval.github.workflow import Annotation, Check, publish_check
 from seams import GitHub, GitHubError, Network, marker
 
 NUMBER = 2
@@ -41,7 +40,7 @@ def test_comments_are_made_changed_and_listed(github, client):
 def test_a_check_run_is_made_found_and_added_to(github, client):
     check = Check("rag-eval report", "a" * 40, "failure", "Failed gates: chr", "text", "1.1", "https://github.test/run")
     notes = [Annotation("warning", f"question {number}", "eval/gold.jsonl", number, "MISSING") for number in range(120)]
-    made, written = publish(client, check, notes)
+    made, written = publish_check(client, check, notes)
     assert (written, len(github.annotations), [run.id for run in client.check_runs("a" * 40, check.name)]) == (
         120,
         120,
@@ -49,7 +48,7 @@ def test_a_check_run_is_made_found_and_added_to(github, client):
     )
     github.may_check = False
     with pytest.raises(GitHubError, match="`checks: write`"):
-        publish(client, check, notes)
+        publish_check(client, check, notes)
 
 
 def test_refs_and_refusals(github, client):

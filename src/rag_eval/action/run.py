@@ -26,18 +26,26 @@ from rag_eval.action.runner import (
     real_path,
     report_folder,
 )
+from rag_eval.cli import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.cli.commands._failed import details_of
 from rag_eval.cli.commands._shared import write_together
-from rag_eval.cli.error_handling import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git
 from rag_eval.github import comment
 from rag_eval.github.api import GitHub, Network
-from rag_eval.github.check import MOST_NOTES
 from rag_eval.github.comment import MOST_CHARACTERS, CommentBody, last_line, marker, name_of, post, run_address
-from rag_eval.github.workflow import SUMMARY_BYTES, Annotation, annotation, limit_per_level
+from rag_eval.github.workflow import (
+    MOST_CHECK_CHARACTERS,
+    MOST_CHECK_NOTES,
+    SUMMARY_BYTES,
+    Annotation,
+    Check,
+    annotation,
+    limit_per_level,
+    publish_check,
+)
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
@@ -255,7 +263,7 @@ def _on_problem(problem: Problem) -> Annotation:
 
 def _notes(report: Report) -> Iterator[Annotation]:
     """Yield failed gates and findings on their lines, and wrong questions on theirs if the run fails."""
-    failing = () if report.passed else islice(of_questions(report), MOST_NOTES)
+    failing = () if report.passed else islice(of_questions(report), MOST_CHECK_NOTES)
     for pointer in chain(of_gates(report), of_findings(report), failing):
         title = f"gate {pointer.code}" if pointer.kind == "gate" else pointer.code
         yield Annotation(pointer.level, pointer.text, pointer.file, pointer.line, title)
@@ -317,8 +325,6 @@ def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, conne
 
 def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> str:
     """Write the check run, and return its address, empty if there is none. A failure is only a notice."""
-    from rag_eval.github import check
-
     if not inputs.check:
         return ""
     if not inputs.github_token or not runner.head:
@@ -328,18 +334,18 @@ def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect
     failed = outcome.outputs["failed-gates"]
     title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
     conclusion = "failure" if outcome.code else "neutral" if outcome.failed else "success"
-    wanted = check.Check(
+    wanted = Check(
         name=f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
         head=runner.head,
         conclusion=conclusion,
         title=title.get(outcome.verdict, "Nothing was judged"),
-        summary=outcome.text(check.MOST_CHARACTERS, len),
+        summary=outcome.text(MOST_CHECK_CHARACTERS, len),
         attempt=runner.by,
         details=run_address(runner.server, runner.repository, runner.run_id),
     )
     try:
         api = connect(runner.api_url, inputs.github_token, runner.repository)
-        made, written = check.publish(api, wanted, outcome.notes)
+        made, written = publish_check(api, wanted, outcome.notes)
     except RagEvalError as error:
         print(annotation("notice", f"No check run: {error} {_report_location(inputs)}", title="rag-eval"))
         return ""

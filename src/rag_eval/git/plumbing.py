@@ -15,7 +15,8 @@ from typing import NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
 from rag_eval.errors import RagEvalError
-from rag_eval.git.snapshots import is_object_id
+from rag_eval.git import snapshots
+from rag_eval.git.snapshots import is_object_id, refuse_irregular
 
 INDEX = "the index"
 """Names the index where a commit could be named."""
@@ -92,10 +93,10 @@ class Git:
         for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
             folder = f"{path.rpartition('/')[0]}/"
             if path in paths or (folder in paths and mode != "040000"):
-                _refuse_irregular(mode, path)
+                refuse_irregular(mode, path)
                 ids[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
-                _refuse_irregular("040000", below)
+                refuse_irregular("040000", below)
         self._refuse_submodules([path for path in paths if path not in ids and not path.endswith("/")], at)
         return ids
 
@@ -106,7 +107,7 @@ class Git:
             listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
             for words, path in _rows(self._run(*listing, "--", *sorted(above))):
                 if path in above and words[0] == "160000":
-                    _refuse_irregular(words[0], path)
+                    refuse_irregular(words[0], path)
 
     def inside(self, path: str) -> str:
         """Return a path as git has it: from the root of the repository, with links followed."""
@@ -328,12 +329,6 @@ class GitTree(NamedTuple):
         return self.git.entries(self.commit, folder)
 
 
-def _refuse_irregular(mode: str, path: str) -> None:
-    from rag_eval.git.snapshots import refuse_irregular  # start-up time: most commits touch no relevant file
-
-    refuse_irregular(mode, path)
-
-
 def _bare() -> dict[str, str]:
     """Return the environment of git in an untrusted folder, without anything that a step of a job can set."""
     of_windows = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if os.name == "nt" and name in os.environ}
@@ -349,8 +344,6 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
 
 def checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
     """Return the bytes of an object if they match its id; raise an error otherwise."""
-    from rag_eval.git import snapshots  # start-up time: most hooks check no changes
-
     if snapshots.object_id(data, kind, like=object_id) != object_id:
         raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
     return data

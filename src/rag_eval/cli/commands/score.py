@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rag_eval.cli import guarded
 from rag_eval.cli.commands._shared import (
     add_baseline,
     add_engine,
@@ -23,7 +24,6 @@ from rag_eval.cli.commands._shared import (
     stdin_contents,
     uncollected,
 )
-from rag_eval.cli.error_handling import guarded
 from rag_eval.common.escaping import log_line
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.run.options import Options, fields
@@ -32,7 +32,6 @@ from rag_eval.run.options import Options, fields
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.rendering import Details
-    from rag_eval.run.authority import Authority
 
 EXAMPLES = """\
   rag-eval score
@@ -126,7 +125,12 @@ def _run(args: argparse.Namespace) -> int:
     if args.details and not (args.out or args.open or args.format == "html"):
         raise UsageError("--details needs the HTML report. Add --out DIR, --open or --format html")
     options = _options(args)
-    report = api.run(options, _authority(args.base))
+    authority = None
+    if args.base is not None:
+        from rag_eval.run.authority import authority_from_git
+
+        authority = authority_from_git(args.base)
+    report = api.run(options, authority)
     remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     _check_fields(report, options.by)
     details: Details | None = None
@@ -173,7 +177,6 @@ def _check_fields(report: Report, fields: Sequence[str]) -> None:
 def _options(args: argparse.Namespace) -> Options:
     contents = stdin_contents(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    part: dict[str, Any] = {"perspectives": args.perspective, "suite": args.suite, "by": fields(args.by)}
     return Options(
         *inputs,
         baseline=args.baseline,
@@ -181,16 +184,10 @@ def _options(args: argparse.Namespace) -> Options:
         verdicts=args.verdicts,
         contents=contents,
         is_discovered=not args.gates,
-        **part,
+        perspectives=args.perspective,
+        suite=args.suite,
+        by=fields(args.by),
     )
-
-
-def _authority(ref: str | None) -> Authority | None:
-    if ref is None:
-        return None
-    from rag_eval.run.authority import authority_from_git
-
-    return authority_from_git(ref)
 
 
 def _scores(args: argparse.Namespace) -> int:
