@@ -94,7 +94,7 @@ def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
             if choice in ("s", "q"):
                 return choice, {}
             continue
-        turn = {field: row[field] for field in ("conversation", "turn") if field in row}
+        turn: Row = {field: row[field] for field in ("conversation", "turn") if field in row}
         made: Row = {"qid": row["qid"], "question": row["question"], **_labels(row), **turn}
         faults = [f"{entry.where}: {entry.message}" for entry in Contract("gold").faults(made)]
         faults += [f"the qid {quoted(row['qid'])} is already used; choose another one"] if row["qid"] in qids else []
