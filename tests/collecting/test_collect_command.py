@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from cases import ROOT, write_rows
+from gitrepo import Repo
+from project import apart
 
 SERVER = ROOT / "examples" / "rag-server"
 ITEM = {"answerable": True, "gold_claim_substr": [], "gold_citations": []}
@@ -257,8 +259,38 @@ def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatc
     assert content[0]["answer_json"] == {"claim": "Q0 question 0?", "citations": []}
     assert command("collect", "--python", "my_rag_app:slow", "--gold", gold, "--out", "b.jsonl")[0] == 0
     assert rows(tmp_path / "b.jsonl")[0]["answer_json"] == {"claim": "a text"}
-    code, _, err = command("collect", "--python", "my_rag_app:none", "--gold", gold, "--out", "c.jsonl")
-    assert (code, "cannot be loaded" in err) == (2, True)
+    (tmp_path / "my_broken_app.py").write_text("{}['key']\n", "utf-8")
+    (tmp_path / "my_cut_app.py").write_text("def answer(\n", "utf-8")
+    for name in (
+        "my_rag_app:none",
+        "my_rag_app:__doc__",
+        "my_rag_app:",
+        "builtins:str",
+        "my_broken_app:a",
+        "my_cut_app:a",
+    ):
+        code, _, err = command("collect", "--python", name, "--gold", gold, "--out", "c.jsonl")
+        assert (code, f"--python {name} cannot be loaded: " in err) == (2, True)
+
+
+def test_run_json_names_the_commit_of_the_checkout(command, tmp_path, gold, monkeypatch):
+    apart(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_commit_app.py").write_text("def answer(question): return 'a text'\n", "utf-8")
+    collect = ("collect", "--python", "my_commit_app:answer", "--gold", gold, "--force")
+    assert command(*collect)[0] == 0
+    about = json.loads((tmp_path / "runs/run.json").read_text("utf-8"))
+    assert "system_commit" not in about
+    Repo.create(tmp_path / "made", None)
+    (tmp_path / "made/.git").rename(tmp_path / ".git")
+    Repo(tmp_path).git("add", "runs")
+    assert Repo(tmp_path).commit("first") == (0, "")
+    assert command(*collect)[0] == 0
+    again = json.loads((tmp_path / "runs/run.json").read_text("utf-8"))
+    assert again.pop("system_commit") == Repo(tmp_path).git("log", "--format=%H")
+    assert again.pop("collected_at") >= about.pop("collected_at")
+    assert again == about
 
 
 def test_times_and_usage_of_a_reply_are_recorded(command, tmp_path, gold, serve, monkeypatch):

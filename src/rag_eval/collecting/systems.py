@@ -236,10 +236,11 @@ class FunctionSystem:
             target: Any = importlib.import_module(module)
             for part in function.split("."):
                 target = getattr(target, part)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise UsageError(f"--python {name} cannot be loaded: {error}. Write: --python module:function") from None
+            self._takes_qid = "qid" in inspect.signature(target).parameters
+        except Exception as error:  # noqa: BLE001 - the module may raise anything
+            why = f"{type(error).__name__}: {error}"
+            raise UsageError(f"--python {name} cannot be loaded: {why}. Write: --python module:function") from None
         self._function: Callable[..., Any] = target
-        self._takes_qid = "qid" in inspect.signature(target).parameters
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Call the function; a returned text is the answer. After a timeout the call continues in its thread."""
