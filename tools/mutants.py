@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -313,6 +314,17 @@ def entered(folder: Path, paths: Iterable[str], tests: list[str], jobs: int) -> 
     return {function: sorted(rows) for function, rows in found.items()}
 
 
+def spread(rows: Iterable[tuple[float, str]], most: int) -> list[str]:
+    """The tests, the fastest first; of too many, the fastest of each test file, then the second of each, and so on."""
+    tests = list(dict.fromkeys(test for _, test in rows))
+    if len(tests) <= most:
+        return tests
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        by_file[test.partition("::")[0]].append(test)
+    return [test for turn in zip_longest(*by_file.values()) for test in turn if test][:most]
+
+
 def _pytest() -> list[str]:
     chosen = "not e2e and not deep and not real"
     return [sys.executable, "-m", "pytest", "-q", "-m", chosen, "-p", "no:cacheprovider", "--no-header", "--tb=no"]
@@ -391,7 +403,7 @@ def run_all(folder: Path, mutants: list[Mutant], options: argparse.Namespace) ->
             except queue.Empty:
                 return
             rows = by_function.get(f"{mutant.path}:{mutant.function}") or sorted(set(by_module[mutant.path]))
-            names = list(dict.fromkeys(test for _, test in rows))[: options.most]
+            names = spread(rows, options.most)
             seconds = max(30.0, 10 * sum(took for took, _ in rows[: options.most]))
             outcome = tried(copy, mutant, names, min(seconds, 300.0))
             outcomes.append(outcome)
