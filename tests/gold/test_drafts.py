@@ -112,7 +112,10 @@ def test_drafts_are_no_gold(files, capsys):
 def test_a_person_makes_items_of_drafts(files, monkeypatch, capsys):
     draft()
     order = [row["draft"] for row in rows(files / "eval/drafts.jsonl")]
-    answers = {"refused": ["a", "y", "thirty days", "1 m#9"], "ungrounded": ["e", "At what time is lunch?", "", "n"]}
+    answers = {
+        "refused": ["Accept", "?", "YES", "thirty days", "1 m#9"],
+        "ungrounded": ["x", "edit", "At what time is lunch?", "", "n"],
+    }
     output = [item for kind in order for item in answers.get(kind, ["r", "no question of ours"])]
     assert review(monkeypatch, *output) == 0
     gold = {row["question"]: row for row in rows(files / "eval/gold.jsonl")}

@@ -84,15 +84,25 @@ def test_an_id_that_now_names_another_text_is_relinked_too(files):
     assert [row["gold_citations"] for row in rows] == [[f"m#{(n - 1) % 8}"] for n in range(8)]
 
 
-def test_a_place_in_a_document_does_where_no_text_is_known(files, capsys):
-    write_rows(
-        files / "old.jsonl", [{"id": f"m#{n}", "rel_path": f"{n}.md", "heading_path": "A > B"} for n in range(8)]
-    )
-    write_rows(
-        files / "new.jsonl", [{"id": f"x{n}", "rel_path": f"{n}.md", "heading_path": "A >  B"} for n in range(8)]
-    )
-    assert relink() == 0
-    assert "| `Q0` | `m#0` | `x0` | `same place` |" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("before", "after", "by"),
+    [
+        ({"rel_path": "{}.md", "heading_path": "A > B"}, {"rel_path": "{}.md", "heading_path": "A >  B"}, "same place"),
+        ({"doc_id": "d{}", "section": "2"}, {"doc_id": "d{}", "section": "2"}, "same place"),
+        ({"doc_id": "d{}", "section": "2"}, {"doc_id": "d{}", "section": "3"}, "no similar chunk"),
+        ({"doc_id": "d{}", "section": "2"}, {"doc_id": "e{}", "section": "2"}, "no similar chunk"),
+        ({"doc_id": "d{}"}, {"doc_id": "d{}"}, "no similar chunk"),
+        ({"section": "2"}, {"section": "2"}, "no similar chunk"),
+        ({"rel_path": "{}.md"}, {"rel_path": "{}.md"}, "no similar chunk"),
+    ],
+)
+def test_a_place_in_a_document_does_where_no_text_is_known(files, capsys, before, after, by):
+    for name, fields, prefix in (("old", before, "m#"), ("new", after, "x")):
+        chunks = [{"id": f"{prefix}{n}", **{key: text.format(n) for key, text in fields.items()}} for n in range(8)]
+        write_rows(files / f"{name}.jsonl", chunks)
+    same = by == "same place"
+    assert relink() == (0 if same else 1)
+    assert f"| `Q0` | `m#0` | `{'x0' if same else '–'}` | `{by}` |" in capsys.readouterr().out
 
 
 def test_a_chunk_that_is_gone_is_named_and_stays(files, capsys):
