@@ -6,7 +6,10 @@ import importlib.util
 import json
 import sys
 import threading
+import time
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,6 +128,26 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
     assert result[4]["error"] == "RuntimeError: HTTP 302: /login"
     assert sum(body == '{"question":"question 0?"}' for body, _ in calls) == 3
     assert command("validate", out)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [
+        ("7", 7, 7),
+        (formatdate(time.time() + 3600, usegmt=True), 30, 120),  # cut to the longest pause
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+        ("\xb2", 0.5, 0.5),
+        ("soon", 0.5, 0.5),
+    ],
+)
+def test_a_busy_server_says_how_long_to_wait(command, tmp_path, gold, serve, monkeypatch, header, least, most):
+    url, _ = serve(lambda _, times: (429, {}, ("Retry-After", header)) if times == 1 else (200, {"answer": "a"}))
+    pauses = []
+    clock = SimpleNamespace(**{**vars(time), "sleep": pauses.append})
+    monkeypatch.setattr("rag_eval.collecting.collector.time", clock)
+    assert command("collect", "--url", url, "--gold", gold, "--out", tmp_path / "trace.jsonl")[0] == 0
+    assert len(pauses) == 6
+    assert all(least <= pause <= most for pause in pauses)
 
 
 def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, gold, monkeypatch):

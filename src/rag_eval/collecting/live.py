@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from rag_eval.collecting.systems import retry_after
 from rag_eval.common.escaping import one_line
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.importers.unwrap import QID_KEYS, as_dict
@@ -114,9 +115,7 @@ class TraceServer:
             raise UsageError(f"{self._variable} is not a URL: {error}") from None
         except self._httpx.HTTPError as error:
             return 0, None, f"{type(error).__name__}: {error}".encode()
-        after = reply.headers.get("retry-after", "")
-        seconds = float(after) if after.isascii() and after.isdigit() else None
-        return reply.status_code, seconds, b"".join(blocks)
+        return reply.status_code, retry_after(reply.headers), b"".join(blocks)
 
     def _fix(self, status: int) -> str:
         if status in (401, 403):

@@ -12,8 +12,10 @@ import shlex
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -30,6 +32,17 @@ class Busy(Exception):
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return how many seconds a busy server asks to wait, from its number or HTTP date (RFC 9110, 10.2.3)."""
+    text = headers.get("retry-after", "")
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
 
 
 class System(Protocol):
@@ -81,8 +94,7 @@ class HttpSystem:
         except self._httpx.TransportError as error:
             raise Busy(f"{type(error).__name__}: {error}") from None
         if reply.status_code == 429 or reply.status_code >= 500:
-            after = reply.headers.get("retry-after", "")
-            raise Busy(f"HTTP {reply.status_code}: {reply.text[:200]}", float(after) if after.isdigit() else None)
+            raise Busy(f"HTTP {reply.status_code}: {reply.text[:200]}", retry_after(reply.headers))
         if reply.status_code >= 300:
             detail = reply.headers.get("location", "") or reply.text
             raise RuntimeError(f"HTTP {reply.status_code}: {detail[:200]}")
