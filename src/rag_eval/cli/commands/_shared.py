@@ -30,46 +30,42 @@ _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 STDIN = "<stdin>"
 
 
+def add_option(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
+    name: str,
+    metavar: str,
+    text: str,
+    default: Any = "",
+    **more: Any,
+) -> None:
+    """Add an option with a value, empty by default; ``text`` is its help."""
+    parser.add_argument(name, metavar=metavar, default=default, help=text, **more)
+
+
 def add_inputs(parser: argparse.ArgumentParser) -> None:
     """Add ``--gold``, ``--trace``, ``--gates`` and ``--k``."""
-    parser.add_argument(
-        "--gold",
-        metavar="FILE",
-        default="",
-        help=f"gold set, - for stdin (default: {_USUAL_GOLD})",
-    )
-    parser.add_argument(
-        "--trace",
-        metavar="FILE",
-        default="",
-        help="traces, - for stdin (default: from the gates file, or runs/trace.jsonl)",
-    )
+    add_option(parser, "--gold", "FILE", f"gold set, - for stdin (default: {_USUAL_GOLD})")
+    add_option(parser, "--trace", "FILE", "traces, - for stdin (default: from the gates file, or runs/trace.jsonl)")
     gates = f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
-    parser.add_argument("--gates", metavar="FILE", default="", help=gates)
-    parser.add_argument(
-        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (default: 1,3,5,10)"
-    )
+    add_option(parser, "--gates", "FILE", gates)
+    add_option(parser, "--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
 
 
 def add_gold(parser: argparse.ArgumentParser, *, gates: bool = True) -> None:
     """Add ``--gold`` and ``--gates`` for commands without traces."""
-    parser.add_argument("--gold", metavar="FILE", default="", help=f"gold set (default: {_USUAL_GOLD})")
+    add_option(parser, "--gold", "FILE", f"gold set (default: {_USUAL_GOLD})")
     if gates:
         add_gates(parser)
 
 
 def add_gates(parser: argparse.ArgumentParser) -> None:
     """Add ``--gates``."""
-    parser.add_argument(
-        "--gates", metavar="FILE", default="", help=f"gates file (default: the nearest {GATES_FILES[0]})"
-    )
+    add_option(parser, "--gates", "FILE", f"gates file (default: the nearest {GATES_FILES[0]})")
 
 
 def add_baseline(parser: argparse.ArgumentParser) -> None:
     """Add ``--baseline``."""
-    parser.add_argument(
-        "--baseline", metavar="FILE", default="", help="report.json of an earlier run (default: from the gates file)"
-    )
+    add_option(parser, "--baseline", "FILE", "report.json of an earlier run (default: from the gates file)")
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -82,16 +78,15 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         default="process",
         help="score in processes of this machine (default), or on a dask cluster",
     )
-    parser.add_argument(
+    add_option(
+        parser,
         "--jobs",
-        metavar="N",
-        type=whole(1, _MOST_JOBS),
+        "N",
+        "number of processes for a large trace file (default: one per core)",
         default=0,
-        help="number of processes for a large trace file (default: one per core)",
+        type=whole(1, _MOST_JOBS),
     )
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", default="", help="address of the dask scheduler, such as tcp://10.0.0.5:8786"
-    )
+    add_option(parser, "--scheduler", "ADDRESS", "address of the dask scheduler, such as tcp://10.0.0.5:8786")
 
 
 def execution(args: argparse.Namespace) -> ExecutionOptions:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.commands._shared import file_bytes, refuse_existing, remark, whole, write, write_rows
+from rag_eval.cli.commands._shared import add_option, file_bytes, refuse_existing, remark, whole, write, write_rows
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 
@@ -44,49 +44,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     system.add_argument("--url", metavar="URL", help="ask a server over HTTP")
     system.add_argument("--exec", metavar="COMMAND", help="ask a command: a JSON line in, a JSON line out")
     system.add_argument("--python", metavar="MODULE:FUNCTION", help="ask a Python function, plain or async")
-    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (default: eval/gold.jsonl)")
-    parser.add_argument("--out", metavar="FILE", default="runs/trace.jsonl", help="traces (default: runs/trace.jsonl)")
+    add_option(parser, "--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    add_option(parser, "--out", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
     parser.add_argument("--force", action="store_true", help="overwrite a finished file of traces")
     parser.add_argument(
         "--preset", choices=list(PRESETS), default="plain", help="shape of a common server (default: plain)"
     )
-    parser.add_argument(
-        "--request", metavar="FILE", default="", help="YAML file that maps request and reply: docs/collect.md"
-    )
-    parser.add_argument("--suite", metavar="SUITE", default="full", help="full, smoke, or smoke:N for a sample")
-    parser.add_argument(
-        "--repeats", metavar="N", type=whole(1, 1000), default=1, help="ask every question N times (default: 1)"
-    )
-    parser.add_argument(
-        "--matrix", metavar="FILE", default="", help="YAML file of named configurations, each of them a run"
-    )
-    parser.add_argument("--run", metavar="NAME", default="", help="name of the run in every row")
+    add_option(parser, "--request", "FILE", "YAML file that maps request and reply: docs/collect.md")
+    add_option(parser, "--suite", "SUITE", "full, smoke, or smoke:N for a sample", default="full")
+    add_option(parser, "--repeats", "N", "ask every question N times (default: 1)", default=1, type=whole(1, 1000))
+    add_option(parser, "--matrix", "FILE", "YAML file of named configurations, each of them a run")
+    add_option(parser, "--run", "NAME", "name of the run in every row")
     add_pace(parser)
-    parser.add_argument(
-        "--warm-up",
-        metavar="N",
-        type=whole(0, 1000),
-        default=0,
-        help="warm-up calls before the first question (default: 0)",
+    add_option(
+        parser, "--warm-up", "N", "warm-up calls before the first question (default: 0)", default=0, type=whole(0, 1000)
     )
-    parser.add_argument(
-        "--config-file", metavar="FILE", default="", help="JSON file of the system's settings, for run.json"
-    )
-    parser.add_argument("--config-exec", metavar="COMMAND", default="", help="command that prints the settings as JSON")
+    add_option(parser, "--config-file", "FILE", "JSON file of the system's settings, for run.json")
+    add_option(parser, "--config-exec", "COMMAND", "command that prints the settings as JSON")
 
 
 def add_pace(parser: argparse.ArgumentParser) -> None:
     """Add ``--concurrency``, ``--rate``, ``--timeout`` and ``--retries``."""
-    parser.add_argument(
-        "--concurrency", metavar="N", type=whole(1, 1000), default=4, help="questions at a time (default: 4)"
-    )
-    parser.add_argument("--rate", metavar="N", type=_number, default=0.0, help="at most N questions a second")
-    parser.add_argument(
-        "--timeout", metavar="SECONDS", type=_number, default=60.0, help="time limit of each question (default: 60)"
-    )
-    parser.add_argument(
-        "--retries", metavar="N", type=whole(0, 1000), default=3, help="retries after status 429 or 5xx (default: 3)"
-    )
+    add_option(parser, "--concurrency", "N", "questions at a time (default: 4)", default=4, type=whole(1, 1000))
+    add_option(parser, "--rate", "N", "at most N questions a second", default=0.0, type=_number)
+    add_option(parser, "--timeout", "SECONDS", "time limit of each question (default: 60)", default=60.0, type=_number)
+    add_option(parser, "--retries", "N", "retries after status 429 or 5xx (default: 3)", default=3, type=whole(0, 1000))
 
 
 def pace(args: argparse.Namespace) -> Pace:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from rag_eval.cli.commands._shared import remark
+from rag_eval.cli.commands._shared import add_option, remark
 from rag_eval.errors import UsageError
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.comment import MODES, ReportOrigin, publish, read
@@ -24,12 +24,8 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score or of the action")
-    parser.add_argument(
-        "--head", metavar="SHA", default="", help="last commit of the pull request (default: from the event)"
-    )
-    parser.add_argument(
-        "--comment-id", metavar="ID", default="rag-eval", help="name of the comment, if the pull request has several"
-    )
+    add_option(parser, "--head", "SHA", "last commit of the pull request (default: from the event)")
+    add_option(parser, "--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")
     modes = [mode for mode in MODES if mode != "off"]
     parser.add_argument("--mode", choices=modes, default="always", help="when to write the comment (default: always)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.repeats import repeats
 from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
-from rag_eval.cli.commands._shared import cutoffs, gates_path, remark
+from rag_eval.cli.commands._shared import add_option, cutoffs, gates_path, remark
 from rag_eval.cli.commands.gate import check_scores
 from rag_eval.common.escaping import hypertext, quantity, quoted
 from rag_eval.errors import UsageError
@@ -47,12 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
     parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (default: the first)")
-    parser.add_argument(
-        "--metric",
-        metavar="M[,M]",
-        default="",
-        help="compare only these metrics (default: those with gates in the last run)",
-    )
+    add_option(parser, "--metric", "M[,M]", "compare only these metrics (default: those with gates in the last run)")
     parser.add_argument("--all", action="store_true", help="compare every metric that all runs have")
     parser.add_argument("--across-judges", action="store_true", help="also compare verdicts of different judges")
     parser.add_argument(
@@ -61,11 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeats", action="store_true", help="treat the runs of a file as repeats of one system: pass^k"
     )
-    parser.add_argument("--gold", metavar="FILE", default="", help="gold set to score traces against")
-    parser.add_argument("--gates", metavar="FILE", default="", help="gates file with settings, weights and budgets")
-    parser.add_argument(
-        "--k", metavar="K[,K]", type=cutoffs, default=(), help="cutoffs of retrieval metrics (default: 1,3,5,10)"
-    )
+    add_option(parser, "--gold", "FILE", "gold set to score traces against")
+    add_option(parser, "--gates", "FILE", "gates file with settings, weights and budgets")
+    add_option(parser, "--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
     parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 

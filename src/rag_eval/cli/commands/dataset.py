@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import convert
 
-from rag_eval.cli.commands._shared import refuse_existing, whole, write, write_rows
+from rag_eval.cli.commands._shared import add_option, refuse_existing, whole, write, write_rows
 from rag_eval.common.escaping import quantity
 from rag_eval.contract import Gold
 from rag_eval.errors import MissingExtra, UsageError
@@ -36,17 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{parser.description}\ndata sets and their licences:\n{known}"
     parser.add_argument("name", metavar="NAME", help="one of the data sets above")
     parser.add_argument("files", metavar="FILE", nargs="*", help="local copies: JSON, JSON Lines, Parquet")
-    parser.add_argument("--out", metavar="FILE", default="eval/gold.jsonl", help="gold set (default: eval/gold.jsonl)")
-    parser.add_argument("--chunks", metavar="FILE", default="", help="write the passages: JSON Lines of id and text")
-    parser.add_argument("--traces", metavar="FILE", default="", help="write the answers of the data set as traces")
-    parser.add_argument(
+    add_option(parser, "--out", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    add_option(parser, "--chunks", "FILE", "write the passages: JSON Lines of id and text")
+    add_option(parser, "--traces", "FILE", "write the answers of the data set as traces")
+    add_option(
+        parser,
         "--sample",
-        metavar="N",
-        type=whole(0),
+        "N",
+        "sample of N questions with the same share of answerable ones (default: all)",
         default=0,
-        help="sample of N questions with the same share of answerable ones (default: all)",
+        type=whole(0),
     )
-    parser.add_argument("--seed", metavar="N", type=whole(0), default=0, help="seed of the sample (default: 0)")
+    add_option(parser, "--seed", "N", "seed of the sample (default: 0)", default=0, type=whole(0))
     parser.add_argument("--download", action="store_true", help="fetch the files from the Hugging Face hub")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
 

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import file_bytes, refuse_existing, write
+from rag_eval.cli.commands._shared import add_option, file_bytes, refuse_existing, write
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
 from rag_eval.exporters import EXPORTERS, Contents
@@ -33,19 +33,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.description = f"{parser.description}\nformats:\n{known}"
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above")
-    parser.add_argument("--gold", metavar="FILE", default="eval/gold.jsonl", help="gold set (default: eval/gold.jsonl)")
-    parser.add_argument(
-        "--trace", metavar="FILE", default="runs/trace.jsonl", help="traces (default: runs/trace.jsonl)"
-    )
-    parser.add_argument(
+    add_option(parser, "--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    add_option(parser, "--trace", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
+    add_option(
+        parser,
         "--report",
-        metavar="FILE",
+        "FILE",
+        "report.json (default: rag-eval-report/report.json)",
         default="rag-eval-report/report.json",
-        help="report.json (default: rag-eval-report/report.json)",
     )
-    parser.add_argument(
-        "--out", metavar="FOLDER", default=".", help="folder to write the files to (default: the current one)"
-    )
+    add_option(parser, "--out", "FOLDER", "folder to write the files to (default: the current one)", default=".")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
 

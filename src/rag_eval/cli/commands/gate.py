@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.analysis.baseline import impossible
 from rag_eval.analysis.report import rejudge, rejudge_same_gates
-from rag_eval.cli.commands._shared import add_outputs, put, remark
+from rag_eval.cli.commands._shared import add_option, add_outputs, put, remark
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.gates.selection import selected_gates
@@ -31,9 +31,7 @@ FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality",
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
-    parser.add_argument(
-        "--gates", metavar="FILE", default="", help="gates file to judge by (default: the report's own gates)"
-    )
+    add_option(parser, "--gates", "FILE", "gates file to judge by (default: the report's own gates)")
     add_outputs(parser, FORMATS)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.pairing import plain_question
-from rag_eval.cli.commands._shared import add_gold, file_bytes, gates_path, names, whole, write_rows
+from rag_eval.cli.commands._shared import add_gold, add_option, file_bytes, gates_path, names, whole, write_rows
 from rag_eval.common.escaping import log_line, quantity, quoted
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
@@ -45,24 +45,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--from", metavar="FILE", dest="source", action="append", required=True, help="production traces"
     )
-    parser.add_argument(
-        "--select", metavar="K[,K]", type=names, default=("failed", "refused", "ungrounded"),
-        help="failed, refused, ungrounded, answered (default: the first three)",
-    )  # fmt: skip
-    parser.add_argument(
+    kinds = "failed, refused, ungrounded, answered (default: the first three)"
+    add_option(parser, "--select", "K[,K]", kinds, default=("failed", "refused", "ungrounded"), type=names)
+    add_option(
+        parser,
         "--sample",
-        metavar="N",
-        type=whole(0),
+        "N",
+        "at most N drafts, drawn from the strata in turn (default: all)",
         default=0,
-        help="at most N drafts, drawn from the strata in turn (default: all)",
+        type=whole(0),
     )
-    parser.add_argument(
-        "--by",
-        metavar="FIELD",
-        default="",
-        help="field of the traces that makes the strata, such as usage.model (default: the kinds)",
+    add_option(
+        parser, "--by", "FIELD", "field of the traces that makes the strata, such as usage.model (default: the kinds)"
     )
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of the sample (default: 0)")
+    add_option(parser, "--seed", "N", "seed of the sample (default: 0)", default=0, type=int)
     add_files(parser)
 
 
@@ -112,7 +108,7 @@ def _field(row: Any, path: str) -> Any:
 def add_files(parser: ArgumentParser) -> None:
     """Add ``--gold``, ``--gates`` and ``--drafts``."""
     add_gold(parser)
-    parser.add_argument("--drafts", metavar="FILE", default=DRAFTS, help=f"file of drafts (default: {DRAFTS})")
+    add_option(parser, "--drafts", "FILE", f"file of drafts (default: {DRAFTS})", default=DRAFTS)
 
 
 def read_drafts(path: str) -> list[Row]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import refuse_existing, remark, whole, write_data
+from rag_eval.cli.commands._shared import add_option, refuse_existing, remark, whole, write_data
 from rag_eval.common.escaping import quantity, some
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.importers import IMPORTERS, importer
@@ -53,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above, or auto")
     parser.add_argument("files", metavar="FILE", nargs="*", help="the files to read")
-    parser.add_argument("--out", metavar="FILE", default="-", help="output file (default: stdout)")
+    add_option(parser, "--out", "FILE", "output file (default: stdout)", default="-")
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     parser.add_argument("--quiet", action="store_true", help="do not list renamed and dropped fields")
     parser.add_argument(
         "--as", dest="kind", choices=("trace", "gold"), default="trace", help="with auto: what to write"
     )
-    parser.add_argument("--gold", metavar="FILE", default="", help="pair traces with the questions of this gold set")
+    add_option(parser, "--gold", "FILE", "pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
         parser.add_argument(f"--{name}", metavar="POINTER", type=_pointer, default=None, help=f"JSON Pointer: {text}")
     parser.add_argument(
@@ -71,47 +71,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--citations", metavar="FORM", choices=("none", "brackets", "numbers"), default="none",
         help="how answers cite: brackets ([id]), numbers ([1]) or none (default)",
     )  # fmt: skip
-    parser.add_argument("--run", metavar="NAME", default="", help="name of the run in every row")
-    parser.add_argument("--retriever", metavar="NAME", default="", help="the span whose output is the retrieved chunks")
+    add_option(parser, "--run", "NAME", "name of the run in every row")
+    add_option(parser, "--retriever", "NAME", "the span whose output is the retrieved chunks")
     parser.add_argument(
         "--unanswerable", metavar="TEXT", action="append", default=[],
         help="an expected answer that means: not answerable (gold; repeatable)",
     )  # fmt: skip
-    parser.add_argument(
-        "--since", metavar="TIME", type=_time, default=None, help="only traces from this time (ISO 8601)"
-    )
-    parser.add_argument("--until", metavar="TIME", type=_time, default=None, help="only traces before this time")
+    add_option(parser, "--since", "TIME", "only traces from this time (ISO 8601)", default=None, type=_time)
+    add_option(parser, "--until", "TIME", "only traces before this time", default=None, type=_time)
     parser.add_argument("--last-only", action="store_true", help="only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
     parser.add_argument("--keep-empty", action="store_true", help=argparse.SUPPRESS)  # the only form
-    parser.add_argument(
-        "--answers", metavar="FILE", default="", help="answers of a TREC run: JSON Lines of qid and answer"
-    )
-    parser.add_argument("--corpus", metavar="FILE", default="", help="chunk texts of a TREC run: BEIR's corpus.jsonl")
-    parser.add_argument("--map", metavar="FILE", default="", help="table, table-gold: YAML file that maps fields")
+    add_option(parser, "--answers", "FILE", "answers of a TREC run: JSON Lines of qid and answer")
+    add_option(parser, "--corpus", "FILE", "chunk texts of a TREC run: BEIR's corpus.jsonl")
+    add_option(parser, "--map", "FILE", "table, table-gold: YAML file that maps fields")
     parser.add_argument("--suggest-map", action="store_true", help="table, table-gold: print a first map of the file")
     live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
     live.add_argument("--from-api", action="store_true", help="fetch the traces; keys come from the environment")
-    live.add_argument("--project", metavar="NAME", default="", help="LangSmith, Phoenix: name or id of the project")
-    live.add_argument(
-        "--save",
-        metavar="FILE",
-        default="",
-        help="save the replies of the API (default: OUT.FORMAT.jsonl next to --out)",
+    add_option(live, "--project", "NAME", "LangSmith, Phoenix: name or id of the project")
+    add_option(live, "--save", "FILE", "save the replies of the API (default: OUT.FORMAT.jsonl next to --out)")
+    add_option(
+        live, "--max-records", "N", "maximum number of spans to fetch (default: 100000)", default=100_000, type=whole(1)
     )
-    live.add_argument(
-        "--max-records",
-        metavar="N",
-        type=whole(1),
-        default=100_000,
-        help="maximum number of spans to fetch (default: 100000)",
-    )
-    live.add_argument(
-        "--timeout", metavar="SECONDS", type=whole(1), default=60, help="time limit of each page (default: 60)"
-    )
-    live.add_argument(
-        "--retries", metavar="N", type=whole(1), default=5, help="attempts after status 429 or 5xx (default: 5)"
-    )
+    add_option(live, "--timeout", "SECONDS", "time limit of each page (default: 60)", default=60, type=whole(1))
+    add_option(live, "--retries", "N", "attempts after status 429 or 5xx (default: 5)", default=5, type=whole(1))
 
 
 def run(args: argparse.Namespace) -> int:

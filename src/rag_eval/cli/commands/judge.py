@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, file_bytes, gates_path, remark, write_rows
+from rag_eval.cli.commands._shared import add_inputs, add_option, file_bytes, gates_path, remark, write_rows
 from rag_eval.cli.commands.collect import add_pace, pace, progress
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import UsageError
@@ -42,28 +42,23 @@ USUAL_VERDICTS = "eval/verdicts.jsonl"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of asking."""
     add_asking(parser)
-    parser.add_argument(
-        "--out", metavar="FILE", default="", help=f"verdicts (default: from the gates file, or {USUAL_VERDICTS})"
-    )
+    add_option(parser, "--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
     parser.add_argument("--prune", action="store_true", help="remove verdicts on answers that changed")
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that ask the judge."""
     add_inputs(parser)
-    parser.add_argument(
+    add_option(
+        parser,
         "--base-url",
-        metavar="URL",
+        "URL",
+        "OpenAI-compatible endpoint (default: OpenAI's)",
         default="https://api.openai.com/v1",
-        help="OpenAI-compatible endpoint (default: OpenAI's)",
     )
-    parser.add_argument(
-        "--model", metavar="NAME", default="", help="a pinned version of a model (default: from the gates file)"
-    )
-    parser.add_argument(
-        "--prompt", metavar="FILE", default="", help="prompt with {rubric} and {input} (default: the packaged one)"
-    )
-    parser.add_argument("--rubric", metavar="FILE", default="", help="rubric (default: the packaged one)")
+    add_option(parser, "--model", "NAME", "a pinned version of a model (default: from the gates file)")
+    add_option(parser, "--prompt", "FILE", "prompt with {rubric} and {input} (default: the packaged one)")
+    add_option(parser, "--rubric", "FILE", "rubric (default: the packaged one)")
     add_pace(parser)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_gates, gates_path, write
+from rag_eval.cli.commands._shared import add_gates, add_option, gates_path, write
 from rag_eval.common.escaping import log_line, one_line, quantity, quoted
 from rag_eval.errors import PASSED, UsageError
 
@@ -43,15 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="the column of a score: groundedness=faithful",
     )
-    parser.add_argument(
-        "--scale",
-        metavar="LOW-HIGH",
-        default="",
-        help="scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)",
-    )
-    parser.add_argument(
-        "--cut", metavar="N", type=float, default=4.0, help="lowest score, of 0 to 5, of a good answer (default: 4)"
-    )
+    add_option(parser, "--scale", "LOW-HIGH", "scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)")
+    add_option(parser, "--cut", "N", "lowest score, of 0 to 5, of a good answer (default: 4)", default=4.0, type=float)
     parser.add_argument(
         "--floor",
         metavar="NAME=N",
@@ -66,15 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_recorded(parser: argparse.ArgumentParser) -> None:
     """Add the options that name recorded verdicts and their judge."""
     add_gates(parser)
-    parser.add_argument(
-        "--verdicts",
-        metavar="FILE",
-        default="",
-        help="recorded verdicts (default: verdicts in the gates file, or eval/verdicts.jsonl)",
+    add_option(
+        parser, "--verdicts", "FILE", "recorded verdicts (default: verdicts in the gates file, or eval/verdicts.jsonl)"
     )
-    parser.add_argument(
-        "--model", metavar="NAME", default="", help="the judge, if the file has several (default: from the gates file)"
-    )
+    add_option(parser, "--model", "NAME", "the judge, if the file has several (default: from the gates file)")
 
 
 def run(args: argparse.Namespace) -> int:

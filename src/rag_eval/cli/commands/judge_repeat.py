@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import refuse_existing, remark, whole, write_rows
+from rag_eval.cli.commands._shared import add_option, refuse_existing, remark, whole, write_rows
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, add_asking, ask, judge_of, judged, recorded
 from rag_eval.cli.commands.judge_calibrate import shown
 from rag_eval.common.escaping import log_line, quantity, quoted
@@ -30,22 +30,13 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "--n", metavar="N", type=whole(1, 100), default=3, help="how often to ask about each answer (default: 3)"
+    add_option(parser, "--n", "N", "how often to ask about each answer (default: 3)", default=3, type=whole(1, 100))
+    add_option(
+        parser, "--sample", "N", "number of answers to ask about (default: all)", default=0, type=whole(1, 10_000)
     )
-    parser.add_argument(
-        "--sample", metavar="N", type=whole(1, 10_000), default=0, help="number of answers to ask about (default: all)"
-    )
-    parser.add_argument("--seed", metavar="TEXT", default="0", help="seed of the sample (default: 0)")
-    parser.add_argument(
-        "--verdicts",
-        metavar="FILE",
-        default="",
-        help=f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})",
-    )
-    parser.add_argument(
-        "--out", metavar="FILE", default="runs/judge-repeats.jsonl", help="replies (default: %(default)s)"
-    )
+    add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
+    add_option(parser, "--verdicts", "FILE", f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})")
+    add_option(parser, "--out", "FILE", "replies (default: %(default)s)", default="runs/judge-repeats.jsonl")
     parser.add_argument("--force", action="store_true", help="overwrite finished replies")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default) or json")
     add_asking(parser)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_gold, remark, whole, write, write_data
+from rag_eval.cli.commands._shared import add_gold, add_option, remark, whole, write, write_data
 from rag_eval.cli.commands.judge_calibrate import add_recorded, recorded_by
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import PASSED, UsageError
@@ -35,20 +35,14 @@ _BY = ("query_type", "category")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "--n", metavar="N", type=whole(1, 10_000), default=20, help="how many answers to draw (default: 20)"
-    )
-    parser.add_argument("--seed", metavar="TEXT", default="0", help="seed of the sample (default: 0)")
-    parser.add_argument("--by", metavar="FIELD[,FIELD]", default="", help="kinds of question: fields of the gold items")
-    parser.add_argument(
-        "--score", metavar="S[,S]", default="", help="scores to grade (default: the gated ones, or the first two)"
-    )
-    parser.add_argument("--rater", metavar="NAME", default="", help="person who grades (default: git's user.email)")
-    parser.add_argument(
-        "--out", metavar="FILE", default=USUAL_LABELS, help=f"record of the grades (default: {USUAL_LABELS})"
-    )
-    parser.add_argument("--html", metavar="FILE", default="", help="write a form to fill in with a browser")
-    parser.add_argument("--rubric", metavar="FILE", default="", help="rubric to show (default: the packaged one)")
+    add_option(parser, "--n", "N", "how many answers to draw (default: 20)", default=20, type=whole(1, 10_000))
+    add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
+    add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items")
+    add_option(parser, "--score", "S[,S]", "scores to grade (default: the gated ones, or the first two)")
+    add_option(parser, "--rater", "NAME", "person who grades (default: git's user.email)")
+    add_option(parser, "--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
+    add_option(parser, "--html", "FILE", "write a form to fill in with a browser")
+    add_option(parser, "--rubric", "FILE", "rubric to show (default: the packaged one)")
     add_gold(parser, gates=False)
     add_recorded(parser)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path, names, stdin_contents, uncollected
+from rag_eval.cli.commands._shared import add_inputs, add_option, gates_path, names, stdin_contents, uncollected
 from rag_eval.common.escaping import some
 from rag_eval.contract import OPTIONAL
 from rag_eval.gates.selection import selected_gates
@@ -44,9 +44,7 @@ _WITHIN = "trace.chunks."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_inputs(parser)
-    parser.add_argument(
-        "--perspective", metavar="P[,P]", type=names, default=(), help="only these: retrieval,citations"
-    )
+    add_option(parser, "--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
     parser.add_argument("--format", choices=FORMATS, default="table", help="table, markdown or json")
 
 

@@ -11,7 +11,15 @@ from rag_eval.analysis.perturbations import TraceSample, in_order
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, probe
 from rag_eval.cases.pairing import Pairing, QuestionIndex
-from rag_eval.cli.commands._shared import add_baseline, add_inputs, gates_path, remark, stdin_contents, uncollected
+from rag_eval.cli.commands._shared import (
+    add_baseline,
+    add_inputs,
+    add_option,
+    gates_path,
+    remark,
+    stdin_contents,
+    uncollected,
+)
 from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import ProblemCollector
@@ -40,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     add_baseline(parser)
     help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
-    parser.add_argument("--doses", metavar="P[,P]", type=doses, default=(), help=help_text)
+    add_option(parser, "--doses", "P[,P]", help_text, default=(), type=doses)
     parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
     parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
 

@@ -15,6 +15,7 @@ from rag_eval.cli.commands._shared import (
     add_baseline,
     add_engine,
     add_inputs,
+    add_option,
     add_outputs,
     execution,
     gates_path,
@@ -55,16 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     add_baseline(parser)
     parser.add_argument("--base", metavar="REF", help="compare gates, policy and gold with this branch or commit")
-    parser.add_argument(
+    add_option(
+        parser,
         "--perspective",
-        metavar="P[,P]",
-        type=names,
+        "P[,P]",
+        "measure and judge only these metric groups: retrieval,…",
         default=(),
-        help="measure and judge only these metric groups: retrieval,…",
+        type=names,
     )
-    parser.add_argument(
-        "--suite", metavar="S", default="full", help="full, smoke (tagged smoke, or a sample of 50) or smoke:N"
-    )
+    add_option(parser, "--suite", "S", "full, smoke (tagged smoke, or a sample of 50) or smoke:N", default="full")
     parser.add_argument(
         "--save-trace",
         metavar="DIR",
@@ -72,12 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="traces",
         help="write the failed cases with details into DIR/failed.jsonl (default: traces)",
     )
-    parser.add_argument(
-        "--by", metavar="F[,F]", type=names, default=(), help="split every metric by gold fields: difficulty,tag,…"
-    )
-    parser.add_argument(
-        "--verdicts", metavar="FILE", default="", help="recorded verdicts of a judge (default: from the gates file)"
-    )
+    add_option(parser, "--by", "F[,F]", "split every metric by gold fields: difficulty,tag,…", default=(), type=names)
+    add_option(parser, "--verdicts", "FILE", "recorded verdicts of a judge (default: from the gates file)")
     parser.add_argument("--watch", action="store_true", help="score again when a file changes, until Ctrl-C")
     parser.add_argument(
         "--details", action="store_true", help="answers, citations and chunks in the HTML report; secrets are masked"
