@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rag_eval.gold.signoff.checking import SignoffPolicy
     from rag_eval.governance.review_context import GoldDiff, ItemChange, ReviewContext
     from rag_eval.readers.gold_file import GoldSet
-    from rag_eval.run.scored import ScoredRun
 
     LintLines = dict[tuple[str, str, str], int]
 
@@ -81,11 +80,16 @@ def review_gold(context: ReviewContext) -> GoldReview:
         fix = "Name the gold set in the gates file by its path on the base branch."
         findings.append(Finding("gold-not-on-base", "warning", message, fix, context.head.gold))
     if diff.not_comparable:
-        findings += _untracked(context, f"cannot be compared: {diff.not_comparable}")
+        findings.append(_untracked(context, f"cannot be compared: {diff.not_comparable}"))
     findings += _unchecked(context, policy, diff) if policy else []
     if diff.old is None and not policy:
         return GoldReview(findings=tuple(findings))
-    return _with_impact(context, diff, findings)._replace(signed_at=_signed_at(context, policy) if policy else None)
+    review = _with_impact(context, diff, findings)
+    if not policy:
+        return review
+    known = NO_PROOF._replace(approvals=(), authors=()) if context.authority.people else NO_PROOF
+    unproved = tuple(unchecked(policy, known))
+    return review._replace(signed_at=SignedAt(policy.require, _enforced(context), proves(policy), unproved))
 
 
 def _governed(context: ReviewContext, path: str | None) -> tuple[list[Finding], SignoffPolicy | None]:
@@ -95,22 +99,16 @@ def _governed(context: ReviewContext, path: str | None) -> tuple[list[Finding], 
     except Irregular as error:
         if path is None or not repository.is_folder(error, path):
             raise
-        return list(_without_items(context, repository.no_items(path))), None
+        return [_without_items(context, repository.no_items(path))], None
     if path is None or not tracked:
         where = "is outside the repository" if path is None else "is not in the commit under test"
-        return list(_untracked(context, where)), None
+        return [_untracked(context, where)], None
     if repository.is_packed(read(context.authority.head, path) or b""):
-        return list(_without_items(context, repository.packed(path))), None
+        return [_without_items(context, repository.packed(path))], None
     policies = _policies(context)
     policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
-    findings = list(_unsigned(context, policies) if policy_of_gold else _ungoverned(context))
+    findings = list(_unsigned(context, policies)) if policy_of_gold else [_ungoverned(context)]
     return findings, policy_of_gold or checking.SignoffPolicy(gold=path)
-
-
-def _signed_at(context: ReviewContext, policy: SignoffPolicy) -> SignedAt:
-    """Return the requirements of sign-off here, and what they prove."""
-    known = NO_PROOF._replace(approvals=(), authors=()) if context.authority.people else NO_PROOF
-    return SignedAt(policy.require, _enforced(context), proves(policy), tuple(unchecked(policy, known)))
 
 
 def violations_of_base_policy(context: ReviewContext) -> list[str]:
@@ -248,7 +246,7 @@ def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator
     except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off reads lines
         if _enforced(context):
             raise
-        yield from _without_items(context, error.first)
+        yield _without_items(context, error.first)
         return
     if _enforced(context):
         yield from (
@@ -266,7 +264,7 @@ def _unsigned_items(context: ReviewContext, path: str | None) -> Iterator[Findin
     """Yield the items that differ from their last record, for a run without a base if sign-off is required."""
     in_force = next((policy for policy in _policies(context) if policy.gold == path), None)
     if context.authority.signoff == "off" or _enforced(context):
-        yield from _unsigned(context, [in_force]) if in_force else _ungoverned(context)
+        yield from _unsigned(context, [in_force]) if in_force else [_ungoverned(context)]
 
 
 def _check(context: ReviewContext, policy: SignoffPolicy) -> list[checking.Violation]:
@@ -289,25 +287,20 @@ def _unchecked(context: ReviewContext, policy: SignoffPolicy, diff: GoldDiff) ->
         yield Finding("signoff-unchecked", "warning", message, fix, policy.gold)
 
 
-def _ungoverned(context: ReviewContext) -> Iterator[Finding]:
+def _ungoverned(context: ReviewContext) -> Finding:
     message = "the scored gold set is not the one in the sign-off policy"
-    yield Finding(
-        "gold-not-governed",
-        _level(context),
-        message,
-        "Name the same gold file in the gates file and under signoff.",
-        context.head.gold,
-    )
+    fix = "Name the same gold file in the gates file and under signoff."
+    return Finding("gold-not-governed", _level(context), message, fix, context.head.gold)
 
 
-def _untracked(context: ReviewContext, where: str) -> Iterator[Finding]:
+def _untracked(context: ReviewContext, where: str) -> Finding:
     message = f"the gold set {where}, so the signers of its changes are unknown"
-    yield Finding("gold-not-in-git", _level(context), message, "Commit the gold set.", context.head.gold)
+    return Finding("gold-not-in-git", _level(context), message, "Commit the gold set.", context.head.gold)
 
 
-def _without_items(context: ReviewContext, why: str) -> Iterator[Finding]:
+def _without_items(context: ReviewContext, why: str) -> Finding:
     message, _, fix = why.partition(". ")
-    yield Finding("gold-not-in-items", _level(context), message, fix, context.head.gold)
+    return Finding("gold-not-in-items", _level(context), message, fix, context.head.gold)
 
 
 def _level(context: ReviewContext) -> Level:
@@ -319,7 +312,10 @@ def _item_findings(diff: GoldDiff, context: ReviewContext) -> Iterator[Finding]:
     qids = [change.qid for change in diff.changes if change.verb != "removed"]
     if not qids or diff.old is None or diff.new is None:
         return
-    seen = _answers(context.run)
+    inputs = context.run.inputs
+    silent = inputs.reader._replace(ledger=ProblemCollector())
+    traces = paired_traces(silent, inputs.golds, inputs.policy.trace, Digests())
+    seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
     known = _lint(diff.old, qids, context, seen)
     new = {key: line for key, line in _lint(diff.new, qids, context, seen).items() if key not in known}
     for (code, qid, message), line in list(new.items())[:_SHOWN]:
@@ -328,14 +324,6 @@ def _item_findings(diff: GoldDiff, context: ReviewContext) -> Iterator[Finding]:
         text = f"{where}{message} ({code}){more}"
         fix = "Correct the item. To list all weak items, run: rag-eval gold lint"
         yield Finding("changed-item-weak", "warning", text, fix, context.head.gold, line)
-
-
-def _answers(run: ScoredRun) -> Seen:
-    """Return the answers of the first traces."""
-    inputs = run.inputs
-    silent = inputs.reader._replace(ledger=ProblemCollector())
-    traces = paired_traces(silent, inputs.golds, inputs.policy.trace, Digests())
-    return watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
 
 
 def _lint(golds: GoldSet, qids: Iterable[str], context: ReviewContext, seen: Seen) -> LintLines:

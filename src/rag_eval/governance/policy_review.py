@@ -61,7 +61,10 @@ def review(run: ScoredRun, authority: Authority) -> Report:
         *_without_base_gates(context),
         *_other_questions(context),
     ]
-    report = report._replace(findings=tuple(_sorted(findings)), base=_base_of(context), signed_at=gold.signed_at)
+    kind: Literal["base", "head", "bootstrap"]
+    kind = "head" if authority.gates is None else "base" if context.base else "bootstrap"
+    base = Base(kind, authority.ref, authority.commit, authority.through)
+    report = report._replace(findings=tuple(_sorted(findings)), base=base, signed_at=gold.signed_at)
     report = report._replace(gold_changes=gold.changes, gate_turns=gold.turns, notes=(*report.notes, *notes))
     return with_verdict(_with_base(report, context, context.base) if context.base else report)
 
@@ -72,15 +75,18 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     other = None if _same_meaning(base, context.head) else rescore(context.run, base)
     scored = _on_the_scored_files(context, base, redefined)
     judged = _worse_outcomes((other or redefined).gates, scored.gates if scored else ())
+    errors, head_levels = {error.code for error in report.errors}, levels(context.head)
     freed_findings = {
         "signoff": gold_review.violations_of_base_policy(context),
-        "integrity": _codes_lowered_by_head(report, context.head),
+        # Codes that fail this run, and would not if only the levels of the head applied.
+        "integrity": sorted({code for code in errors if head_levels.get(code, "error") != "error"}),
     }
     again = [report_of for report_of in (other, scored) if report_of not in (None, redefined)]
     meant = list(
         dict.fromkeys(changed for changed_report in again for changed in _findings_under_base(report, changed_report))
     )
-    effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, _new_errors(report, meant))
+    new_errors = sorted({finding.code for finding in meant if finding.level == "error"} - errors)
+    effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, new_errors)
     changed, base_notes = _without_base_changes(changes(base.stated, context.head.stated, effects), context, base)
     changed = [*_gates_file_change(context, base, effects), *changed, *gold_review.key_changes(context)]
     findings = [
@@ -144,12 +150,6 @@ def _overlap(key: str, other: str) -> bool:
     return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
-def _codes_lowered_by_head(report: Report, head: Policy) -> list[str]:
-    """Return the codes that fail this run and would not if only the head's levels applied."""
-    head_levels = levels(head)
-    return sorted({error.code for error in report.errors if head_levels.get(error.code, "error") != "error"})
-
-
 def _findings_under_base(report: Report, other: Report) -> list[Finding]:
     """Return the findings with values, traces and gold of the base's gates file instead of the change's."""
     known = {_without_level(finding) for finding in report.findings}
@@ -160,13 +160,6 @@ def _findings_under_base(report: Report, other: Report) -> list[Finding]:
         finding if _without_level(finding) in known else finding._replace(message=f"{finding.message}; {_BY_BASE}")
         for finding in new
     ]
-
-
-def _new_errors(report: Report, findings: Sequence[Finding]) -> list[str]:
-    """Return the codes of those findings that newly fail the run."""
-    return sorted(
-        {finding.code for finding in findings if finding.level == "error"} - {finding.code for finding in report.errors}
-    )
 
 
 def _without_level(finding: Finding) -> Finding:
@@ -219,24 +212,13 @@ def _foreign_gates_ref(context: ReviewContext) -> list[Finding]:
 def _without_base_gates(context: ReviewContext) -> list[Finding]:
     if context.authority.gates is None:
         message = "gates-ref: head uses only the gates of the pull request, which can loosen them"
-        return [
-            Finding("gates-from-head", "warning", message, "Remove gates-ref to use the gates of the base branch too.")
-        ]
+        fix = "Remove gates-ref to use the gates of the base branch too."
+        return [Finding("gates-from-head", "warning", message, fix)]
     if context.base is None:
         message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
-        return [
-            Finding(
-                "bootstrap", "warning", message, "After the merge they apply to other pull requests.", context.head.file
-            )
-        ]
+        fix = "After the merge they apply to other pull requests."
+        return [Finding("bootstrap", "warning", message, fix, context.head.file)]
     return []
-
-
-def _base_of(context: ReviewContext) -> Base:
-    authority = context.authority
-    kind: Literal["base", "head", "bootstrap"]
-    kind = "head" if authority.gates is None else "base" if context.base else "bootstrap"
-    return Base(kind, authority.ref, authority.commit, authority.through)
 
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:
@@ -259,7 +241,10 @@ def _override_findings(context: ReviewContext) -> Iterator[Finding]:
         message = f"an input or option replaces the traces {quoted(meant)} of the base branch's gates file"
         yield Finding("traces-overridden", "warning", message, _ONLY, context.head.trace)
     yield from _gates_override(context)
-    yield from _cutoff_override(context)
+    stated = context.base.stated.get("k") if context.base else None
+    if context.base and stated is not None and int(stated) != context.base.k:
+        message = f"an input or option sets k to {context.base.k}, but the base branch's gates file sets {stated}"
+        yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", context.head.file)
     yield from _tracked_traces(context)
 
 
@@ -307,23 +292,11 @@ def _has_file(tree: Tree, path: str) -> bool:
         return False
 
 
-def _cutoff_override(context: ReviewContext) -> Iterator[Finding]:
-    stated = context.base.stated.get("k") if context.base else None
-    if context.base and stated is not None and int(stated) != context.base.k:
-        message = f"an input or option sets k to {context.base.k}, but the base branch's gates file sets {stated}"
-        yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", context.head.file)
-
-
 def _tracked_traces(context: ReviewContext) -> Iterator[Finding]:
     if context.authority.gates is None:
         return
     paths = [context.authority.inside(path) for path in (context.head.trace, os.path.realpath(context.head.trace))]
     if any(path and _has_file(context.authority.after, path) for path in paths):
         message = "the traces are committed in git, so they may not be from this run"
-        yield Finding(
-            "traces-tracked",
-            "warning",
-            message,
-            "Write the traces in the job, and add the file to .gitignore.",
-            context.head.trace,
-        )
+        fix = "Write the traces in the job, and add the file to .gitignore."
+        yield Finding("traces-tracked", "warning", message, fix, context.head.trace)
