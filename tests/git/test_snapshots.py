@@ -10,7 +10,8 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval.git import commit_objects
-from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, blob_id, differing, read
+from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, differing, read
+from rag_eval.git.snapshots import object_id as blob_id
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
 

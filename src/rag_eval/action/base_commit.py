@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
@@ -29,29 +30,8 @@ if TYPE_CHECKING:
     from rag_eval.readers.work_tree import WorkTree
     from rag_eval.run.authority import Signoff
 
-    class History(Protocol):
-        """Commits of a repository by their ids, and by name where names can be trusted."""
-
-        through: str
-
-        def parents(self, commit: str) -> list[str]:
-            """Return the ids of a commit's parents."""
-
-        def named(self, ref: str) -> str:
-            """Return the id of the commit that a branch or tag points to."""
-
-        def default(self) -> str:
-            """Return the name of the default branch."""
-
-        def merge_base(self, first: str, other: str) -> str:
-            """Return the best common ancestor of two commits."""
-
-        def at(self, commit: str) -> Snapshot:
-            """Return the files of a commit."""
-
-        def written(self, path: str, commit: str) -> Written | None:
-            """Return when a file of a commit was last written, None if unknown."""
-
+    History: TypeAlias = "ApiHistory | GitHistory"
+    """Commits of a repository by their ids, and by name where names can be trusted."""
 
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
 _PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
@@ -168,7 +148,10 @@ def authority(
 
 def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: WorkTree, history: History) -> Authority:
     against = find(trigger, history)
-    gates = _gates(gates_ref, against, history)
+    gates = against
+    if gates_ref != "base":
+        ref = history.default() if gates_ref == "default-branch" else gates_ref
+        gates = DecidingCommit(ref, history.named(ref))
     last, out = against.head or trigger.head, checked_out(Path(head.top))
     under_test = last if head_of(Path(head.top)) == last else trigger.sha
     # A pull_request_target runs on a commit of the base.
@@ -176,7 +159,9 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
     is_own_commit = (
         gates.commit != against.commit and gates.commit in commits
     )  # under whichever name its own gates were requested
-    fork = _fork(against, under_test, trigger, history)
+    # The change began at the base if it was merged, otherwise where it branched off.
+    is_merged = against.direct and under_test == trigger.sha
+    fork = history.merge_base(against.commit, under_test) if against.commit and not is_merged else against.commit
     before, after = history.at(fork) if fork else NOTHING, history.at(under_test)
     head.committed = after
     deciding = None if is_own_commit else history.at(gates.commit) if gates.commit else NOTHING
@@ -212,26 +197,12 @@ def _wrong_checkout(trigger: Trigger, out: str, commits: frozenset[str], last: s
 
 def _is_in_history(commit: str, against: DecidingCommit, history: History) -> bool:
     """Return whether a commit is in the history of the base or the default branch; False if unknown."""
-    return any(
-        _leads_to(commit, tip, history) for tip in (lambda: against.commit, lambda: history.named(history.default()))
-    )
-
-
-def _leads_to(commit: str, tip: Callable[[], str], history: History) -> bool:
-    try:
-        head = tip()
-        return bool(head) and history.merge_base(head, commit) == commit
-    except RagEvalError:
-        return False  # a clone without that history, or an API without an answer
-
-
-def _gates(gates_ref: str, against: DecidingCommit, history: History) -> DecidingCommit:
-    if gates_ref == "base":
-        return against
-    ref = gates_ref
-    if gates_ref == "default-branch":
-        ref = history.default()
-    return DecidingCommit(ref, history.named(ref))
+    tips: tuple[Callable[[], str], ...] = (lambda: against.commit, lambda: history.named(history.default()))
+    for tip in tips:
+        with suppress(RagEvalError):  # a clone without that history, or an API without an answer
+            if (head := tip()) and history.merge_base(head, commit) == commit:
+                return True
+    return False
 
 
 def checked_out(top: Path) -> str:
@@ -255,13 +226,6 @@ def _text_of(path: Path) -> str:
             return file.read(4_096).strip()
     except (OSError, ValueError):
         return ""
-
-
-def _fork(against: DecidingCommit, under_test: str, trigger: Trigger, history: History) -> str:
-    """Return the commit where the change began: the base if it was merged, otherwise where it branched off."""
-    if not against.commit or (against.direct and under_test == trigger.sha):
-        return against.commit
-    return history.merge_base(against.commit, under_test)
 
 
 def people_of(

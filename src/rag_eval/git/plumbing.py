@@ -149,8 +149,7 @@ class Git:
         Git chooses the commits, so some may be missing, or belong to no such history.
         """
         ids = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
-        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in ids).encode())
-        return {name: checked_bytes("commit", name, data) for name, data in _batch(answer, ids, b"commit")}
+        return {name: checked_bytes("commit", name, data) for name, data in self.contents(ids, "commit").items()}
 
     def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
         """Return the bytes of many blobs, or objects of another kind, by object id, read by one process."""

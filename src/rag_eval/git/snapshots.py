@@ -134,11 +134,6 @@ def refuse_irregular(mode: str, path: str) -> None:
         raise Irregular(message, path, mode in FOLDERS)
 
 
-def blob_id(data: bytes) -> str:
-    """Return git's id for a file of these bytes, in a repository with SHA-1 ids."""
-    return object_id(data)
-
-
 def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
     """Return git's id for an object of these bytes, by SHA-1 or, if ``like`` has its length, by SHA-256."""
     algorithm = "sha256" if len(like) == _SHA256 else "sha1"

@@ -199,7 +199,7 @@ class GitHub:
     def opened_by(self, number: int) -> str:
         """Return the login of the author of pull request ``number``, empty if the account was deleted."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        _number(answer)  # otherwise it is no pull request, and a missing author means nothing
+        _whole(answer, "number", "pull request")  # otherwise it is no pull request, and a missing author means nothing
         return text_of(answer.get("user"), "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
@@ -207,12 +207,16 @@ class GitHub:
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
         for row in self._all_pages(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
-            yield OpenPull(_number(row), _sha(text_of(row.get("head"), "sha")))
+            yield OpenPull(_whole(row, "number", "pull request"), _sha(text_of(row.get("head"), "sha")))
 
     def reviews(self, number: int) -> list[Review]:
         """Return all reviews of the pull request ``number``, oldest first."""
         path = self._path(f"pulls/{number:d}/reviews")
-        return [_review(row) for row in self._all_pages(path, "read the reviews", "pull-requests: read")]
+        reviews = []
+        for row in self._all_pages(path, "read the reviews", "pull-requests: read"):
+            user, number = text_of(row.get("user"), "login"), _whole(row, "id", "review")
+            reviews.append(Review(number, user, text_of(row, "state"), text_of(row, "commit_id")))
+        return reviews
 
     def commits_touching(self, paths: tuple[str, ...], head: str, within: int) -> list[Authorship]:
         """Return the authors of those commits of pull request ``within`` that touch one of ``paths``.
@@ -251,10 +255,7 @@ class GitHub:
         """Return the number of commits that ``head`` has and ``base`` does not."""
         ends = "...".join(_checked_hash(sha) for sha in (base, head))
         answer = self._object(f"compare/{ends}?per_page=1", f"compare {base[:12]} with {head[:12]}", "contents: read")
-        count = answer.get("ahead_by")
-        if not isinstance(count, int):
-            raise _unexpected("not a comparison")
-        return count
+        return _whole(answer, "ahead_by", "comparison")
 
     def committed(self, sha: str) -> str:
         """Return the time of a commit, as ``2026-11-21T10:00:00Z``."""
@@ -334,34 +335,22 @@ def _object(row: object, what: str) -> Mapping[str, Any]:
     return row
 
 
-def _id(row: Mapping[str, Any], what: str) -> int:
-    number = row.get("id")
+def _whole(row: Mapping[str, Any], key: str, what: str) -> int:
+    number = row.get(key)
     if not isinstance(number, int):
         raise _unexpected(f"not a {what}")
     return number
 
 
-def _number(row: Mapping[str, Any]) -> int:
-    number = row.get("number")
-    if not isinstance(number, int):
-        raise _unexpected("not a pull request")
-    return number
-
-
 def _comment(row: object) -> Comment:
     answer = _object(row, "comment")
-    number = _id(answer, "comment")
+    number = _whole(answer, "id", "comment")
     return Comment(number, text_of(answer.get("user"), "login"), text_of(row, "body"), text_of(row, "html_url"))
 
 
 def _check_run(row: object) -> CheckRun:
     answer = _object(row, "check run")
-    return CheckRun(_id(answer, "check run"), text_of(row, "html_url"), text_of(row, "external_id"))
-
-
-def _review(row: Mapping[str, Any]) -> Review:
-    user = text_of(row.get("user"), "login")
-    return Review(_id(row, "review"), user, text_of(row, "state"), text_of(row, "commit_id"))
+    return CheckRun(_whole(answer, "id", "check run"), text_of(row, "html_url"), text_of(row, "external_id"))
 
 
 def _authors(sha: str, row: Mapping[str, Any]) -> Iterator[Authorship]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
 from rag_eval.analysis.report import rejudge_same_gates
@@ -98,22 +98,6 @@ class Posted(NamedTuple):
         return self.action in ("created", "updated")
 
 
-class CommentApi(Protocol):
-    """The requests to GitHub; ``rag_eval.github.api.GitHub`` implements them."""
-
-    def login(self) -> str:
-        """Return the login of the action's comments."""
-
-    def comments(self, number: int) -> Iterable[Comment]:
-        """Yield all comments of pull request ``number``."""
-
-    def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
-        """Write a new comment, or return the result of ``already`` before a retry."""
-
-    def update_comment(self, comment_id: int, body: str) -> Comment:
-        """Replace the text of a comment."""
-
-
 def fits(comment_id: str) -> bool:
     """Return whether a marker can hold this id."""
     return 0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()
@@ -179,7 +163,7 @@ def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment |
     return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
 
 
-def post(api: CommentApi, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
+def post(api: GitHub, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
     """Update the comment of pull request ``number`` to ``body``, which starts with its marker.
 
     ``always`` writes each time; ``on-change`` only if the text between the marker and the line on the run differs;
@@ -215,7 +199,7 @@ def post(api: CommentApi, number: int, body: str, comment_id: str, mode: Mode, f
     return Posted(made.url, "created", why, needs_attention=True)
 
 
-def _replace(api: CommentApi, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
+def _replace(api: GitHub, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
     rival = _rival(parse_marker(standing.body), parse_marker(body))
     if rival != _WORKFLOW and _run(standing.body) > run:
         newer = f"run {_run(standing.body)} is newer and has already commented"

@@ -76,7 +76,9 @@ class Network(NamedTuple):
             scheme, host, port = _origin(urlsplit(api_url))
         except ValueError:
             return cls()  # the client refuses such an address with a message
-        proxy = None if _is_direct(host or "", port, settings.get("no_proxy", "")) else settings.get(f"{scheme}_proxy")
+        direct = settings.get("no_proxy", "").split(",")
+        is_direct = any(_matches(entry.strip().lower(), host or "", port) for entry in direct)
+        proxy = None if is_direct else settings.get(f"{scheme}_proxy")
         return cls(proxy=proxy or None, ca_bundle=environ.get("REQUESTS_CA_BUNDLE") or None)
 
 
@@ -186,8 +188,8 @@ class Http:
             answer = self._ask(request, url)
             if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
                 return answer
-            url = _followed(url, answer.headers.get("location", ""))
-            if not url or not _same_host(urlsplit(url), self.address):
+            url = _redirected(url, answer.headers.get("location", ""))
+            if not url:
                 raise GitHubError(
                     "GitHub redirects to another host, which must not get the token. Check the address of the API."
                 )
@@ -356,31 +358,21 @@ def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
 
 
-def _followed(url: str, location: str) -> str:
-    """Return the target of a redirect, empty if it is not an address."""
+def _redirected(url: str, location: str) -> str:
+    """Return the target of a redirect from ``url``, empty if it is not an address of the same host."""
     try:
-        return urlsplit(urljoin(url, location)).geturl()
+        target = urlsplit(urljoin(url, location))
+        return target.geturl() if _origin(target) == _origin(urlsplit(url)) else ""
     except ValueError:
         return ""
-
-
-def _same_host(url: SplitResult, other: SplitResult) -> bool:
-    try:
-        return _origin(url) == _origin(other)
-    except ValueError:
-        return False
 
 
 def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
     return address.scheme, address.hostname, address.port or {"https": 443, "http": 80}.get(address.scheme)
 
 
-def _is_direct(host: str, port: int | None, no_proxy: str) -> bool:
-    """Return whether ``no_proxy`` lists a host: by ``*``, name, domain, address or network, with or without a port."""
-    return any(_matches(entry.strip().lower(), host, port) for entry in no_proxy.split(","))
-
-
 def _matches(entry: str, host: str, port: int | None) -> bool:
+    """Return whether an entry of ``NO_PROXY`` means a host: ``*``, name, domain, address or network, perhaps a port."""
     if not entry or entry == "*":
         return bool(entry)
     try:

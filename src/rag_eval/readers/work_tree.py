@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError, Problem, RagEvalError
-from rag_eval.git.snapshots import blob_id, object_id
+from rag_eval.git.snapshots import object_id
 
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
@@ -40,7 +40,7 @@ class WorkTree:
                 data = self._read(name, asked=name == path)
                 if data is not None:
                     data = self._as_committed(name, data)
-                    entries[name] = blob_id(data)
+                    entries[name] = object_id(data)
                     self._data[entries[name]] = data
         return entries
 
