@@ -90,7 +90,10 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
     if trigger.name in _PULL:
         return _of_pull_request(trigger, history)
     if trigger.name == _TARGET:
-        return _of_target(trigger, history)
+        ref = trigger.base_ref  # GitHub takes such a workflow from the default branch
+        if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
+            return DecidingCommit(ref, history.named(ref), direct=False)
+        return DecidingCommit(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
     if trigger.name == "merge_group":
         queue = _QUEUE.fullmatch(trigger.ref)
         ref, base = (
@@ -112,14 +115,6 @@ def _of_pull_request(trigger: Trigger, history: History) -> DecidingCommit:
     return DecidingCommit(
         ref, _checked_id(trigger.text_at("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False
     )
-
-
-def _of_target(trigger: Trigger, history: History) -> DecidingCommit:
-    """Return the target branch; GitHub takes such a workflow from the default branch."""
-    ref = trigger.base_ref
-    if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
-        return DecidingCommit(ref, history.named(ref), direct=False)
-    return DecidingCommit(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
 
 
 def _checked_id(commit: str, what: str) -> str:

@@ -313,19 +313,14 @@ def render_repeats(systems: Sequence[Repeats], form: str) -> str:
         value = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": system_rows}
         return data_text.json_text(value, allow_nan=False)
     if form == "csv":
-        return _repeats_csv(systems)
+        rows = []
+        for system in systems:
+            for question in system.questions:
+                texts = (spreadsheet(text) for text in (system.name, question.qid, question.question))
+                rows.append([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
+        return data_text.csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
     write, formatter = _writer(form)
     return write(part for system in systems for part in repeats_sections(system, formatter))
-
-
-def _repeats_csv(systems: Sequence[Repeats]) -> str:
-    """Return a row for each system and question."""
-    rows = []
-    for system in systems:
-        for question in system.questions:
-            texts = (spreadsheet(text) for text in (system.name, question.qid, question.question))
-            rows.append([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
-    return data_text.csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
 
 
 def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[PageSection]:

@@ -97,7 +97,10 @@ def summary(series: Series, name: Callable[[str], str]) -> list[str]:
         return [name(series.metric), trend, "–", _number(newest), "–", "–", "–", "–", "no comparable report"]
     change, ends = moved(series, contrast)
     values = [_number(contrast.old), _number(contrast.new), change, ends, probability(contrast.p), str(contrast.n)]
-    return [name(series.metric), trend, *values, _verdict(series, contrast)]
+    verdict = "worse than the best" if series.best is not None and series.best.is_worse else contrast.result
+    if contrast.is_worse:
+        verdict = "slowly worse" if series.slow else "worse"
+    return [name(series.metric), trend, *values, verdict]
 
 
 def moved(series: Series, contrast: Contrast) -> tuple[str, str]:
@@ -105,12 +108,6 @@ def moved(series: Series, contrast: Contrast) -> tuple[str, str]:
     sign = -1 if series.better == "higher" else 1
     ends = [None if end is None else f"{sign * end + 0.0:+.3f}" for end in (contrast.low, contrast.high)][::sign]
     return f"{sign * contrast.regression + 0.0:+.3f}", between(*ends)
-
-
-def _verdict(series: Series, contrast: Contrast) -> str:
-    if contrast.is_worse:
-        return "slowly worse" if series.slow else "worse"
-    return "worse than the best" if series.best is not None and series.best.is_worse else contrast.result
 
 
 def trend_remarks(series: Series, name: Callable[[str], str]) -> Iterator[str]:

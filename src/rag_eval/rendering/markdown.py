@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import prose, quantity, untabled
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases, pull_request
+from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases
 from rag_eval.rendering.markdown_writer import FORMATTER, SIGNS, escaped, folded, glued, laid, name, table, titled
 
 if TYPE_CHECKING:
@@ -100,12 +100,12 @@ def _render(report: Report, gates: str, questions: int, *, whole: bool, every: b
         changed = cases.first_failing(report, FORMATTER) if whole else []
     parts = [
         _head(report),
-        laid(pull_request.authority(report, FORMATTER)),
+        laid(notes.authority(report, FORMATTER)),
         gates,
-        titled(pull_request.FINDINGS, pull_request.findings(report, FORMATTER)),
+        titled(notes.FINDINGS, notes.findings(report, FORMATTER)),
         laid(changed),
-        titled(pull_request.POLICY, pull_request.policy(report, FORMATTER)),
-        laid((pull_request.gold if whole else pull_request.counted)(report, FORMATTER)),
+        titled(notes.POLICY, notes.policy(report, FORMATTER)),
+        laid((notes.gold if whole else notes.counted)(report, FORMATTER)),
         laid(changes.effects(report, FORMATTER)) if whole else "",
         f"**Completeness.** {phrases.completeness(report)}",
         titled(notes.NOTES, notes.notes(report, FORMATTER)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import one_line, quantity, some
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import cases, changes, metrics_tables, notes, phrases, pull_request
+from rag_eval.rendering import cases, changes, metrics_tables, notes, phrases
 from rag_eval.rendering.gates_table import asides
 from rag_eval.rendering.number_format import enclosed, is_count, move_of, moves, threshold
 from rag_eval.rendering.phrases import PLAIN
@@ -32,15 +32,15 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     parts = [
         verdict(report),
         wrapped(phrases.left_out(report)),
-        laid(pull_request.authority(report, PLAIN)),
+        laid(notes.authority(report, PLAIN)),
         _gates(report._replace(gates=judged), gates, verbose=verbose),
-        laid(pull_request.findings(report, PLAIN)),
+        laid(notes.findings(report, PLAIN)),
         wrapped(phrases.usual(report)),
         _failures(report, _ALL if verbose else _QUESTIONS),
         wrapped(changes.against(report)),
         wrapped(_flips(report)),
-        titled(pull_request.POLICY, pull_request.policy(report, PLAIN)),
-        laid([*pull_request.counted(report, PLAIN), *pull_request.items(report, PLAIN)]),
+        titled(notes.POLICY, notes.policy(report, PLAIN)),
+        laid([*notes.counted(report, PLAIN), *notes.items(report, PLAIN)]),
         laid(changes.effects(report, PLAIN)),
         titled("Likely causes", notes.diagnosis(report, PLAIN, brief=not verbose)),
     ]

@@ -160,13 +160,8 @@ def _page(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
         values = ", ".join(f"{mean:.3f}" for mean in noise.means)
         yield f"{noise.metric}: {values} (repeats: {len(noise.means)}, answers: {noise.n} of {noise.total})"
     for gate in margins:
-        yield _threshold_line(gate)
-
-
-def _threshold_line(gate: Margin) -> str:
-    distance = (
-        f"{gate.gate} {gate.threshold:g}: the value {gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
-    )
-    if gate.share is None or gate.share >= 1:
-        return f"{distance}, which is within the noise of the judge: this gate may change if the judge is asked again"
-    return f"{distance}; the noise of the judge is {gate.share:.0%} of that"
+        away = f"{gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
+        share = f"; the noise of the judge is {gate.share:.0%} of that" if gate.share is not None else ""
+        if gate.share is None or gate.share >= 1:
+            share = ", which is within the noise of the judge: this gate may change if the judge is asked again"
+        yield f"{gate.gate} {gate.threshold:g}: the value {away}{share}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases, pull_request
+from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases
 from rag_eval.rendering.blocks import Table
 from rag_eval.rendering.html import plots, questions
 from rag_eval.rendering.html.element import (
@@ -45,7 +45,7 @@ def render(report: Report, details: Details | None = None) -> str:
     flips = laid(changes.changed(report, FORMATTER, "the table of questions"))
     input_notes = headed(notes.NOTES, laid(notes.notes(report, FORMATTER, _ALL)))
     parts = {
-        "findings": (pull_request.FINDINGS, laid(pull_request.findings(report, FORMATTER, _ALL))),
+        "findings": (notes.FINDINGS, laid(notes.findings(report, FORMATTER, _ALL))),
         "diagnosis": (notes.DIAGNOSIS, laid(notes.diagnosis(report, FORMATTER))),
         "failing": ("What fails", laid(cases.first_failing(report, FORMATTER))),
         "gates": (
@@ -53,8 +53,8 @@ def render(report: Report, details: Details | None = None) -> str:
             joined([*plots.gates(report), laid(gates_table.gates(report, FORMATTER, failed_first=True))]),
         ),
         "changed": ("What changed", joined([flips, *plots.since(report), laid(changes.effects(report, FORMATTER))])),
-        "policy": (pull_request.POLICY, laid(pull_request.policy(report, FORMATTER, _ALL))),
-        "gold": ("Changes of the gold", laid(pull_request.gold(report, FORMATTER, _ALL))),
+        "policy": (notes.POLICY, laid(notes.policy(report, FORMATTER, _ALL))),
+        "gold": ("Changes of the gold", laid(notes.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", joined([tag("p", phrases.completeness(report)), input_notes])),
         "slices": ("Slices", _slices(report)),
         "metrics": ("All metrics", _metrics(report)),
@@ -91,6 +91,8 @@ def _facts(report: Report) -> Markup:
     models = run.get("models") or {}
     dates = (run[name] for name in ("date", "started_at", "created_at") if isinstance(run.get(name), str))
     gold = f"{paths.get('gold', 'in memory')}, {phrases.cases(report)}"
+    known = report.baseline
+    baseline = (known.path, known.ref, known.commit[:_COMMIT]) if known else ("none",)
     facts = {
         "Repository": ci.repository if ci else "",
         "Branch": ci.branch if ci else "",
@@ -100,7 +102,7 @@ def _facts(report: Report) -> Markup:
         "Date": next(dates, ""),
         "Model": ", ".join(f"{role} {name}" for role, name in models.items()) if isinstance(models, dict) else "",
         "Gold set": gold if report.questions else "",
-        "Baseline": _baseline(report),
+        "Baseline": " at ".join(filter(None, baseline)),
         "Traces": paths.get("trace", ""),
         "Gates": report.gates_file,
     }
@@ -110,20 +112,13 @@ def _facts(report: Report) -> Markup:
     return tag("dl", joined(rows), class_="facts") if rows else Markup("")
 
 
-def _baseline(report: Report) -> str:
-    baseline = report.baseline
-    if baseline is None:
-        return "none"
-    return " at ".join(filter(None, [baseline.path, baseline.ref, baseline.commit[:_COMMIT]]))
-
-
 def _header(report: Report) -> Markup:
     kind = "inconclusive" if phrases.in_part(report) else report.verdict
     head = tag("h1", sign(kind), " ", phrases.title(report))
     verdict = tag("p", inline(phrases.headline(report, FORMATTER)), class_="verdict")
     return tag(
         "div",
-        joined([head, verdict, laid(pull_request.authority(report, FORMATTER)), _tiles(report), _facts(report)]),
+        joined([head, verdict, laid(notes.authority(report, FORMATTER)), _tiles(report), _facts(report)]),
         class_=f"head {kind}",
     )
 

@@ -56,6 +56,11 @@ def history_page(
     word = "" if newest is None else f"The newest run {kind}. "
     head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
     charts = tag("div", *(_chart(index, item) for index, item in enumerate(series)), class_="charts")
+    readings = []
+    for item in series:
+        rows, name = [trend.row(reading, FORMATTER.code) for reading in item.readings], shown(item.metric)
+        table = laid([Table(f"Readings of {name}", trend.POINTS, rows)])
+        readings.append(folded(f"{name} ({len(rows):,})", table))
     rows = [trend.summary(item, FORMATTER.code) for item in series]
     summary = table_of("Metrics, newest against oldest", trend.SUMMARY, rows)
     parts = {
@@ -64,7 +69,7 @@ def history_page(
         "flaky": ("Flaky questions", _flaky(unsteady, known=bool(runs))),
         "runs": ("Last runs", _last_runs(runs)),
         "summary": ("Newest against oldest", laid(summary)),
-        "readings": ("All readings", joined(_readings(item) for item in series)),
+        "readings": ("All readings", joined(readings)),
     }
     made = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
     return page(_TREND, __version__, tag("div", joined(head), class_=f"head {kind}"), made)
@@ -114,12 +119,6 @@ def _last_runs(runs: Sequence[Point]) -> Markup:
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     return laid([Table("The last runs, newest first", headers, rows)]) if rows else _NONE
-
-
-def _readings(series: Series) -> Markup:
-    rows = [trend.row(reading, FORMATTER.code) for reading in series.readings]
-    table = laid([Table(f"Readings of {shown(series.metric)}", trend.POINTS, rows)])
-    return folded(f"{shown(series.metric)} ({len(rows):,})", table)
 
 
 def _chart(index: int, series: Series) -> Markup:

@@ -50,7 +50,10 @@ def gates(report: Report) -> Iterator[Markup]:
     drawable = [
         gate for gate in shown if gate.direction not in MARGINS and gate.value is not None and not is_count(gate)
     ]
-    rows = [_bound(gate, mixed=mixed) for gate in drawable]
+    rows = []
+    for gate in drawable:
+        text, ends = f"{enclosed(gate)}  {bound(gate)}", (gate.low, gate.high, float(gate.threshold))
+        rows.append(PlotRow(_label(gate, mixed=mixed), kind(gate), text, gate.value or 0.0, *ends, gate.direction))
     legend = f"{_SHAPES}; {_ENCLOSED}; {_KEPT}"
     shares, amounts = ([mark for mark in rows if is_share(mark) is which] for which in (True, False))
     yield _capped("gates-plot", "Gates and their thresholds", legend, shares)
@@ -70,12 +73,6 @@ def _capped(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_s
 def _label(gate: GateResult, *, mixed: bool) -> str:
     """Return the gate, and its origin if that matters."""
     return shown(f"{gate.label} ({phrases.WHOSE[gate.origin]})" if mixed else gate.label)
-
-
-def _bound(gate: GateResult, *, mixed: bool) -> PlotRow:
-    text = f"{enclosed(gate)}  {bound(gate)}"
-    ends = gate.low, gate.high, float(gate.threshold)
-    return PlotRow(_label(gate, mixed=mixed), kind(gate), text, gate.value or 0.0, *ends, gate.direction)
 
 
 def since(report: Report) -> Iterator[Markup]:

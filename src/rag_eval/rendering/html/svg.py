@@ -245,30 +245,26 @@ def chart(
     if not dots:
         return Markup("")
     frame = Frame(dots, limits)
+    shades, thresholds = [], []
+    for limit in limits:
+        start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
+        top, bottom = (_CHART_TOP, y) if limit.side == "min" else (y, _CHART_BOTTOM)
+        shades.append(tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="kept"))
+        thresholds.append(tag("line", x1=start, x2=end, y1=y, y2=y, class_="limit"))
+    rules = [frame.x(dot.x) for dot in dots if dot.rule]
+    paths = ["L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line) for line in lines if len(line) > 1]
     drawn = [
-        *(_passing(frame, limit) for limit in limits),
+        *shades,
         *_grid(frame, axes),
-        *(_threshold(frame, limit) for limit in limits),
-        *(_rule(frame, dot) for dot in dots if dot.rule),
-        *(_line(frame, line) for line in lines if len(line) > 1),
+        *thresholds,
+        *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="whole") for x in rules),
+        *(tag("path", d=f"M{path}", class_="path") for path in paths),
         *(_dot(frame, dot) for dot in dots),
     ]
     about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="aside")
     box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
     plot = tag("svg", joined(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
-
-
-def _passing(frame: Frame, limit: Limit) -> Markup:
-    """Return the passing side of a threshold."""
-    start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
-    top, bottom = (_CHART_TOP, y) if limit.side == "min" else (y, _CHART_BOTTOM)
-    return tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="kept")
-
-
-def _threshold(frame: Frame, limit: Limit) -> Markup:
-    y = frame.y(limit.y)
-    return tag("line", x1=frame.x(limit.start), x2=frame.x(limit.end), y1=y, y2=y, class_="limit")
 
 
 def _grid(frame: Frame, axes: Axes) -> Iterator[Markup]:
@@ -300,16 +296,6 @@ def ticks(low: float, high: float) -> list[float]:
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHORT else f"…{text[1 - _SHORT :]}"
-
-
-def _rule(frame: Frame, dot: Dot) -> Markup:
-    x = frame.x(dot.x)
-    return tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="whole")
-
-
-def _line(frame: Frame, line: Sequence[Dot]) -> Markup:
-    steps = "L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line)
-    return tag("path", d=f"M{steps}", class_="path")
 
 
 def _dot(frame: Frame, dot: Dot) -> Markup:
