@@ -95,6 +95,8 @@ def test_what_ends_without_results_or_blocked_is_not_answerable(outcome, answera
         ({"p95": 5, "p50": 1}, {"total": 5}),
         ({"p95": 5, "total": 4, "generate": 3}, {"total": 4, "generate": 3}),
         ({"p99": 9}, {}),
+        *(({stage: 1}, {stage: 1}) for stage in ("retrieve", "generate", "folder_select", "judge", "total")),
+        *(({stage: 1}, {stage: 1}) for stage in ("guardrail_input", "guardrail_output")),
         ({}, {}),
     ],
 )

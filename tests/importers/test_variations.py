@@ -9,6 +9,7 @@ import shlex
 import pytest
 
 from cases import ROOT
+from table import each_row
 
 FOREIGN = ROOT / "tests" / "foreign"
 REAL = sorted(folder for folder in FOREIGN.iterdir() if folder.name.startswith("real-"))
@@ -161,3 +162,109 @@ def test_auto_chooses_the_importer_of_the_tool(command, monkeypatch, folder):
     assert code == 0, err
     chosen = err.split(" is read as ")[1].split(":")[0]
     assert (chosen, out == wanted or chosen != name) == (chosen if chosen in kinds else name, True)
+
+
+def langsmith_row(command, path, inputs=None, outputs=None, **more):
+    """The trace row of a run of LangSmith, by the fields of its inputs and outputs."""
+    ids = {"id": "r1", "trace_id": "r1", "run_type": "chain", "name": "rag", "end_time": 1}
+    run = {**ids, "inputs": inputs or {"question": "Why?"}, "outputs": outputs or {"answer": "So."}, **more}
+    path.write_text(json.dumps(run), "utf-8")
+    code, out, err = command("import", "langsmith", path)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def chunk_of(command, path, document):
+    return langsmith_row(command, path, outputs={"answer": "So.", "documents": [document]})["chunks"][0]
+
+
+MESSAGE = {"role": "user", "content": "Why?"}
+QUESTIONS = [
+    *({name: "Why?"} for name in ("question", "query", "q", "input", "user_input", "prompt", "text", "value")),
+    *({name: [MESSAGE]} for name in ("messages", "args")),
+    *({name: {"query": "Why?"}} for name in ("inputs", "kwargs")),
+    *({name: MESSAGE} for name in ("message", "new_message")),
+    {"user_prompt": "Why?"},
+    *({"messages": [{"role": role, "content": "Why?"}]} for role in ("human", "HumanMessage", "HumanMessageChunk")),
+]
+ANSWERS = [
+    *({name: "So."} for name in ("answer", "output", "response", "result", "output_text", "content", "text", "value")),
+    *({"messages": [MESSAGE, {"role": role, "content": "So."}]} for role in ("assistant", "ai", "model", "AIMessage")),
+    {"messages": [MESSAGE, {"role": "AIMessageChunk", "content": "So."}]},
+    *({name: {"output": "So."}} for name in ("outputs", "message", "kwargs", "return_values")),
+    {"final_output": "So."},
+]
+
+
+@each_row(("inputs", "outputs"), [*((item, None) for item in QUESTIONS), *((None, item) for item in ANSWERS)])
+def test_question_and_answer_are_found_by_every_usual_name(command, tmp_path, inputs, outputs):
+    row = langsmith_row(command, tmp_path / "runs.jsonl", inputs, outputs)
+    assert (row["q"], row["answer_json"]["claim"]) == ("Why?", "So.")
+
+
+CHUNK_NAMES = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
+DOCUMENT_NAMES = "source file_name file_path url doc_uri title document_id doc_id rel_path".split()
+
+
+@each_row(
+    ("document", "field", "value"),
+    [
+        *(({name: "x1", "text": "T."}, "id", "x1") for name in ("id", "id_", "node_id", "chunk_id")),
+        *(({"text": "T.", "metadata": {name: "x1"}}, "id", "x1") for name in CHUNK_NAMES),
+        *(({"id": "c", "text": "T.", "metadata": {name: "d1"}}, "doc_id", "d1") for name in DOCUMENT_NAMES),
+        *(({"id": "c", name: "T."}, "text", "T.") for name in ("text", "page_content", "pageContent", "content")),
+        *(({"id": "c", "text": "T.", name: 0.5}, "score", 0.5) for name in ("score", "relevance_score")),
+    ],
+)
+def test_a_chunk_is_read_by_every_usual_name(command, tmp_path, document, field, value):
+    assert chunk_of(command, tmp_path / "runs.jsonl", document)[field] == value
+
+
+@each_row("name", ["context", "contexts", "source_documents", "documents", "retrieved", "chunks"])
+def test_the_chunks_of_outputs_are_found_by_every_usual_name(command, tmp_path, name):
+    outputs = {"answer": "So.", name: [{"id": "c1", "text": "T."}]}
+    assert langsmith_row(command, tmp_path / "runs.jsonl", outputs=outputs)["retrieved_ids"] == ["c1"]
+
+
+@each_row("name", ["qid", "rag_eval.qid", "question_id", "case_id", "example_id", "dataset_item_id"])
+def test_the_qid_is_found_by_every_usual_name(command, tmp_path, name):
+    row = langsmith_row(command, tmp_path / "runs.jsonl", extra={"metadata": {name: "Q7"}})
+    assert row["qid"] == "Q7"
+
+
+RECOGNISED = """
+otlp . resourceSpans; resourceLogs; traceID spans
+. promptfoo prompts tests; providers tests
+promptfoo-trace promptfoo evalId results; results config; promptIdx testIdx
+deepeval-trace deepeval testCases; testRunData; test_cases; input actual_output; input retrieval_context
+. deepeval input expected_output
+mlflow . info data; trace_id trace; request_id trace
+phoenix . start_time_unix_nano; context span_kind
+langfuse . trace observations; observations; traceId parentObservationId; trace_id parent_observation_id
+langfuse . id traceId startTime; timestamp input output sessionId; batch
+. langfuse-dataset datasetId expectedOutput; input expectedOutput
+langsmith . run_type; runs cursors; items next_cursor; post; patch
+table . inputs outputs ground_truth; inputs outputs reference_outputs
+. langsmith-dataset inputs outputs dataset_id; inputs outputs
+ragas-trace ragas user_input; question contexts; question ground_truth
+azure-eval azure-eval-gold rows metrics; question truth; inputs.query; query response
+azure-eval . conversation; inputs.conversation
+"""
+
+
+@each_row(
+    ("trace", "gold", "keys"),
+    [(*line.split()[:2], keys.split()) for line in RECOGNISED.split("\n") if line
+     for keys in line.split(maxsplit=2)[2].split(";")],
+)  # fmt: skip
+def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, keys):
+    path = tmp_path / "export.jsonl"
+    answered = {"response": "A."} if trace in ("ragas-trace", "deepeval-trace", "azure-eval") else {}
+    record = {**dict.fromkeys(keys), **answered}
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    for kind, form, other in (("trace", trace, gold), ("gold", gold, trace)):
+        form, other = (other, ".") if form == "." else (form, other)
+        err = command("import", "auto", path, "--as", kind)[2]
+        assert f"{path} is read as {form}: it has the key" in err
+        assert f" {keys[0]}" in err
+        assert ("reads it as" in err, f"reads it as {other})" in err) == (other != ".", other != ".")
