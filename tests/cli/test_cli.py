@@ -9,6 +9,8 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -276,13 +278,24 @@ def test_score_prints_notes_on_stderr_unless_quiet(rag, project):
     assert rag("score", "--quiet")[2] == ""
 
 
+@pytest.fixture
+def at_each_pause(monkeypatch):
+    """Call a function in place of the pauses of this thread; servers of other tests pause as before."""
+
+    def replace(act):
+        sleep, thread = time.sleep, threading.get_ident()
+        monkeypatch.setattr("time.sleep", lambda seconds: act() if threading.get_ident() == thread else sleep(seconds))
+
+    return replace
+
+
 @pytest.mark.parametrize(("traces", "code"), [(GOOD, 0), (BAD, 1)])
-def test_watch_ends_with_the_last_exit_code(rag, project, monkeypatch, traces, code):
-    def interrupt(_):
+def test_watch_ends_with_the_last_exit_code(rag, project, at_each_pause, traces, code):
+    def interrupt():
         raise KeyboardInterrupt
 
     write_rows(project / "runs/trace.jsonl", traces)
-    monkeypatch.setattr("time.sleep", interrupt)
+    at_each_pause(interrupt)
     result, out, _ = rag("score", "--watch")
     assert (result, out.endswith("\nWatching for changes; Ctrl-C ends.\n")) == (code, True)
     assert rag("score", "--watch", "--trace", "-")[0] == rag("score", "--watch", "--gold", "-")[0] == 2
@@ -305,8 +318,8 @@ OPTIONS = {"--gold": "other.jsonl", "--trace": "new/other.jsonl", "--verdicts": 
         ("eval/gold.jsonl", "version: [", ("--gates", "precision=0.5", "--format", "scores")),
     ],
 )  # fmt: skip
-def test_watch_scores_again_after_a_change_of_each_file(rag, project, monkeypatch, path, gates, options):
-    def change(_):
+def test_watch_scores_again_after_a_change_of_each_file(rag, project, at_each_pause, path, gates, options):
+    def change():
         if changed:
             raise KeyboardInterrupt
         changed.append(path)
@@ -315,7 +328,7 @@ def test_watch_scores_again_after_a_change_of_each_file(rag, project, monkeypatc
 
     file, changed = project / path, []
     (project / "eval-gates.yml").write_text(gates, "utf-8")
-    monkeypatch.setattr("time.sleep", change)
+    at_each_pause(change)
     out = rag("score", "--watch", *options)[1]
     assert (out.count("Watching for changes"), changed) == (2, [path])
     file.unlink()
