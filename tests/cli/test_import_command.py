@@ -12,8 +12,7 @@ from cases import ROOT, write_rows
 from importing import CASES, HERE, LABELS, RUN, golds, rows
 from rag_eval import api
 from rag_eval.contract import item_hash
-from rag_eval.importers import IMPORTERS
-from rag_eval.importers._account import Account
+from rag_eval.importers import IMPORTERS, Account
 from rag_eval.importers.example08 import converted_trace as converted
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers.gold_file import item_hashes

@@ -17,8 +17,7 @@ from cases import write_rows
 from importing import CASES, HERE, LABELS, golds, problems
 from project import Project, apart, gates
 from rag_eval import api
-from rag_eval.importers import written
-from rag_eval.importers._account import Account
+from rag_eval.importers import Account, written
 from rag_eval.importers.labels import SCHEMAS, joined
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.import_inputs import foreign_gold

@@ -8,19 +8,20 @@ strict.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from rag_eval.common.escaping import json_source
+from rag_eval.common.escaping import json_source, one_line
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.importers._account import Account
 
-    Row = dict[str, Any]
-    Numbered = Iterator[tuple[int, Row]]
+Row = dict[str, Any]
+Numbered = Iterator[tuple[int, Row]]
+_SHOWN, _TOLD = 80, 200
 
 
 class Importer(NamedTuple):
@@ -120,6 +121,40 @@ class ImportInputs(Protocol):
         """Record a problem of the files together."""
 
 
+class Account:
+    """The account of a conversion: fields that were renamed or left out, by their names in the source, with counts."""
+
+    def __init__(self) -> None:
+        self._renamed: Counter[tuple[str, str]] = Counter()
+        self._dropped: Counter[tuple[str, str]] = Counter()
+        self._lacking: Counter[str] = Counter()
+
+    def renamed(self, field: str, to: str) -> None:
+        """Record that a field of a row is kept under another name, or in another form."""
+        if field != to:
+            self._renamed[one_line(field, _SHOWN), one_line(to, _TOLD)] += 1
+
+    def dropped(self, field: str, why: str, count: int = 1) -> None:
+        """Record that a field of a row is left out."""
+        if count:
+            self._dropped[one_line(field, _SHOWN) or "a column without a name", why] += count
+
+    def lacking(self, what: str, count: int = 1) -> None:
+        """Record something that converted rows lack."""
+        if count:
+            self._lacking[one_line(what, _TOLD)] += count
+
+    @property
+    def left_out(self) -> list[str]:
+        """Return a line for each field that is left out, sorted."""
+        return [f"left out: {field} ({why}){_times(count)}" for (field, why), count in sorted(self._dropped.items())]
+
+    def lines(self) -> list[str]:
+        """Return all of it, a line for each field."""
+        renamed = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
+        return renamed + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
+
+
 def importer(name: str) -> Importer:
     """Return the importer of a name on the command line; raise UsageError if there is none."""
     if name in IMPORTERS:
@@ -148,3 +183,7 @@ def report_of(name: str, inputs: ImportInputs, account: Account) -> Report | Non
 def written(row: Row) -> str:
     """Return a row as one line of JSON, from which the hash of an item is computed."""
     return json_source(json.dumps(row, ensure_ascii=False))
+
+
+def _times(count: int) -> str:
+    return f", {count} times" if count > 1 else ""

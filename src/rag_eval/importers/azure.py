@@ -11,8 +11,7 @@ from rag_eval.importers.conversion import JUDGED, Conversion, ConversionOptions,
 from rag_eval.importers.samples import question_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}

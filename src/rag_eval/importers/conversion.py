@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.importers import unwrap
-from rag_eval.importers._account import Account
+from rag_eval.importers import Account, unwrap
 from rag_eval.importers.documents import objects
 from rag_eval.importers.samples import question_id
 

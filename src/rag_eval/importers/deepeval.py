@@ -11,8 +11,7 @@ from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
 from rag_eval.importers.samples import question_id, samples
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.cases.pairing import Pairing, QuestionIndex
 from rag_eval.contract import Gold, Trace, inline_citations
-from rag_eval.importers._account import Account
+from rag_eval.importers import Account
 
 if TYPE_CHECKING:
     from rag_eval.importers import ImportInputs, Numbered

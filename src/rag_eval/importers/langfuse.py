@@ -11,8 +11,7 @@ from rag_eval.importers.attributes import flatten, indexed, read_attributes
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 Record = tuple[str, int, Row]  # path, line and fields

@@ -9,8 +9,7 @@ from rag_eval.importers import spans, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}

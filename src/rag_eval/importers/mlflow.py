@@ -11,8 +11,7 @@ from rag_eval.importers.otlp import hex_id
 from rag_eval.importers.unwrap import as_dict, as_id, decoded, nanoseconds
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _KINDS = {

@@ -19,8 +19,7 @@ from rag_eval.importers.documents import Stream, decode, documents
 from rag_eval.importers.unwrap import as_dict, camel, decoded, nanoseconds
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _MESSAGE_EVENTS = {

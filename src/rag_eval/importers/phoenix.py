@@ -11,8 +11,7 @@ from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOption
 from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'

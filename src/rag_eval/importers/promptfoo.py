@@ -13,8 +13,7 @@ from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOption
 from rag_eval.importers.documents import csv_header, csv_table, objects, yaml_value
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")

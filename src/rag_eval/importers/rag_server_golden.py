@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
     Row = dict[str, Any]
 

@@ -20,8 +20,7 @@ from rag_eval.metrics import find, measure
 from rag_eval.scoring.scorecard import Completeness
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs
     from rag_eval.metrics import Measure
 
     Row = dict[str, Any]

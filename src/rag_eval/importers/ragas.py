@@ -10,8 +10,7 @@ from rag_eval.importers.samples import as_list, question_id, samples
 from rag_eval.importers.unwrap import as_id, message_text, number, role_of
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}

@@ -13,8 +13,7 @@ from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.samples import as_list, question_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 FIELDS = {

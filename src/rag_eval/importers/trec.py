@@ -15,8 +15,7 @@ from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
 
 if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs, Numbered
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _INTEGER = re.compile(r"[+-]?\d{1,9}")

@@ -8,8 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.errors import Problem
-from rag_eval.importers import rows_of
-from rag_eval.importers._account import Account
+from rag_eval.importers import Account, rows_of
 from rag_eval.readers.jsonl import looks_like, report_wrong_kind
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.report_file import read_json

@@ -13,7 +13,7 @@ from rag_eval.readers.schema_validation import Contract
 
 if TYPE_CHECKING:
     from rag_eval.common.progress import Watch
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account
     from rag_eval.readers.source import Reader
 
     Row = dict[str, Any]

@@ -211,8 +211,7 @@ def _imported_report(reader: Reader, path: str, content: _Content) -> tuple[Repo
     """Return a saved run of another framework as a report, with findings; None if it is none."""
     if b'"scorecard"' not in content.data or json_kind(content.data, path) != SAVED_RUN_FORMAT:
         return None
-    from rag_eval.importers import report_of
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account, report_of
     from rag_eval.readers.import_inputs import Files
 
     ledger = ProblemCollector()

@@ -19,7 +19,7 @@ from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.importers import IMPORTERS, importer
 
 if TYPE_CHECKING:
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account
     from rag_eval.importers.conversion import ConversionOptions
     from rag_eval.readers.source import Reader
 
@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Convert the files and write the result. Raise InputError with every problem."""
-    from rag_eval.importers._account import Account
+    from rag_eval.importers import Account
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
