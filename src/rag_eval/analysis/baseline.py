@@ -12,21 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
-from rag_eval.gates.gate_inputs import Baseline
-from rag_eval.gates.policy import MARGINS
-from rag_eval.gates.regression import comparison, ungated
-from rag_eval.gates.results import QuestionList, Scores
-from rag_eval.metrics import find, measure, of_column
+from rag_eval.gates.gate_inputs import Baseline, RunEvidence
+from rag_eval.gates.policy import MARGINS, GateResult
+from rag_eval.gates.regression import Tested, comparison, ungated
+from rag_eval.gates.results import Question, QuestionList, Scores
+from rag_eval.metrics import Metric, find, measure, of_column
 from rag_eval.scoring.aggregations import FOLDS, folded
 from rag_eval.stats.tally import DECIMALS
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.gate_inputs import RunEvidence
-    from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.regression import Tested
-    from rag_eval.gates.results import Question
-    from rag_eval.metrics import Metric
 
 LESS_JUDGED = 0.02
 MOST_UNGATED = 3

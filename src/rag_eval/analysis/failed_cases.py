@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
-from rag_eval.gates.policy import BOUNDS
+from rag_eval.gates.policy import BOUNDS, GateResult
 from rag_eval.metrics import measure, of_column
-from rag_eval.stats.tally import as_float
+from rag_eval.stats.tally import Shown, as_float
 from rag_eval.textual.leaks import leaks_of, masked
 from rag_eval.textual.segments import MASKED, PLAIN, Mark, Segment, answer_marks, segments
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.cases.case import Case
-    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import Question
-    from rag_eval.stats.tally import Shown
 
     Row = Mapping[str, Any]
 

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD
 from rag_eval.gates.gate_inputs import Baseline, RunEvidence
-from rag_eval.gates.policy import BOUNDS, Statistics
+from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
 from rag_eval.gates.regression import comparison, contrasts
 from rag_eval.metrics import find, measure
 from rag_eval.scoring.reference import CEILINGS, FLOORS
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Comparison
     from rag_eval.gates.results import MetricResult, Question
     from rag_eval.scoring.scorecard import Completeness
 

@@ -9,20 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.ranking import matches
-from rag_eval.contract import Trace
+from rag_eval.contract import Gold, Settings, Trace
 
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold, Settings
-
-    Row = dict[str, Any]
-    Perturbation = Callable[["TraceSample"], "Row | None"]
-
+Row = dict[str, Any]
+Perturbation = Callable[["TraceSample"], "Row | None"]
 _SAID = "Yes, that is how it is."
 _SLOWED, _SLOWER = ("generate", "total"), 10_000  # stages; milliseconds
 

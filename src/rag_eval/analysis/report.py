@@ -12,24 +12,21 @@ from rag_eval.analysis import baseline as earlier
 from rag_eval.analysis.baseline import Compared, Earlier, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.analysis.notes import Input, InputNote, remarks
-from rag_eval.contract import Relevance
+from rag_eval.contract import Gold, Relevance
 from rag_eval.gates import integrity
 from rag_eval.gates.dependent_cases import GroupedCases
 from rag_eval.gates.gate_inputs import RunEvidence
 from rag_eval.gates.missing_measurements import verdict_findings
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
-from rag_eval.gates.results import QuestionList
+from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of, selected_gates
-from rag_eval.metrics import measure
+from rag_eval.metrics import Measure, measure
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange
     from rag_eval.analysis.policy_changes import PolicyChange
-    from rag_eval.contract import Gold
     from rag_eval.errors import Finding
-    from rag_eval.gates.results import MetricResult, Question
-    from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Completeness, Scorecard
     from rag_eval.stats.tally import Value
 

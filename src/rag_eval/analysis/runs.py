@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval import __version__
 from rag_eval.analysis.baseline import Flip, Spread, flips, spread
@@ -17,16 +17,13 @@ from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
 from rag_eval.gates.gate_inputs import Baseline, RunEvidence, pair_cases
 from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
-from rag_eval.gates.policy import Statistics
+from rag_eval.gates.policy import Comparison, Statistics
 from rag_eval.gates.regression import contrasts
+from rag_eval.gates.results import Question
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
-
-if TYPE_CHECKING:
-    from rag_eval.gates.policy import Comparison
-    from rag_eval.gates.results import Question
-    from rag_eval.stats.tally import Shown, Value
+from rag_eval.stats.tally import Shown, Value
 
 LABELLED = "precision", "abstention_accuracy"
 """Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""

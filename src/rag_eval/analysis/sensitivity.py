@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.analysis.baseline import Earlier
-from rag_eval.analysis.perturbations import KINDS, cases_of
-from rag_eval.analysis.report import build_report, evidence
-from rag_eval.gates.policy import MARGINS
+from rag_eval.analysis.perturbations import KINDS, Kind, TraceSample, cases_of
+from rag_eval.analysis.report import Context, Report, build_report, evidence
+from rag_eval.contract import Gold, Trace
+from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.regression import error_rates
-from rag_eval.metrics import measure
+from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.case_scorer import metric_scorer
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.perturbations import Kind, TraceSample
-    from rag_eval.analysis.report import Context, Report
-    from rag_eval.contract import Gold, Trace
-    from rag_eval.gates.policy import Policy
-    from rag_eval.metrics import Measure
-    from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 
 RATES = ("1", "2", "5", "10", "20", "50", "100")
 """Percent of the cases that a kind of damage can be done to."""

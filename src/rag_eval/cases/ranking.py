@@ -6,13 +6,10 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rag_eval.contract import Chunk, Gold, Support
+from rag_eval.contract import Chunk, Gold, Relevance, Support
 from rag_eval.textual.tokens import heading_parts
-
-if TYPE_CHECKING:
-    from rag_eval.contract import Relevance
 
 _RANKS = range(1, sys.maxsize)
 

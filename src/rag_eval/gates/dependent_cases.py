@@ -11,26 +11,21 @@ from functools import cached_property
 from itertools import islice, repeat
 from math import fsum
 from operator import attrgetter, itemgetter, mul, ne
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from rag_eval.gates.results import Layouts, identities
+from rag_eval.gates.results import Layouts, Question, identities
 from rag_eval.gates.selection import clusters
+from rag_eval.metrics import Measure
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, enclosed_units, from_mean
 from rag_eval.stats import clustered
+from rag_eval.stats.intervals import Interval
 from rag_eval.stats.swap_units import Units
-from rag_eval.stats.tally import DECIMALS
+from rag_eval.stats.tally import DECIMALS, Shown
 
-if TYPE_CHECKING:
-    from rag_eval.gates.results import Question
-    from rag_eval.metrics import Measure
-    from rag_eval.stats.intervals import Interval
-    from rag_eval.stats.tally import Shown
-
-    Unit = tuple[tuple[Any, int], ...]
-    Total = tuple[float, int]
-    RunSums = tuple[int, float, float]
-    ColumnScores = tuple[Shown | None, ...]
-
+Unit = tuple[tuple[Any, int], ...]
+Total = tuple[float, int]
+RunSums = tuple[int, float, float]
+ColumnScores = tuple[Shown | None, ...]
 _QID, _RUN, _SCORES = map(attrgetter, ("qid", "run", "scores"))
 _ONE = 10**15
 

@@ -8,30 +8,24 @@ from fractions import Fraction
 from functools import cached_property
 from math import fsum
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rag_eval.gates import dependent_cases
-from rag_eval.gates.results import Layouts, identities
+from rag_eval.gates.dependent_cases import GroupedCases
+from rag_eval.gates.results import Layouts, MetricResult, Question, identities
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
-from rag_eval.stats.clustered import between_runs
-from rag_eval.stats.tally import Value, weighed
+from rag_eval.scoring.scorecard import Completeness
+from rag_eval.stats.clustered import BetweenRuns, between_runs
+from rag_eval.stats.intervals import Interval
+from rag_eval.stats.swap_units import Units
+from rag_eval.stats.tally import Shown, Value, weighed
 
-if TYPE_CHECKING:
-    from rag_eval.gates.dependent_cases import GroupedCases
-    from rag_eval.gates.results import MetricResult, Question
-    from rag_eval.scoring.scorecard import Completeness
-    from rag_eval.stats.clustered import BetweenRuns
-    from rag_eval.stats.intervals import Interval
-    from rag_eval.stats.swap_units import Units
-    from rag_eval.stats.tally import Shown
-
-    Pair = tuple[Shown | None, Shown | None]
-    Pairs = Counter[Pair]
-    Scores = Mapping[str, Shown]
-    Key = tuple[str, str | None]
-    T = TypeVar("T")
-
+Pair = tuple[Shown | None, Shown | None]
+Pairs = Counter[Pair]
+Scores = Mapping[str, Shown]
+Key = tuple[str, str | None]
+T = TypeVar("T")
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
 _CASE = attrgetter("qid", "run")

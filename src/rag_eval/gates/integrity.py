@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.cases.labels import ABSENT, REFUSED
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.escaping import quoted
-from rag_eval.errors import Finding
-from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL
-
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold
-    from rag_eval.errors import Level
-    from rag_eval.scoring.scorer import CaseOutcome
+from rag_eval.contract import Gold
+from rag_eval.errors import Finding, Level
+from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, CaseOutcome
 
 WHOLE_RUN_CHECKS = (
     "refuses-everything",

@@ -9,29 +9,21 @@ from fractions import Fraction
 from itertools import repeat
 from math import ceil, floor
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from rag_eval.gates.gate_inputs import CONFIDENCE, counted
-from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult
+from rag_eval.gates.dependent_cases import GroupedCases
+from rag_eval.gates.gate_inputs import CONFIDENCE, RunEvidence, counted
+from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.regression import by_comparison, compared
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expanded, selected_gates, slices_of
-from rag_eval.metrics import METRICS, measure
+from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.scoring.aggregations import FOLDS, enclosed
-from rag_eval.stats.tally import Value, as_shown, tally
+from rag_eval.scoring.scorecard import Completeness, Scorecard
+from rag_eval.stats.intervals import Interval
+from rag_eval.stats.tally import Shown, Value, as_shown, tally
 
-if TYPE_CHECKING:
-    from rag_eval.gates.dependent_cases import GroupedCases
-    from rag_eval.gates.gate_inputs import RunEvidence
-    from rag_eval.gates.policy import Outcome, Policy
-    from rag_eval.metrics import Measure
-    from rag_eval.scoring.scorecard import Completeness, Scorecard
-    from rag_eval.stats.intervals import Interval
-    from rag_eval.stats.tally import Shown
-
-    Valued = tuple[Measure, Value, Interval | None]
-
-
+Valued = tuple[Measure, Value, Interval | None]
 _QUESTION_SHOWN = 200
 _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
 _LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))

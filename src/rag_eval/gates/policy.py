@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from rag_eval.contract.verdict import Verdict
     from rag_eval.errors import Finding
 
-    Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
-    Severity = Literal["error", "warning"]
-    Origin = Literal["both", "base", "head"]
-
+Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
+Severity = Literal["error", "warning"]
+Origin = Literal["both", "base", "head"]
 BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: bounds of a value, and margins of its regression against the baseline."""

@@ -15,22 +15,18 @@ from fractions import Fraction
 from math import erfc, fsum, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.gates.policy import Comparison, GateResult
+from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
-from rag_eval.stats.clustered import effect_with_runs, p_with_runs
+from rag_eval.stats.clustered import BetweenRuns, effect_with_runs, p_with_runs
 from rag_eval.stats.differences import above_percentile, effects
 from rag_eval.stats.paired import holm, within_reach
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
-from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps
-from rag_eval.stats.tally import DECIMALS, exactly, weighed
+from rag_eval.stats.swap_units import Units, complete, enough_in_both, has_gaps
+from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
 
 if TYPE_CHECKING:
     from rag_eval.gates.gate_inputs import Pairs, RunEvidence
-    from rag_eval.gates.policy import Gate, Outcome, Statistics
-    from rag_eval.stats.clustered import BetweenRuns
-    from rag_eval.stats.swap_units import Units
-    from rag_eval.stats.tally import Value
 
     Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 

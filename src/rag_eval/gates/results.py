@@ -6,20 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
 from rag_eval.cases.labels import GOOD
 from rag_eval.contract.fields import LARGEST, Count
-from rag_eval.stats.tally import Shown, Value, as_shown
+from rag_eval.stats.tally import Score, Shown, Value, as_shown
 
-if TYPE_CHECKING:
-    from rag_eval.stats.tally import Score
-
-    T = TypeVar("T")
-    Split = tuple[T, Mapping[str, Shown]]
-
+T = TypeVar("T")
+Split = tuple[T, Mapping[str, Shown]]
 _REMEMBERED = 20_000
 _POSITIONS, _SHARED_SCORES = map(attrgetter, ("positions", "shared_scores"))
 

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
-from rag_eval.gates.policy import FULL
-from rag_eval.metrics import measure, perspectives_of
+from rag_eval.gates.policy import FULL, Gate, Policy
+from rag_eval.metrics import Measure, measure, perspectives_of
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gates.policy import Gate, Policy
     from rag_eval.gates.results import Question
-    from rag_eval.metrics import Measure
 
 SMOKE = "smoke"
 _SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)

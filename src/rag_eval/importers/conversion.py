@@ -6,14 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import Account, unwrap
+from rag_eval.importers import Account, ImportInputs, unwrap
 from rag_eval.importers.documents import objects
 from rag_eval.importers.samples import question_id
-
-if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs
 
 Row = dict[str, Any]
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field

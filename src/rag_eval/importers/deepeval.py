@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import unwrap
+from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
 from rag_eval.importers.samples import question_id, samples
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")

@@ -9,12 +9,11 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs
+from rag_eval.importers import ImportInputs
 
 Row = dict[str, Any]
 Part = TypeVar("Part")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.common.escaping import quoted
+from rag_eval.importers import Account, ImportInputs, Numbered
 
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
-
-    Row = dict[str, Any]
-    Labels = dict[str, dict[str, Row]]
-
+Row = dict[str, Any]
+Labels = dict[str, dict[str, Row]]
 CASES = "cases.jsonl"
 RETRIEVAL, CONTEXT = "retrieval_labels.jsonl", "context_labels.jsonl"
 GROUNDEDNESS, PIPELINE = "groundedness_labels.jsonl", "pipeline_labels.jsonl"

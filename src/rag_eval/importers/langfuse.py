@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
 from rag_eval.importers.attributes import flatten, indexed, read_attributes
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 Record = tuple[str, int, Row]  # path, line and fields

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.otlp import hex_id
 from rag_eval.importers.unwrap import as_dict, as_id, decoded, nanoseconds
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _KINDS = {

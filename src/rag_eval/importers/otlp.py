@@ -10,16 +10,13 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import spans
+from rag_eval.importers import Account, ImportInputs, Numbered, spans
 from rag_eval.importers.attributes import CAPTURE, any_value, plain_attributes, read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.documents import Stream, decode, documents
 from rag_eval.importers.unwrap import as_dict, camel, decoded, nanoseconds
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _MESSAGE_EVENTS = {

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import otlp, spans
+from rag_eval.importers import Account, ImportInputs, Numbered, otlp, spans
 from rag_eval.importers.attributes import CAPTURE, read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'

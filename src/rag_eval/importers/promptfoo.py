@@ -6,14 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.importers import unwrap
+from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
 from rag_eval.importers.documents import csv_header, csv_table, objects, yaml_value
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")

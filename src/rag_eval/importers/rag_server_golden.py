@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.common.escaping import quoted
+from rag_eval.importers import Account, ImportInputs, Numbered
 
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
-
-    Row = dict[str, Any]
-
+Row = dict[str, Any]
 SCHEMA = "rag-server-golden"
 _NAMES = {
     "id": "qid",

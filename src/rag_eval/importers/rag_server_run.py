@@ -7,7 +7,7 @@ without a metric fingerprint, so that they are never compared.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval import __version__
 from rag_eval.analysis.baseline import MOST
@@ -16,15 +16,11 @@ from rag_eval.analysis.report import Report, contract
 from rag_eval.common.escaping import quoted
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import MetricResult, QuestionList
-from rag_eval.metrics import find, measure
+from rag_eval.importers import Account, ImportInputs
+from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring.scorecard import Completeness
 
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs
-    from rag_eval.metrics import Measure
-
-    Row = dict[str, Any]
-
+Row = dict[str, Any]
 SCHEMA = "rag-server-run"
 _CUT = re.compile(r"(recall|precision|ndcg)_at_([1-9][0-9]{0,5})", re.ASCII)
 _NAMES = {

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.importers import Account, ImportInputs, Numbered
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions, Draft
 from rag_eval.importers.samples import as_list, question_id, samples
 from rag_eval.importers.unwrap import as_id, message_text, number, role_of
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import cell_value, objects
-
-if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs
 
 Row = dict[str, Any]
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import unwrap
+from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
 from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.samples import as_list, question_id
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 FIELDS = {

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.importers import Account, ImportInputs, Numbered
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
 from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
-
-if TYPE_CHECKING:
-    from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 _INTEGER = re.compile(r"[+-]?\d{1,9}")

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract.verdict import MOST, SCORES
+from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects
 
-if TYPE_CHECKING:
-    from rag_eval.importers import ImportInputs
-
-    Row = dict[str, Any]
-    Scale = tuple[float, float]
-
+Row = dict[str, Any]
+Scale = tuple[float, float]
 BINARY = (0.0, 1.0)
 _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _KNOWN = ("qid", "run", "rater", "input", "weight", "unit", "at", "note", "seed", "scale", *SCORES)

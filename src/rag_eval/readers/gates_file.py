@@ -25,7 +25,7 @@ from rag_eval.gates.policy import (
 from rag_eval.gates.selection import FIELDS, is_field, is_slice
 from rag_eval.metrics import canonical, find, suggestion
 from rag_eval.readers.predicates import predicate
-from rag_eval.readers.problems import SHOWN
+from rag_eval.readers.problems import SHOWN, ProblemCollector
 from rag_eval.readers.schema_validation import (
     EXTRA,
     RowError,
@@ -34,12 +34,10 @@ from rag_eval.readers.schema_validation import (
     unknown_key,
     unknown_keys,
 )
-from rag_eval.readers.source import MIB, YAML_MIB
+from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
 from rag_eval.readers.strict_json import pointer
 
 if TYPE_CHECKING:
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Digest, Reader
     from rag_eval.readers.yaml_file import YamlDocument
 
 _SHORT = "A gates file is short: check the path."

@@ -8,17 +8,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.errors import Problem
-from rag_eval.importers import Account, rows_of
+from rag_eval.importers import Account, Numbered, rows_of
 from rag_eval.readers.jsonl import looks_like, report_wrong_kind
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.report_file import read_json
 from rag_eval.readers.schema_validation import Contract
-from rag_eval.readers.source import refuse_outside, too_many_lines
+from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
 
 if TYPE_CHECKING:
     from rag_eval.common.progress import Watch
-    from rag_eval.importers import Numbered
-    from rag_eval.readers.source import Digest, Reader, SourceFile
 
     Row = dict[str, Any]
 

@@ -6,20 +6,16 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.readers import strict_json
 from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, kind_of_row, report_wrong_kind
-from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.schema_validation import Contract, RowError
+from rag_eval.readers.source import Reader, SourceFile
 
-if TYPE_CHECKING:
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.schema_validation import RowError
-    from rag_eval.readers.source import Reader, SourceFile
-
-    Row = dict[str, Any]
-
+Row = dict[str, Any]
 _ARRAY_FIELDS = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
 _LINE_FIELDS = {"question", "gold_claim_substr", "gold_citations"}  # fields of JSON Lines with another name in an array
 _SPACE = re.compile(r"[ \t\r\n]*")

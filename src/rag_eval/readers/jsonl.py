@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -14,9 +14,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import SourceFile
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, has_large_integer, nesting, repeated_key
 
-if TYPE_CHECKING:
-    Row = dict[str, Any]
-
+Row = dict[str, Any]
 DUPLICATE_QID_HINT = "Give every question its own qid."
 _TYPICAL_FIELDS = {
     "gold": {"answerable", "gold_citations"},

@@ -6,9 +6,10 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.analysis.baseline import impossible
+from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import UsageError
 from rag_eval.git.plumbing import Git
@@ -16,9 +17,6 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.source import Reader
 from rag_eval.rendering.json_file import Questions, from_json
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
 
 _FILES, _IN_FOLDERS = (".json", ".json.gz", ".json.zst"), "report.json"
 _NAMED = 3

@@ -7,14 +7,11 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
+from typing import BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.contract import Limits
 from rag_eval.errors import MissingExtra
-from rag_eval.readers.problems import Unreadable
-
-if TYPE_CHECKING:
-    from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.problems import ProblemCollector, Unreadable
 
 MIB = 1 << 20
 

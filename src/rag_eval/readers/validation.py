@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.cases.pairing import UNNAMED, is_named
 from rag_eval.common.escaping import quantity
@@ -15,10 +15,8 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.jsonl import looks_like
 from rag_eval.readers.report_file import read_json
+from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import NO_QID, read_traces
-
-if TYPE_CHECKING:
-    from rag_eval.readers.source import Reader
 
 _NAMED = {
     "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),

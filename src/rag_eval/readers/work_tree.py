@@ -5,13 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError, Problem, RagEvalError
-from rag_eval.git.snapshots import object_id
-
-if TYPE_CHECKING:
-    from rag_eval.git.snapshots import Snapshot
+from rag_eval.git.snapshots import Snapshot, object_id
 
 
 class IsFolder(InputError):

@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rag_eval.common.paths import from_here
 from rag_eval.git.plumbing import Git
-from rag_eval.git.snapshots import NOTHING
-from rag_eval.gold.signoff.repository import GoldStates, commit_id
+from rag_eval.git.snapshots import NOTHING, Snapshot, Tree
+from rag_eval.gold.signoff.repository import GoldStates, People, commit_id
 from rag_eval.readers.work_tree import WorkTree
 
-if TYPE_CHECKING:
-    from rag_eval.git.snapshots import Snapshot, Tree
-    from rag_eval.gold.signoff.repository import People
-
-    Signoff = Literal["policy", "require", "off"]
-
+Signoff = Literal["policy", "require", "off"]
 _DAY = 86_400
 
 

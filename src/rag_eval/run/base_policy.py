@@ -11,24 +11,20 @@ from rag_eval.cases.pairing import plain_question
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
-from rag_eval.contract import DEFAULT_GOLD, Limits
+from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
-from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import restrict
-from rag_eval.git.snapshots import NOTHING, Irregular, files_near_changes, lost, named_files, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, files_near_changes, lost, named_files, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.options import headline
+from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:
-    from rag_eval.contract import Gold
-    from rag_eval.gates.policy import Policy
-    from rag_eval.git.snapshots import Tree
     from rag_eval.run.authority import Authority
-    from rag_eval.run.options import Options
 
     Golds = Callable[[], Mapping[str, Gold]]
 

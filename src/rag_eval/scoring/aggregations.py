@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.stats import clustered
 from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
-from rag_eval.stats.intervals import auc_interval, hit_rate_interval, interval
+from rag_eval.stats.intervals import Interval, auc_interval, hit_rate_interval, interval
 from rag_eval.stats.paired import paired_p, swap
 from rag_eval.stats.swap_units import Units, complete, has_gaps, units_of
-from rag_eval.stats.tally import DECIMALS, Tally, Value, as_float, mean
+from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
 
 if TYPE_CHECKING:
     from rag_eval.metrics import Measure, Metric
     from rag_eval.stats.clustered import BetweenRuns
-    from rag_eval.stats.intervals import Interval
-    from rag_eval.stats.tally import Score, Shown
 
     Pair = tuple[Shown | None, Shown | None]
     Unit = tuple[tuple[Any, int], ...]

@@ -19,7 +19,9 @@ from rag_eval.stats.intervals import (
     CONFIDENCE,
     DECIMALS,
     UNIT,
+    Ends,
     Interval,
+    UnitTotals,
     area,
     area_interval,
     interval,
@@ -32,8 +34,6 @@ from rag_eval.stats.intervals import (
 from rag_eval.stats.special import normal_quantile, student_upper
 
 if TYPE_CHECKING:
-    from rag_eval.stats.intervals import Ends, UnitTotals
-
     Question = tuple[tuple[float, int], ...]
     """The scores of a question's tries, in their order, each with how many tries have it."""
 

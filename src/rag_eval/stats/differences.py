@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.stats.intervals import DECIMALS, UNIT, Interval, interval, settled
+from rag_eval.stats.intervals import DECIMALS, UNIT, Ends, Interval, interval, settled
 from rag_eval.stats.swap_units import Units, mean, share, units_of
 
 if TYPE_CHECKING:
-    from rag_eval.stats.intervals import Ends
     from rag_eval.stats.paired import Pair
 
 _OPEN = 0.5

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, inf, log, sqrt
 from operator import mul, truediv
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
 
@@ -134,8 +134,7 @@ def _root(function: Callable[[float], float], bracket: tuple[float, float], star
     return now
 
 
-if TYPE_CHECKING:
-    Ends = tuple[float | None, float | None]
+Ends = tuple[float | None, float | None]
 
 
 class Interval(NamedTuple):

@@ -13,17 +13,13 @@ from itertools import chain
 from math import ceil, frexp
 from operator import getitem
 from struct import unpack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.stats.special import binomial_tail
-from rag_eval.stats.swap_units import complete, enough_in_both, has_gaps, moves, units_of
+from rag_eval.stats.swap_units import Unit, Units, complete, enough_in_both, has_gaps, moves, units_of
 
-if TYPE_CHECKING:
-    from rag_eval.stats.swap_units import Unit, Units
-
-    Pairs = list[tuple[Any, Any]]
-    Statistic = Callable[[Sequence[Any]], float | None]
-
+Pairs = list[tuple[Any, Any]]
+Statistic = Callable[[Sequence[Any]], float | None]
 Pair = tuple[float | None, float | None]
 """A case's scores under the two runs; None where the metric does not apply."""
 

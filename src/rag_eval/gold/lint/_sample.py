@@ -6,16 +6,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.cases.case import Case
+from rag_eval.contract import Gold, Settings, Trace
+from rag_eval.gates.policy import Policy
 
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold, Settings, Trace
-    from rag_eval.gates.policy import Policy
-
-    Row = dict[str, Any]
-
+Row = dict[str, Any]
 # Zero-width and bidirectional signs, soft hyphens, byte order marks; not the joiners, which some scripts need.
 INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
 _TYPED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "..."}

@@ -9,14 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
-from rag_eval.gold.signoff.checking import Side, unsigned
+from rag_eval.gold.signoff.checking import Side, SignoffPolicy, unsigned
 from rag_eval.readers.signoff_record import HashChange, Record
-
-if TYPE_CHECKING:
-    from rag_eval.gold.signoff.checking import SignoffPolicy
 
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"

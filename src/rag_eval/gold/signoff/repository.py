@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
 from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
-from rag_eval.gold.signoff.identity import NO_PROOF
+from rag_eval.gold.signoff.identity import NO_PROOF, Author, Proof
 from rag_eval.gold.signoff.policy_file import default_records, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.json_array import is_array, sources
@@ -26,11 +26,8 @@ from rag_eval.readers.work_tree import IsFolder
 
 if TYPE_CHECKING:
     from rag_eval.git.plumbing import Git
-    from rag_eval.git.snapshots import Tree
-    from rag_eval.gold.signoff.identity import Author, Proof
 
-    People = Callable[[SignoffPolicy], tuple[Collection[str], Collection[Author]]]
-
+People = Callable[[SignoffPolicy], tuple[Collection[str], Collection[Author]]]
 MOST_PROBLEMS = 100
 
 

@@ -22,11 +22,10 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import trust_no_program_here
 from rag_eval.errors import InputError, Problem, RagEvalError
 from rag_eval.gold.signoff.identity import Proof
-from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, matches
+from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, Record, matches
 
 if TYPE_CHECKING:
     from rag_eval.gold.signoff.policy import SignoffPolicy
-    from rag_eval.readers.signoff_record import Record
 
 KEY_TYPES = (
     "ssh-ed25519",
