@@ -63,6 +63,12 @@ def write(stage, files):
 
 
 @move
+def manifests(stage, count):
+    """YAML files of another kind, in a folder."""
+    write(stage, {f"deploy/{number:03}.yml": f"replicas: {number}\n" for number in range(count)})
+
+
+@move
 def rename(stage, files):
     """New paths by the old ones."""
     for old, new in files.items():

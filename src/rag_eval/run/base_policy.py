@@ -82,6 +82,9 @@ def _base_policy(
     tree = authority.gates
     if tree is None:
         return None
+    if gates and not gates.endswith(_ENDINGS):
+        fix = "Rename it, for example to eval-gates.yml."
+        raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
     if is_discovered and (path := _discovered(authority, tree, folder)):
         return _policy_at(authority, path)
     named = [authority.written(gates), authority.inside(gates)] if gates else []
@@ -105,6 +108,9 @@ def _base_policy(
             return standing[0] if standing else _only_moved_policy(moves)
         if wanted == _SAME_GOLD and (policy := _gates_moved_with_gold(authority, gold, scored)):
             return policy
+    if len(gone) > _MOST:
+        message = f"This change removes {len(gone)} YAML files, too many to search for gates that apply here."
+        raise UsageError(f"{message} Split it, or use only this pull request's gates: gates-ref: head.")
     return next((policy for path in named if path and (policy := _policy_at(authority, path))), None)
 
 
