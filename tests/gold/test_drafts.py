@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 
@@ -162,6 +163,20 @@ def test_review_stages_the_gold_and_signs_what_it_adds(files, monkeypatch, capsy
     assert staged[0] == "eval/gold.jsonl"
     assert any(name.startswith("eval/gold.signoff/") for name in staged)
     assert main(["gold", "check"]) == 0
+
+
+@pytest.mark.parametrize("name", ["g.jsonl.gz", "packed.jsonl", "g.json", "cases"])
+def test_only_plain_json_lines_are_added_to(files, monkeypatch, capsys, name):
+    draft()
+    data = (files / "eval/gold.jsonl").read_bytes()
+    if name == "cases":
+        write_rows(files / "cases/cases.jsonl", [{"case_id": "a", "query": "?"}])
+    else:
+        array = json.dumps([{"qid": "a", "q": "Why?", "answerable": True, "gold_ids": ["c"]}]).encode()
+        (files / name).write_bytes(array if name == "g.json" else gzip.compress(data))
+    (files / "eval-gates.yml").write_text(f"version: 1\ngold: {name}\n", "utf-8")
+    assert review(monkeypatch, "a", "n") == 2
+    assert f"{name} is not JSON Lines, which gold review adds lines to" in capsys.readouterr().err
 
 
 def test_other_changes_of_the_gold_are_not_signed_along(files, monkeypatch, capsys):

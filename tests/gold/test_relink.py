@@ -105,6 +105,14 @@ def test_a_place_in_a_document_does_where_no_text_is_known(files, capsys, before
     assert f"| `Q0` | `m#0` | `{'x0' if same else '–'}` | `{by}` |" in capsys.readouterr().out
 
 
+def test_the_first_text_of_a_chunk_counts(files, capsys):
+    known, *others = (trace(n, [old(n)]) for n in range(8))
+    blank, other = {"id": "m#0"}, {**old(0), "text": "A page on snails, and nothing else on it."}
+    write_rows(files / "old.jsonl", [trace(0, [blank]), known, trace(0, [other]), trace(0, [blank]), *others])
+    assert relink() == 0
+    assert "| `Q0` | `m#0` | `m0-0` |" in capsys.readouterr().out
+
+
 def test_a_chunk_that_is_gone_is_named_and_stays(files, capsys):
     write_rows(files / "new.jsonl", [{"id": "z", "text": "Something else altogether is written here, on snails."}])
     assert relink("--write") == 1

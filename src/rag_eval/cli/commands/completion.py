@@ -37,5 +37,5 @@ def _complete_files(parser: argparse.ArgumentParser, files: object) -> None:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 _complete_files(command, files)
-        elif action.metavar in ("FILE", "PATH", "DIR", "REPORT", "RUN", "FOLDER"):
+        elif action.metavar in ("FILE", "PATH", "DIR", "REPORT", "RUN"):
             action.complete = files  # type: ignore[attr-defined]

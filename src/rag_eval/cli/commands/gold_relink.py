@@ -127,16 +127,22 @@ def _start(chunk: Chunk | None) -> str:
 
 def _write(path: str, links: Sequence[Link]) -> None:
     """Rewrite the lines of changed items; all others keep their bytes."""
-    file = Path(path)
-    data = b"" if file.is_dir() else file.read_bytes()
-    if not data or data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or data.startswith(_PACKED):
-        raise UsageError(f"{path} is not JSON Lines, which --write needs. Convert it: rag-eval import --help")
-    lines = data.split(b"\n")
+    lines = json_lines(path, "--write needs").split(b"\n")
     for number, group in groupby(links, key=lambda link: link.line):
         line = lines[number - 1]
         text = line.strip().removeprefix(b"\xef\xbb\xbf")
         lines[number - 1] = line.replace(text, rewritten(text, list(group)))
-    write_data(file, [b"\n".join(lines)])
+    write_data(Path(path), [b"\n".join(lines)])
+
+
+def json_lines(path: str, use: str) -> bytes:
+    """Return the content of a gold file, empty if there is none; raise UsageError if it is not JSON Lines."""
+    file = Path(path)
+    data = file.read_bytes() if file.is_file() else b""
+    is_array = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    if is_array or data.startswith(_PACKED) or file.is_dir() or file.suffix in (".gz", ".zst"):
+        raise UsageError(f"{path} is not JSON Lines, which {use}. Convert it: rag-eval import --help")
+    return data
 
 
 class Link(NamedTuple):

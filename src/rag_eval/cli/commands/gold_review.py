@@ -11,6 +11,7 @@ from typing import Any
 from rag_eval.cli.commands import gold_signoff
 from rag_eval.cli.commands._shared import gates_path, write_data, write_rows
 from rag_eval.cli.commands.gold_draft import Row, add_files, read_drafts
+from rag_eval.cli.commands.gold_relink import json_lines
 from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
@@ -39,11 +40,7 @@ def run(args: Namespace) -> int:
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     reader.ledger.stop_on_problems()
     gold = Path(policy.gold)
-    data = gold.read_bytes() if golds else b""
-    if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") or gold.is_dir() or gold.suffix in (".gz", ".zst"):
-        raise UsageError(
-            f"{policy.gold} is not JSON Lines, which gold review adds lines to. Convert it: rag-eval import --help"
-        )
+    data = json_lines(policy.gold, "gold review adds lines to")
     signer = _signer(args, policy.gold, data)
     qids, accepted = set(golds), list[str]()
     waiting = [row for row in drafts if "rejected" not in row]
