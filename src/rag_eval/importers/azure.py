@@ -8,7 +8,6 @@ from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, ConversionOptions, Draft
-from rag_eval.importers.samples import question_id
 
 Row = dict[str, Any]
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}
@@ -111,4 +110,4 @@ def _pieces(conversion: Conversion, context: Any) -> list[Any]:
 
 
 def _qid(conversion: Conversion, row: Row) -> str:
-    return conversion.qid(row) or unwrap.as_id(row.get("id")) or question_id("azure", row["question"])
+    return conversion.qid(row) or unwrap.as_id(row.get("id")) or unwrap.question_id("azure", row["question"])

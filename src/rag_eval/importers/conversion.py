@@ -10,7 +10,6 @@ from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, unwrap
 from rag_eval.importers.documents import objects
-from rag_eval.importers.samples import question_id
 
 Row = dict[str, Any]
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
@@ -347,7 +346,7 @@ class Conversion:
         """
         question, qid = self.question(asked, item), self.qid(item) or unwrap.as_id(item.get("id"))
         if question is not None and tool:
-            qid = qid or question_id(tool, question)
+            qid = qid or unwrap.question_id(tool, question)
         if question is None or qid is None:
             self.inputs.problem(path, line, "", "an item has no id or no question", hint)
             return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
-from rag_eval.importers.samples import question_id, samples
+from rag_eval.importers.documents import samples
 
 Row = dict[str, Any]
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
@@ -134,7 +134,7 @@ def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
 
 def _qid(conversion: Conversion, case: Row) -> str:
     stated = conversion.qid(case, case.get("additional_metadata"), case.get("metadata"))
-    return stated or unwrap.as_id(case.get("test_case_id")) or question_id("deepeval", case["input"])
+    return stated or unwrap.as_id(case.get("test_case_id")) or unwrap.question_id("deepeval", case["input"])
 
 
 def _source_and_text(value: Any) -> Row:

@@ -194,6 +194,23 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
             inputs.problem(path, document.line, "", f"is not an object, but {what} is one", hint)
 
 
+def samples(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
+    """Yield line and fields of each sample."""
+    for line, row in objects(inputs, path, what):
+        yield line, {name: value for name, value in row.items() if value is not None}
+
+
+def as_list(inputs: ImportInputs, path: str, line: int, name: str, value: Any) -> list[Any] | None:
+    """Return a list of texts or numbers, or parse one from a text; None with a problem if it is no list."""
+    value = cell_value(value) if isinstance(value, str) else value
+    if isinstance(value, list) and all(isinstance(item, (str, int)) for item in value):
+        return value
+    inputs.problem(
+        path, line, f"/{name}", "is not a list of texts", "Export the samples as JSON Lines, which keeps lists."
+    )
+    return None
+
+
 def frame_rows(value: Row) -> Iterator[Row]:
     """Yield the rows of a data frame that pandas wrote as one object, by columns or split; otherwise the object."""
     columns, data = value.get("columns"), value.get("data")

@@ -7,8 +7,8 @@ from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions, Draft
-from rag_eval.importers.samples import as_list, question_id, samples
-from rag_eval.importers.unwrap import as_id, message_text, number, role_of
+from rag_eval.importers.documents import as_list, samples
+from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
 Row = dict[str, Any]
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}

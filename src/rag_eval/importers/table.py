@@ -9,8 +9,8 @@ from typing import Any
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
-from rag_eval.importers.documents import csv_rows, is_csv, objects
-from rag_eval.importers.samples import as_list, question_id
+from rag_eval.importers.documents import as_list, csv_rows, is_csv, objects
+from rag_eval.importers.unwrap import question_id
 
 Row = dict[str, Any]
 FIELDS = {

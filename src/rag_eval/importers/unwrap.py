@@ -325,6 +325,14 @@ def text_id(text: str) -> str:
     return "text:" + hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def question_id(tool: str, question: str) -> str:
+    """Return a qid made of the question's text, the same for gold and traces.
+
+    It is ``TOOL-`` and 12 hex digits of the text's sha256.
+    """
+    return f"{tool}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id that a document states, in its own fields first, then in its metadata."""
     for name in ("id", "id_", "node_id", "chunk_id"):
