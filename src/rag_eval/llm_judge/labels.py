@@ -1,13 +1,15 @@
-"""Labels: the scores that people gave to answers, from CSV or from the records of a spot-check."""
+"""Labels: the scores that people gave to answers, from CSV or from a spot-check, and the verdicts of a spot-check."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
-from rag_eval.contract.verdict import MOST, SCORES
+from rag_eval.contract.verdict import MOST, SCORES, digest_of
 from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects
 
@@ -131,3 +133,56 @@ def _refuse_repeated(inputs: ImportInputs, labels: Sequence[Label]) -> None:
                 label.file, label.line, "", message, "Remove one, or add a column rater with the names of the people."
             )
         seen.setdefault(key, label)
+
+
+class SampledVerdict(NamedTuple):
+    """A drawn verdict, its stratum, and how many verdicts it represents."""
+
+    row: Row
+    stratum: str
+    weight: float
+
+    def label(self, seed: str) -> Row:
+        """Return the fields of a label that identify the graded answer."""
+        run = {"run": self.row["run"]} if "run" in self.row else {}
+        about = {"qid": self.row["qid"], **run, "input": digest_of(self.row["input"])}
+        return {**about, "scale": "0-5", "weight": round(self.weight, 6), "seed": seed}
+
+
+def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, seed: str) -> list[SampledVerdict]:
+    """Draw verdicts by the judge's score and the kind of question, as finely as ``size`` allows.
+
+    Each stratum contributes one, and more by the square root of its size: rare grades are drawn more often, and weigh
+    less. The order of the rows does not matter.
+    """
+    strata: dict[str, list[Row]] = {}
+    cuts: tuple[Callable[[Row], str], ...] = (
+        lambda row: f"{_graded(row)}, {kinds.get(row['qid'], '')}",
+        _graded,
+        lambda _: "all",
+    )
+    for stratum_of in cuts:
+        strata = defaultdict(list)
+        for row in rows:
+            strata[stratum_of(row)].append(row)
+        strata = dict(sorted(strata.items()))
+        if len(strata) <= size:
+            break
+    taken = dict.fromkeys(strata, 0)
+    for _ in range(min(size, len(rows))):
+        open_ = [name for name, some in strata.items() if taken[name] < len(some)]
+        taken[max(open_, key=lambda name: (sqrt(len(strata[name])) / (taken[name] or 1e-9), name))] += 1
+    drawn = []
+    for name, some in strata.items():
+        ordered = sorted(some, key=lambda row: _draw_order(seed, row["hash"]))
+        drawn += [SampledVerdict(row, name, len(some) / taken[name]) for row in ordered[: taken[name]]]
+    return sorted(drawn, key=lambda item: _draw_order(f"{seed} order", item.row["hash"]))
+
+
+def _graded(row: Row) -> str:
+    score = "correctness" if row.get("groundedness") is None else "groundedness"
+    return f"{score} {row.get(score)}"
+
+
+def _draw_order(seed: str, name: str) -> str:
+    return sha256(f"{seed} {name}".encode()).hexdigest()

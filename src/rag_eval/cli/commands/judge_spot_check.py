@@ -22,7 +22,7 @@ from rag_eval.errors import PASSED, UsageError
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.spot_check import SampledVerdict
+    from rag_eval.llm_judge.labels import SampledVerdict
 
     Row = dict[str, Any]
 
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask for the grades, or write the form."""
     from rag_eval.cli.commands.judge import prompt_of
-    from rag_eval.llm_judge.spot_check import sample_verdicts
+    from rag_eval.llm_judge.labels import sample_verdicts
 
     policy, path, judge, rows = recorded_by(args)
     judged = [row for row in rows if "error" not in row]
