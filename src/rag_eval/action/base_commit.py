@@ -25,8 +25,7 @@ from rag_eval.run.authority import Authority, Written, last_written
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
     from rag_eval.github.api import GitHub
-    from rag_eval.gold.signoff.identity import Author
-    from rag_eval.gold.signoff.policy import SignoffPolicy
+    from rag_eval.gold.signoff.identity import Author, SignoffPolicy
     from rag_eval.readers.work_tree import WorkTree
     from rag_eval.run.authority import Signoff
 

@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from rag_eval.action.runner import Runner
     from rag_eval.analysis.report import Report
     from rag_eval.github.comment import Mode, Posted
-    from rag_eval.gold.signoff.identity import Author
-    from rag_eval.gold.signoff.policy import SignoffPolicy
+    from rag_eval.gold.signoff.identity import Author, SignoffPolicy
     from rag_eval.rendering import Details
     from rag_eval.run.authority import Authority, Signoff
 

@@ -16,8 +16,7 @@ from rag_eval.errors import Finding, InputError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, read, read_regular
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import checking, repository
-from rag_eval.gold.signoff.identity import NO_PROOF, unchecked
-from rag_eval.gold.signoff.policy import proves
+from rag_eval.gold.signoff.identity import NO_PROOF, proves, unchecked
 from rag_eval.gold.signoff.policy_file import default_records
 from rag_eval.governance.review_context import compare
 from rag_eval.readers.problems import ProblemCollector

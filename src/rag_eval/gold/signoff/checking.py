@@ -18,12 +18,11 @@ from rag_eval.common.paths import shell_line
 from rag_eval.contract import item_hash as digest
 from rag_eval.errors import Problem
 from rag_eval.gold.signoff import identity
-from rag_eval.gold.signoff.identity import NO_PROOF, Proof
-from rag_eval.gold.signoff.policy import LEVELS as LEVELS
-from rag_eval.gold.signoff.policy import PLAIN
-from rag_eval.gold.signoff.policy import Advice as Advice
-from rag_eval.gold.signoff.policy import SignoffPolicy as SignoffPolicy
-from rag_eval.gold.signoff.policy import Violation as Violation
+from rag_eval.gold.signoff.identity import LEVELS as LEVELS
+from rag_eval.gold.signoff.identity import NO_PROOF, PLAIN, Proof
+from rag_eval.gold.signoff.identity import Advice as Advice
+from rag_eval.gold.signoff.identity import SignoffPolicy as SignoffPolicy
+from rag_eval.gold.signoff.identity import Violation as Violation
 from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]

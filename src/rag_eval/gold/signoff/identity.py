@@ -1,4 +1,4 @@
-"""Identities behind a change of the gold: which records count, who approved, and who may not sign which items.
+"""Sign-off policies, and the identities behind a change of the gold: which records count, who approved, who may sign.
 
 All functions are pure: the results of ssh-keygen and GitHub are passed in as a :class:`Proof`. Accounts are compared
 without regard to case, as GitHub does.
@@ -13,12 +13,73 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.common.escaping import quoted
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.policy import SignoffPolicy
     from rag_eval.readers.signoff_record import Record
 
+LEVELS = ("record", "review", "signature")
+_PROVES = {
+    "record": "A record proves nobody's identity: anyone who can commit can write one in any name.",
+    "review": "The approving review proves the account of a signer; the records by themselves prove nobody's identity.",
+    "signature": "Each new record is signed with a key that the base branch lists for its signer.",
+}
+_FOUR_EYES = " Signers and authors are different accounts; authors are those that the commits name."
 _NOREPLY = re.compile(
     r"(?:[0-9]+\+)?([A-Za-z0-9][A-Za-z0-9_-]*(?:\[bot\])?)@users\.noreply\.github\.com", re.IGNORECASE
 )
+
+
+class SignoffPolicy(NamedTuple):
+    """The sign-off policy: files, signers and records; paths are relative to the repository's root.
+
+    ``require`` is one of ``LEVELS``. ``signers`` gives the GitHub account of each signer by e-mail address; if it is
+    not empty, nobody else may sign. ``allowed_signers`` is the path of the file with the signers' keys, if any. The
+    others are no settings: ``stated`` is true if a gates file has a sign-off policy, ``was`` is the path of the gold on
+    the base if the change moves it.
+    """
+
+    dataset: str = "default"
+    gold: str = "eval/gold.jsonl"
+    records: str = "eval/gold.signoff"
+    require: str = "record"
+    four_eyes: bool = False
+    allowed_signers: str = ""
+    signers: Mapping[str, str] = {}
+    stated: bool = False
+    was: str = ""
+
+    def at_least_as_strict_as(self, base: SignoffPolicy) -> SignoffPolicy:
+        """Return the same gold and records under the signing rules of ``base``: moving the gold brings no new rules."""
+        rules = {name: getattr(base, name) for name in ("require", "four_eyes", "allowed_signers", "signers")}
+        return self._replace(**rules)
+
+
+SETTINGS = frozenset(SignoffPolicy._fields) - {"stated", "was"}
+
+
+class Violation(NamedTuple):
+    """A breach of the sign-off rules: a stable code, where, what, and the command that fixes it.
+
+    If no command does, ``fix`` is a shell comment with advice.
+    """
+
+    code: str
+    file: str
+    line: int
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        prefix = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{prefix}: [{self.code}] {self.message}"
+
+
+class Advice(NamedTuple):
+    """Advice in findings: the sign-off command, and the commit to restore records from."""
+
+    sign: str = "rag-eval gold signoff --reason '…'"
+    restore: str = "HEAD"
+
+
+PLAIN = Advice()
 
 
 class Author(NamedTuple):
@@ -143,6 +204,11 @@ def unchecked(policy: SignoffPolicy, proof: Proof) -> list[str]:
         "four eyes": policy.four_eyes and proof.authors is None,
     }
     return [what for what, missing in asked.items() if missing]
+
+
+def proves(policy: SignoffPolicy) -> str:
+    """Describe what a sign-off under ``policy`` proves about its author, and what it does not."""
+    return _PROVES[policy.require] + (_FOUR_EYES if policy.four_eyes else "")
 
 
 def _wrong(path: str, record: Record, policy: SignoffPolicy, proof: Proof) -> tuple[str, str] | None:

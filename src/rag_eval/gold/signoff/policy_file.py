@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
-from rag_eval.gold.signoff.policy import LEVELS, SETTINGS, SignoffPolicy
+from rag_eval.gold.signoff.identity import LEVELS, SETTINGS, SignoffPolicy
 from rag_eval.readers.signoff_record import PATTERNS, matches
 from rag_eval.readers.source import MIB, YAML_MIB
 

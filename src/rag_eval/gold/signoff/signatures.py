@@ -25,7 +25,7 @@ from rag_eval.gold.signoff.identity import Proof
 from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, Record, matches
 
 if TYPE_CHECKING:
-    from rag_eval.gold.signoff.policy import SignoffPolicy
+    from rag_eval.gold.signoff.identity import SignoffPolicy
 
 KEY_TYPES = (
     "ssh-ed25519",
