@@ -117,7 +117,7 @@ TROUBLES = {
         "groundedness of the reply is not a whole number",
     ),
     "no completion": ({"choices": []}, "not a chat completion"),
-    "bad body": ((200, b"<html>"), "JSONDecodeError"),
+    "bad body": ((200, b"<html>"), "the reply is not JSON"),
     "bad request": ((400, error("context length exceeded")), "HTTP 400"),
 }
 
