@@ -245,15 +245,12 @@ class RunEvidence:
         """
         if (part, shared) not in self._parts:
             # First by identity: millions of cases share few objects.
-            cases, weights = self._alone(part, False) if shared else (self._scores_in(part), None)
+            cases, weights = self._alone(part, False) if shared else (list(map(_SCORES, self._cases(part))), None)
             keys = list(identities(cases, shared))
             known = dict(zip(keys, cases, strict=True))
             counts = weighed(keys, weights) if weights else Counter(keys)
             self._parts[part, shared] = list(known.values()), list(map(counts.__getitem__, known))
         return self._parts[part, shared]
-
-    def _scores_in(self, part: str) -> list[Scores]:
-        return list(map(_SCORES, self._cases(part)))
 
     def _cases(self, part: str) -> Sequence[Question]:
         return self._cases_by_slice.get(part, ()) if part else self.questions

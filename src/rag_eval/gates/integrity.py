@@ -87,7 +87,14 @@ class TraceOrigin(NamedTuple):
 
 def provenance(origin: TraceOrigin, levels: Mapping[str, str]) -> list[Finding]:
     """Find traces that, according to run.json, are of another commit or answer another gold set."""
-    findings = [*_other_gold(origin), *_stale(origin)]
+    findings, file = [], origin.file
+    answered, commit = origin.about.get("gold_sha256"), commit_of(origin.about)
+    if answered and answered.lower() not in origin.golds:
+        message = "stale run: the traces answer another gold set"
+        findings.append(Finding("other-gold", "error", message, "Run the system on this gold set.", file))
+    if commit and origin.commits and not any(known.startswith(commit) for known in origin.commits):
+        message = f"stale run: the traces come from commit {quoted(commit, 40)}, not from the commit under test"
+        findings.append(Finding("stale-traces", "error", message, "Run the system at the commit under test.", file))
     return [levelled(finding, levels) for finding in findings if levels[finding.code] != "off"]
 
 
@@ -103,13 +110,6 @@ def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list
     return [levelled(Finding("vacuous-gold", "error", message, fix, file), levels)]
 
 
-def _other_gold(origin: TraceOrigin) -> Iterator[Finding]:
-    answered = origin.about.get("gold_sha256")
-    if answered and answered.lower() not in origin.golds:
-        message = "stale run: the traces answer another gold set"
-        yield Finding("other-gold", "error", message, "Run the system on this gold set.", origin.file)
-
-
 def commit_of(about: Mapping[str, Any]) -> str:
     """Return the commit id that run.json names in lower case, empty for none.
 
@@ -118,13 +118,6 @@ def commit_of(about: Mapping[str, Any]) -> str:
     text = str(about.get("system_commit") or "").strip().lower()
     described = _DESCRIBED.fullmatch(text)
     return described[1] if described else text
-
-
-def _stale(origin: TraceOrigin) -> Iterator[Finding]:
-    commit = commit_of(origin.about)
-    if commit and origin.commits and not any(known.startswith(commit) for known in origin.commits):
-        message = f"stale run: the traces come from commit {quoted(commit, 40)}, not from the commit under test"
-        yield Finding("stale-traces", "error", message, "Run the system at the commit under test.", origin.file)
 
 
 def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:

@@ -49,7 +49,11 @@ def converted(question: Row, account: Account) -> Row:
 
     A question without an id is identified by its text, which does not depend on the order.
     """
-    _tell(question, account)
+    for field in question:
+        if field in _NAMES:
+            account.renamed(field, _NAMES[field])
+        elif field in _DROPPED:
+            account.dropped(field, _DROPPED[field])
     asks, passages = question["question"], question.get("gold_passages", [])
     unanswerable = question.get("is_unanswerable") or question.get("query_type", "").lower() == "unanswerable"
     row: Row = {
@@ -73,14 +77,6 @@ def _answer(question: Row, account: Account) -> Row:
     if first and second and first != second:
         account.dropped("expected_answer", f"answer {_BESIDE}")
     return {"expected_answer": first or second} if first or second else {}
-
-
-def _tell(question: Row, account: Account) -> None:
-    for field in question:
-        if field in _NAMES:
-            account.renamed(field, _NAMES[field])
-        elif field in _DROPPED:
-            account.dropped(field, _DROPPED[field])
 
 
 def _citations(passages: list[Any], unanswerable: bool, account: Account) -> list[str]:

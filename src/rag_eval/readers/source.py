@@ -166,8 +166,8 @@ class SourceFile:
             if begun and size <= longest:  # a line that is already too long is discarded
                 parts.append(begun)
                 size += len(begun)
-            if self._too_many(first if size else first - 1):
-                return
+            if (first if size else first - 1) > self.limits.lines:
+                return self._ledger.problem(self.path, *too_many_lines(self.limits))
         if size and not self._cut:
             yield first, self._within(first, [b"".join(parts)], longest)
 
@@ -212,12 +212,6 @@ class SourceFile:
                 return None
         return None if self._cut else b"".join(blocks)
 
-    def _too_many(self, count: int) -> bool:
-        if count <= self.limits.lines:
-            return False
-        self._ledger.problem(self.path, *too_many_lines(self.limits))
-        return True
-
     def blocks(self, step: int | None = None) -> Iterator[bytes]:
         """Yield the bytes as they are read; a truncated file is a problem."""
         maximum, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
@@ -244,7 +238,10 @@ class SourceFile:
         refuse_foreign(self._head)
         packed = _Pushed(self._head, self._stream)
         if self._head.startswith(_GZIP):
-            self._expand(*_gzip(packed))
+            import gzip
+            import zlib
+
+            self._expand(gzip.GzipFile(fileobj=packed), zlib.error)  # type: ignore[call-overload]
         elif self._head.startswith(_ZSTD):
             self._expand(*_zstd(packed))
         self._head = self._head.removeprefix(BOM)
@@ -383,13 +380,6 @@ class _Pushed:
         part = self._head if size < 0 else self._head[:size]
         self._head = self._head[len(part) :]
         return part
-
-
-def _gzip(stream: ByteStream) -> tuple[ByteStream, type[Exception]]:
-    import gzip
-    import zlib
-
-    return gzip.GzipFile(fileobj=stream), zlib.error  # type: ignore[call-overload]
 
 
 def _zstd(stream: ByteStream) -> tuple[ByteStream, type[Exception]]:

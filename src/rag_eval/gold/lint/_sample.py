@@ -39,7 +39,7 @@ class GoldSample:
     """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter."""
 
     def __init__(self, entries: Iterable[tuple[Gold, Row]], policy: Policy, seen: Seen | None = None) -> None:
-        both = sorted(((gold, row) for gold, row in entries if gold.attack is None), key=_qid)
+        both = sorted(((gold, row) for gold, row in entries if gold.attack is None), key=lambda entry: entry[0].qid)
         self.items = [gold for gold, _ in both]
         self.rows = {gold.qid: row for gold, row in both}
         self.policy, self.seen = policy, seen
@@ -89,7 +89,3 @@ def few_or_most(lacking: Sequence[Gold], of: Sequence[Gold], note: LintNote, sum
     if len(lacking) > 1 and 2 * len(lacking) > len(of):
         return [summary]
     return [note._replace(gold=gold) for gold in lacking]
-
-
-def _qid(entry: tuple[Gold, Row]) -> str:
-    return entry[0].qid
