@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +99,7 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
 
 def _faults(value: Any) -> Iterator[RowError]:
     """Yield the faults under the schema, otherwise those that no schema can express."""
-    schema = load_schema(
-        "eval-gates", Decimal
-    )  # the file's numbers are decimals: 0.0001 is less than the nearest float
+    schema = load_schema("eval-gates", Decimal)  # as the file's numbers: 0.0001 is less than the nearest float
     if not predicate(schema)(value):
         import jsonschema
 
@@ -192,7 +190,7 @@ def _plain(value: Any) -> Any:
 
 def _drop_consequences(faults: list[RowError]) -> list[RowError]:
     """Drop the fault of a missing bound if a bound on the wrong side explains it."""
-    wrong = {_above(fault.where) for fault in faults if fault.keyword == _WRONG_SIDE}
+    wrong = {fault.where.rpartition("/")[0] for fault in faults if fault.keyword == _WRONG_SIDE}
     return [fault for fault in faults if fault.where not in wrong or fault.keyword not in _LACKING]
 
 
@@ -205,24 +203,13 @@ def _worded(error: Any) -> Iterator[RowError]:
     depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
     for index, key in enumerate(unknown_keys(error)):
         hint = index < SHOWN  # the others are only counted, because a search for similar names is slow
-        if depth == 0:
-            yield _unknown_metric(error, key, hint=hint)
+        if depth == 0 and not find(key):
+            yield RowError(pointer((*path, key)), f"unknown metric {quoted(key, 60)}", suggestion(key) if hint else "")
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
             message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
             yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
         else:
             yield unknown_key(error, key, hint=hint)
-
-
-def _unknown_metric(error: Any, name: str, *, hint: bool) -> RowError:
-    if find(name):
-        return unknown_key(error, name, hint=hint)
-    where = pointer((*error.absolute_path, name))
-    return RowError(where, f"unknown metric {quoted(name, 60)}", suggestion(name) if hint else "")
-
-
-def _above(where: str) -> str:
-    return where.rpartition("/")[0]
 
 
 def _nearest(document: YamlDocument, pointer: str) -> tuple[int, int]:
@@ -239,7 +226,10 @@ def _policy(document: YamlDocument, path: str) -> Policy:
     fields |= {name: in_folder_of(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
     fields |= {"verdicts": in_folder_of(path, value["verdicts"])} if "verdicts" in value else {}
     judge, calibration = _judge(value.get("judge", {}))
-    gates, uncalibrated = _warn_if_uncalibrated(_with_default_gates(tuple(_gates(document))), judge, calibration)
+    slices, gates = value.get("slices", {}), tuple(_gates(document))
+    if gates and all(gate.slice for gate in gates):
+        gates = (*REFERENCE_GATES, *gates)
+    gates, uncalibrated = _warn_if_uncalibrated(gates, judge, calibration)
     return Policy(
         file=path,
         token=refusal.get("token", Policy().token).strip(),
@@ -251,13 +241,15 @@ def _policy(document: YamlDocument, path: str) -> Policy:
         completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
         # YAML reads a bare off as false.
         integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
-        slices=_slices(value.get("slices", {})),
+        slices=Slices(tuple(slices.get("by", ())), int(slices.get("min_n", Slices().min_n))),
         must_pass=tuple(value.get("must_pass", ())),
-        statistics=_statistics(value.get("statistics", {})),
-        score=_scoring(value.get("score", {})),
+        statistics=Statistics(**_converted(value.get("statistics", {}), alpha=_written)),
+        score=Scoring(**{name: _floats(part) for name, part in value.get("score", {}).items()}),
         groundedness=Grounding(**_floats(value.get("groundedness", {}))),
-        safety=_safety(value.get("safety", {})),
-        retrieval=Relevance(**_relevance(value.get("retrieval", {}))),
+        safety=Safety(
+            **_converted(value.get("safety", {}), warn=float, block=float, verbatim_words=int, internal_ids=tuple)
+        ),
+        retrieval=Relevance(**_converted(value.get("retrieval", {}), relevant_from=int)),
         prices={model: _floats(fields) for model, fields in value.get("prices", {}).items()},
         stated=value,
         **fields,
@@ -290,36 +282,13 @@ def _warn_if_uncalibrated(
     return tuple(gate._replace(severity="warning") if gate.name in warns else gate for gate in gates), tuple(lost)
 
 
-def _statistics(stated: dict[str, Any]) -> Statistics:
-    fields = {**stated, "alpha": _written(stated["alpha"])} if "alpha" in stated else stated
-    return Statistics(**fields)
-
-
-def _scoring(stated: dict[str, Any]) -> Scoring:
-    return Scoring(**{name: _floats(part) for name, part in stated.items()})
-
-
 def _floats(numbers: dict[str, Any]) -> dict[str, float]:
     return {name: float(number) for name, number in numbers.items()}
 
 
-def _safety(stated: dict[str, Any]) -> Safety:
-    fields: dict[str, Any] = {name: float(stated[name]) for name in ("warn", "block") if name in stated}
-    fields |= {"verbatim_words": int(stated["verbatim_words"])} if "verbatim_words" in stated else {}
-    return Safety(**fields, internal_ids=tuple(stated.get("internal_ids", ())))
-
-
-def _relevance(stated: dict[str, Any]) -> dict[str, Any]:
-    return {name: int(entry) if name == "relevant_from" else entry for name, entry in stated.items()}
-
-
-def _slices(stated: dict[str, Any]) -> Slices:
-    return Slices(tuple(stated.get("by", ())), int(stated.get("min_n", Slices().min_n)))
-
-
-def _with_default_gates(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-    """Return the gates, with the default ones if all gates are on slices."""
-    return gates if not gates or any(not gate.slice for gate in gates) else (*REFERENCE_GATES, *gates)
+def _converted(stated: dict[str, Any], **types: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a section of the file with some of its values converted."""
+    return {name: types[name](entry) if name in types else entry for name, entry in stated.items()}
 
 
 def _gates(document: YamlDocument) -> Iterator[Gate]:
@@ -329,7 +298,18 @@ def _gates(document: YamlDocument) -> Iterator[Gate]:
             line = document.places[f"{where}/{_escaped(name)}"][0]
             for direction in (*BOUNDS, *MARGINS):
                 if direction in entry:
-                    yield _gate(name, direction, entry, line)._replace(slice=part)
+                    bound = direction in BOUNDS
+                    yield Gate(
+                        name,
+                        direction,
+                        _written(entry[direction]),
+                        severity=entry.get("severity", "error"),
+                        when_no_data=entry.get("when_no_data", "fail"),
+                        line=line,
+                        slice=part,
+                        confidence=str(entry.get("confidence", "")) if bound else "",
+                        test="" if bound else entry.get("test", ""),
+                    )
 
 
 def _gate_sections(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -359,22 +339,6 @@ def _whole(value: Any) -> Any:
 def in_folder_of(gates: str, path: str) -> str:
     """Return a path of the gates file ``gates``, which is relative to the folder of that file."""
     return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
-
-
-def _gate(name: str, direction: str, entry: dict[str, Any], line: int) -> Gate:
-    bound = direction in BOUNDS
-    confidence = str(entry.get("confidence", "")) if bound else ""
-    terms = entry.get("severity", "error"), entry.get("when_no_data", "fail")
-    return Gate(
-        name,
-        direction,
-        _written(entry[direction]),
-        *terms,
-        line,
-        "",
-        confidence,
-        "" if bound else entry.get("test", ""),
-    )
 
 
 def _written(number: Any) -> str:
