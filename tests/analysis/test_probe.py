@@ -275,8 +275,8 @@ def test_wrong_doses_end_with_2(rag, project, doses):
 
 
 def test_doses_are_taken_in_their_order_each_once(rag, project):
-    value = json.loads(example(rag, "--format", "json", "--doses", "50, 2.5,50,100")[1])
-    assert value["doses"] == ["2.5", "50", "100"]
+    value = json.loads(example(rag, "--format", "json", "--doses", "50, 0.5,50,100")[1])
+    assert value["doses"] == ["0.5", "50", "100"]
 
 
 def test_inline_gates_are_refused(rag, project):
