@@ -21,7 +21,7 @@ from rag_eval.cases.ranking import (
     sections_of,
 )
 from rag_eval.contract import Chunk, Gold, Guardrail, Settings, Trace, without_citations
-from rag_eval.textual.tokens import Passage, holds_any, passage
+from rag_eval.textual.tokens import holds_any, passage
 
 if TYPE_CHECKING:
     from rag_eval.contract.verdict import Verdict
@@ -177,14 +177,9 @@ class Case:
         return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
 
     @cached_property
-    def passages(self) -> tuple[Passage, ...]:
-        """Return the texts of :attr:`chunk_texts`, parsed."""
-        return tuple(map(passage, self.chunk_texts))
-
-    @cached_property
     def chunk_tokens(self) -> tuple[list[str], ...]:
         """Return the tokens of every chunk with a text, as ranked."""
-        return tuple([one.tokens for one in self.passages])
+        return tuple([passage(text).tokens for text in self.chunk_texts])
 
     @cached_property
     def grounded(self) -> list[Checked] | None:

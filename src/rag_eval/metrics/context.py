@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS
-from rag_eval.textual.tokens import tokens
+from rag_eval.textual.tokens import passage, tokens
 
 if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.stats.tally import Ratio
-    from rag_eval.textual.tokens import Passage
 
-_REMEMBERED = 256  # lists of chunks
+_REMEMBERED = 1 << 9  # lists of chunks
 _SEVERAL = "items with two or more chunk texts"
 
 
@@ -36,16 +35,15 @@ def redundancy_ngram(case: Case) -> float | None:
 def redundancy_tfidf(case: Case) -> float | None:
     """Similarity of the chunks' words, in any order, as a mean over all pairs. It is the cosine of their tf-idf vectors, fitted on the n chunks of the case: raw counts times ln((1 + n) / (1 + df)) + 1."""  # noqa: E501
     chunks = _several(case)
-    return None if chunks is None else _shared_words(chunks)[1]
+    return None if chunks is None else _shared_words(chunks)[2]
 
 
 # A float: the common denominator of exact fractions of thousands of words would have thousands of digits.
 @metric("items with chunk texts", source="enterprise framework", scale="real", needs="trace.chunks.text")
 def unique_token_ratio(case: Case) -> float | None:
     """Share of distinct words among the words of all chunks. Repetition and longer contexts lower it."""
-    if not case.counts or not any(case.chunk_tokens):
-        return None
-    return _shared_words(case.passages)[0] / sum(map(len, case.chunk_tokens))
+    distinct, count, _ = _shared_words(case.chunk_texts) if case.counts else (0, 0, 0)
+    return distinct / count if count else None
 
 
 @metric(
@@ -74,32 +72,33 @@ def fact_dispersion(case: Case) -> float | None:
     return sum(counts) / len(counts) if counts else None
 
 
-def _several(case: Case) -> tuple[Passage, ...] | None:
-    return case.passages if case.counts and len(case.passages) > 1 else None
+def _several(case: Case) -> tuple[str, ...] | None:
+    return case.chunk_texts if case.counts and len(case.chunk_texts) > 1 else None
 
 
 # Several systems often answer a question from the same chunks.
 @lru_cache(maxsize=_REMEMBERED)
-def _mean_overlap(chunks: tuple[Passage, ...]) -> float:
+def _mean_overlap(chunks: tuple[str, ...]) -> float:
     """Return the mean share of word 3-grams that two chunks have in common."""
-    grams = [chunk.trigrams for chunk in chunks]
+    grams = [passage(chunk).trigrams for chunk in chunks]
     overlaps = [len(a & b) / (min(len(a), len(b)) or 1) for a, b in combinations(grams, 2)]
     return round(fsum(overlaps) / len(overlaps), DECIMALS)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _shared_words(chunks: tuple[Passage, ...]) -> tuple[int, float]:
-    """Return how many distinct words the chunks have, and the mean cosine over all pairs of chunks.
+def _shared_words(texts: tuple[str, ...]) -> tuple[int, int, float]:
+    """Return the number of distinct words and of all words of the chunks, and the mean cosine over all pairs of chunks.
 
     Only words that several chunks share add to the cosine. A word adds the sum over all pairs of the product of its
     weights: half of the difference between the square of their sum and the sum of their squares.
     """
-    n, known, several = len(chunks), set[str](), set[str]()
+    chunks = [*map(passage, texts)]
+    n, known, several, count = len(chunks), set[str](), set[str](), sum([len(chunk.tokens) for chunk in chunks])
     for chunk in chunks:
         several |= known & chunk.distinct
         known |= chunk.distinct
     if n < 2:
-        return len(known), 0.0
+        return len(known), count, 0.0
     rows = [[*map(chunk.counts.get, several, repeat(0))] for chunk in chunks]
     idf = [0.0, *(log((1 + n) / (1 + df)) + 1 for df in range(1, n + 1))]
     weights = [idf[n - column.count(0)] for column in zip(*rows, strict=True)]
@@ -112,7 +111,7 @@ def _shared_words(chunks: tuple[Passage, ...]) -> tuple[int, float]:
         squares.append(square / length**2)
     sums = [*map(fsum, zip(*vectors, strict=True))]
     products = fsum(map(mul, sums, sums)) - fsum(squares)
-    return len(known), min(1.0, max(0.0, round(products / (n * (n - 1)), DECIMALS)))
+    return len(known), count, min(1.0, max(0.0, round(products / (n * (n - 1)), DECIMALS)))
 
 
 def _holders(case: Case) -> list[int] | None:
