@@ -7,14 +7,13 @@ message has the fix.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import math
-import queue
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
@@ -76,8 +75,9 @@ class Network(NamedTuple):
             scheme, host, port = _origin(urlsplit(api_url))
         except ValueError:
             return cls()  # the client refuses such an address with a message
-        direct = settings.get("no_proxy", "").split(",")
-        is_direct = any(_matches(entry.strip().lower(), host or "", port) for entry in direct)
+        entries = [entry.strip().lower() for entry in settings.get("no_proxy", "").split(",")]
+        domains = tuple(f".{entry.lstrip('*.')}" for entry in entries if entry)
+        is_direct = "*" in entries or f".{host}".endswith(domains) or f".{host}:{port}".endswith(domains)
         proxy = None if is_direct else settings.get(f"{scheme}_proxy")
         return cls(proxy=proxy or None, ca_bundle=environ.get("REQUESTS_CA_BUNDLE") or None)
 
@@ -139,8 +139,10 @@ class Http:
     """A sender of requests, which retries temporary failures and describes the others."""
 
     def __init__(self, api_url: str, token: str, network: Network) -> None:
-        self.address = _checked_address(api_url)
-        self._headers, self._token = {**_OURS, **_bearer(token)}, token.strip()
+        self.address, self._token = _checked_address(api_url), token.strip()
+        if not re.fullmatch(r"[\x21-\x7e]*", self._token):  # http.client would quote it in its message
+            raise UsageError("github-token contains an invalid character. Pass github-token: ${{ github.token }}.")
+        self._headers = {**_OURS, **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
         self._network, self._patience = network, network.patience
         self.outage_limit = math.inf
         """Seconds that failures in a row may take, over all requests; after them a request gets one short try."""
@@ -153,7 +155,7 @@ class Http:
 
     def attempts(self, request: Request) -> Iterator[Response | None]:
         """Yield the successful answer, and before it None for each temporary failure, after waiting."""
-        for attempt in count():
+        for attempt in count(1):
             if self._patience <= 0:
                 raise GitHubError(f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
             began = self._network.now()
@@ -162,23 +164,19 @@ class Http:
             self._patience -= took
             self._outage = self._outage + took if answer.is_outage else 0.0
             if answer.good:
-                break
-            self._wait(request, answer, attempt)
+                yield answer
+                return
+            seconds = _delay(answer, attempt, self._network.now())
+            is_outage_over_limit = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
+            if is_outage_over_limit:
+                self._outage = self.outage_limit
+            if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_outage_over_limit:
+                text = _sentence(request, answer, seconds)
+                raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
+            self._patience -= seconds
+            self._outage += seconds if answer.is_outage else 0.0
+            self._network.sleep(seconds)
             yield None
-        yield answer
-
-    def _wait(self, request: Request, answer: Response, attempt: int) -> None:
-        """Sleep until a retry makes sense; raise GitHubError if none does, or if patience ends before."""
-        seconds = _delay(answer, attempt, self._network.now())
-        enough = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
-        if enough:
-            self._outage = self.outage_limit
-        if seconds is None or seconds > self._patience or attempt + 1 >= _MAX_ATTEMPTS or enough:
-            text = _sentence(request, answer, seconds)
-            raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
-        self._patience -= seconds
-        self._outage += seconds if answer.is_outage else 0.0
-        self._network.sleep(seconds)
 
     def _once(self, request: Request) -> Response:
         root = self.address.geturl()
@@ -228,22 +226,21 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     Timeouts of sockets start again with every byte, and those of name servers cannot be set. So the work runs in a
     thread, which is abandoned when its time is up.
     """
-    answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    answer: Future[T] = Future()
 
     def run() -> None:
         try:
-            answers.put((work(), None))
+            answer.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised again by who waits
-            answers.put((None, error))
+            answer.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
     try:
-        result, error = answers.get(timeout=max(seconds, 0.0))
-    except queue.Empty:
+        return answer.result(max(seconds, 0.0))
+    except TimeoutError:
+        if answer.done():
+            raise
         raise TimeoutError(_TOO_LONG.format(seconds)) from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
 
 
 def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Callable[[], float]) -> bytes:
@@ -292,43 +289,37 @@ def _pool(network: Network) -> PoolManager:
 
 
 def _delay(answer: Response, attempt: int, now: float) -> float | None:
-    """Return the seconds until a retry makes sense, None if none does. ``attempt`` counts from 0."""
+    """Return the seconds until a retry makes sense, None if none does. ``attempt`` counts from 1."""
+    if not answer.is_outage and not answer.rate_limited():
+        return None
     seconds = _digits(answer.headers.get("retry-after"))
-    if answer.rate_limited():
+    if seconds is None and not answer.is_outage and answer.headers.get("x-ratelimit-remaining") == "0":
         reset = _digits(answer.headers.get("x-ratelimit-reset"))
-        if seconds is None and reset is not None and answer.headers.get("x-ratelimit-remaining") == "0":
-            seconds = reset - now
-        return 60.0 * 2**attempt if seconds is None else max(seconds, 1.0)
-    if answer.is_outage:
-        return 2.0**attempt if seconds is None else max(seconds, 1.0)
-    return None
+        seconds = None if reset is None else reset - now
+    if seconds is None:
+        return (1.0 if answer.is_outage else 60.0) * 2.0 ** (attempt - 1)
+    return max(seconds, 1.0)
 
 
 def _sentence(request: Request, answer: Response, seconds: float | None) -> str:
     """Return what went wrong and how to fix it."""
+    aim, needs = request.aim, request.needs or "the permission"
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
-    needs = request.needs or "the permission"
     if answer.rate_limited():
-        return f"Could not {request.aim}: GitHub's rate limit lasts another {seconds:.0f} s. Run the job again later."
+        return f"Could not {aim}: GitHub's rate limit lasts another {seconds:.0f} s. Run the job again later."
     if seconds is not None:
         what = f"answered {answer.status}" if answer.status else "could not be reached"
-        tries = f"{_MAX_ATTEMPTS} attempts at most"
-        return f"Could not {request.aim}: GitHub {what} ({tries}).{reply} Run the job again later."
-    if answer.status == 401:
-        fix = "Pass github-token: ${{ github.token }}."
-        return f"Could not {request.aim}: GitHub does not accept the token.{reply} {fix}"
+        return f"Could not {aim}: GitHub {what} ({_MAX_ATTEMPTS} attempts at most).{reply} Run the job again later."
     if answer.status == 403:
-        return _forbidden(request.aim, needs, reply)
-    if answer.status == 404:
-        return f"Could not {request.aim}: GitHub does not find it, or the token lacks `{needs}`.{reply}"
-    return f"Could not {request.aim}: GitHub answered {answer.status}.{reply}"
-
-
-def _forbidden(aim: str, needs: str, reply: str) -> str:
-    if "is locked" in reply:
-        return f"Could not {aim}: the conversation is locked. Unlock it to get a comment."
-    why = " Runs for forks and Dependabot never get it." if needs.endswith(": write") else ""
-    return f"The token may not {aim}: the job needs `{needs}` under permissions.{why}{reply}"
+        if "is locked" in reply:
+            return f"Could not {aim}: the conversation is locked. Unlock it to get a comment."
+        why = " Runs for forks and Dependabot never get it." if needs.endswith(": write") else ""
+        return f"The token may not {aim}: the job needs `{needs}` under permissions.{why}{reply}"
+    reasons = {
+        401: f"GitHub does not accept the token.{reply} Pass github-token: ${{{{ github.token }}}}.",
+        404: f"GitHub does not find it, or the token lacks `{needs}`.{reply}",
+    }
+    return f"Could not {aim}: {reasons.get(answer.status, f'GitHub answered {answer.status}.{reply}')}"
 
 
 def text_of(value: object, key: str) -> str:
@@ -351,13 +342,6 @@ def _checked_address(api_url: str) -> SplitResult:
     return address
 
 
-def _bearer(token: str) -> dict[str, str]:
-    # http.client would refuse such a token as well, with an exception that quotes it.
-    if not re.fullmatch(r"[\x21-\x7e]*", token.strip()):
-        raise UsageError("github-token contains an invalid character. Pass github-token: ${{ github.token }}.")
-    return {"Authorization": f"Bearer {token.strip()}"} if token.strip() else {}
-
-
 def _redirected(url: str, location: str) -> str:
     """Return the target of a redirect from ``url``, empty if it is not an address of the same host."""
     try:
@@ -369,19 +353,6 @@ def _redirected(url: str, location: str) -> str:
 
 def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:
     return address.scheme, address.hostname, address.port or {"https": 443, "http": 80}.get(address.scheme)
-
-
-def _matches(entry: str, host: str, port: int | None) -> bool:
-    """Return whether an entry of ``NO_PROXY`` means a host: ``*``, name, domain, address or network, perhaps a port."""
-    if not entry or entry == "*":
-        return bool(entry)
-    try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
-    except ValueError:  # either is a name, or a port follows
-        pass
-    name, _, its_port = entry.rpartition(":") if re.search(r"[^:]:[0-9]+\Z", entry) else (entry, "", "")
-    name = name.strip("[]").removeprefix("*").lstrip(".")
-    return (not its_port or its_port == str(port)) and bool(name) and (name == host or host.endswith(f".{name}"))
 
 
 def _digits(text: str | None) -> float | None:
