@@ -72,7 +72,7 @@ def breaks(error):
 # --- what a defect leaves --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["judge", "_write", "_summarise", "put_outputs", "_notes", "_comment"])
+@pytest.mark.parametrize("where", ["judge", "write_together", "_summarise", "put_outputs", "of_gates", "_comment"])
 def test_a_defect_is_said_wherever_a_verdict_would_be(fake, run, monkeypatch, where):
     fake.add_comment(2, f"{marker('rag-eval', HEAD, 4)}\n## ✅ RAG evaluation passed")
     assert run() == 0

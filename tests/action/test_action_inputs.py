@@ -7,10 +7,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rag_eval.action.runner import ActionInputs, legible, read_inputs, variable
+from rag_eval.action.runner import ActionInputs, variable
+from rag_eval.action.runner import read_inputs as read_inputs_and_error
 from seams import UsageError
 
 ROOT = Path(__file__).parents[2]
+
+
+def read_inputs(environ):
+    inputs, wrong = read_inputs_and_error(environ)
+    if wrong:
+        raise wrong
+    return inputs
+
+
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 
 
@@ -94,7 +104,7 @@ def test_each_working_directory_has_a_comment_of_its_own(wrong):
 
     def of(**given):
         given = {f"INPUT_{name.replace('_', '-')}": text for name, text in given.items()}
-        return (legible if wrong else read_inputs)({**given, **wrong}).comment_id
+        return read_inputs_and_error({**given, **wrong})[0].comment_id
 
     assert (of(), of(WORKING_DIRECTORY="."), of(WORKING_DIRECTORY="app/")) == ("rag-eval", "rag-eval", "rag-eval:app")
     assert of(WORKING_DIRECTORY="app", COMMENT_ID="mine") == "mine"

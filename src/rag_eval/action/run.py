@@ -6,7 +6,7 @@ The verdict is the exit code. A comment that cannot be posted never changes it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import chain, islice
@@ -17,9 +17,9 @@ from rag_eval import api
 from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, people_of
 from rag_eval.action.runner import (
     ActionInputs,
+    announce,
     append_text,
     give_to_owner,
-    legible,
     put_outputs,
     read_inputs,
     read_runner,
@@ -31,7 +31,7 @@ from rag_eval.cli.commands._failed import details_of
 from rag_eval.cli.commands._shared import write_together
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import usual_gates
-from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
+from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git
 from rag_eval.github import comment
 from rag_eval.github.api import GitHub, Network
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.github.comment import Mode, Posted
     from rag_eval.gold.signoff.identity import Author, SignoffPolicy
-    from rag_eval.rendering import Details
     from rag_eval.run.authority import Authority, Signoff
 
     Connect = Callable[[str, str, str], GitHub]
+    Open = Callable[[], GitHub]
 
 _NOT_POSTED = {"comment-url": "", "comment-written": "false", "check-url": ""}
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
@@ -94,7 +94,7 @@ def connector(environ: Mapping[str, str]) -> Connect:
 
     Only the action's own inputs name a proxy and certificates: an earlier step may have set other variables.
     """
-    inputs = legible(environ)
+    inputs, _ = read_inputs(environ)
     network = Network(inputs.proxy or None, "input 'proxy'", ca_certificates=inputs.ca_certificates or None)
 
     @cache
@@ -110,50 +110,42 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     ``connect(api_url, token, repository)`` gives GitHub's API. An unexpected error is raised again, after outputs,
     summary and comment report that nothing was judged. Otherwise an older comment would still say that the run passed.
     """
+    runner, (inputs, wrong) = read_runner(environ), read_inputs(environ)
+    open_api = partial(connect, runner.api_url, inputs.github_token, runner.repository)
     try:
-        return _run(environ, connect)
+        if inputs.report:
+            return _post_from_artifact(inputs, runner, open_api, wrong)
+        return _report_outcome(inputs, runner, _judged(inputs, runner, open_api, wrong), open_api)
     except Exception as error:
         with suppress(Exception):
-            _report_crash(environ, connect, error)
+            _report_crash(inputs, runner, open_api, error)
         raise
 
 
-def _report_crash(environ: Mapping[str, str], connect: Connect, error: Exception) -> None:
+def _report_crash(inputs: ActionInputs, runner: Runner, open_api: Open, error: Exception) -> None:
     """Report in every place that rag-eval failed; each step runs even if another one fails."""
-    runner, inputs = read_runner(environ), legible(environ)
     why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details. Please report them."
     reason = f"rag-eval failed to judge this run: {why}"
     outcome = _unjudged(partial(markdown.reason_within, reason))
-    steps: tuple[Callable[[], object], ...] = (
-        lambda: print(annotation("error", reason, title="rag-eval")),
+    steps: list[Callable[[], object]] = [
+        lambda: announce("error", reason),
         lambda: _remove_old_reports(inputs, runner),
         lambda: put_outputs(runner, {**outcome.outputs, **_NOT_POSTED}),
         lambda: _summarise(inputs, runner, outcome),
-        lambda: (
-            _publish(inputs, runner, connect, CommentBody(markdown.unjudged(reason), "invalid"))
-            if inputs.report
-            else None
-        ),
-        lambda: None if inputs.report else _comment(inputs, runner, outcome, connect),
-        lambda: None if inputs.report else _check(inputs, runner, outcome, connect),
-    )
+    ]
+    if inputs.report:
+        steps += [lambda: _publish(inputs, runner, open_api, CommentBody(markdown.unjudged(reason), "invalid"))]
+    else:
+        steps += [
+            lambda: _comment(inputs, runner, outcome, open_api),
+            lambda: _check(inputs, runner, outcome, open_api),
+        ]
     for step in steps:
         with suppress(Exception):
             step()
 
 
-def _run(environ: Mapping[str, str], connect: Connect) -> int:
-    runner, wrong = read_runner(environ), None
-    try:
-        inputs = read_inputs(environ)
-    except UsageError as error:
-        inputs, wrong = legible(environ), error
-    if inputs.report:
-        return _post_from_artifact(inputs, runner, connect, wrong)
-    return _report_outcome(inputs, runner, _refused(wrong) if wrong else _judged(inputs, runner, connect), connect)
-
-
-def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> int:
+def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> int:
     """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
         _remove_old_reports(inputs, runner)
@@ -161,67 +153,82 @@ def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome
     for line in limit_per_level(annotation(*note) for note in outcome.notes) if inputs.annotations else ():
         print(line)
     if outcome.why:
-        print(annotation("error", outcome.why, title="rag-eval"))
-    url, written = _comment(inputs, runner, outcome, connect)
-    check = _check(inputs, runner, outcome, connect)
+        announce("error", outcome.why)
+    url, written = _comment(inputs, runner, outcome, open_api)
+    check = _check(inputs, runner, outcome, open_api)
     _summarise(inputs, runner, outcome)
     posted = {"comment-url": url, "comment-written": str(written).lower(), "check-url": check}
     put_outputs(runner, {**outcome.outputs, **posted})
     return outcome.code
 
 
-def _judged(inputs: ActionInputs, runner: Runner, connect: Connect) -> ActionOutcome:
+def _judged(inputs: ActionInputs, runner: Runner, open_api: Open, wrong: UsageError | None) -> ActionOutcome:
     """Return the outcome.
 
     A run that cannot be judged has an outcome too, because an older comment must not keep saying that it passed.
     """
     try:
-        return judge(inputs, runner, connect)
+        if wrong:
+            raise wrong
+        return judge(inputs, runner, open_api)
     except InputError as error:
         _log("\n".join(error.lines()))
-        text = partial(markdown.problems_within, error)
-        return _unjudged(text, [_on_problem(problem) for problem in error.problems])
+        notes = []
+        for problem in error.problems:
+            text = " ".join(part for part in (problem.where, f"{problem.message}.", problem.hint) if part)
+            notes.append(Annotation("error", text, problem.file, problem.line, "cannot be judged"))
+        return _unjudged(partial(markdown.problems_within, error), notes)
     except RagEvalError as error:
         return _refused(error)
 
 
 def _refused(error: RagEvalError) -> ActionOutcome:
-    print(annotation("error", str(error), title="rag-eval cannot run"))
+    announce("error", str(error), "rag-eval cannot run")
     return _unjudged(partial(markdown.reason_within, str(error)))
 
 
-def judge(inputs: ActionInputs, runner: Runner, connect: Connect) -> ActionOutcome:
-    """Score, compare with the base and judge; raise RagEvalError if that is impossible."""
-    gates = inputs.gates or usual_gates(inputs.working_directory.strip("/"), runner.workspace)
-    folder = inputs.working_directory.strip("/")
-    options = Options(inputs.gold, inputs.trace, gates, inputs.k, runner.workspace, folder, inputs.baseline)
+def _unjudged(text: Callable[[int, Callable[[str], int]], str], notes: Sequence[Annotation] = ()) -> ActionOutcome:
+    outputs = {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""}
+    return ActionOutcome("invalid", text, outputs, notes, CANNOT_JUDGE)
+
+
+def judge(inputs: ActionInputs, runner: Runner, open_api: Open) -> ActionOutcome:
+    """Score, compare with the base, judge, and write the report; raise RagEvalError if that is impossible."""
+    below = inputs.working_directory.strip("/")
+    gates = inputs.gates or usual_gates(below, runner.workspace)
+    options = Options(inputs.gold, inputs.trace, gates, inputs.k, runner.workspace, below, inputs.baseline)
     options = options._replace(is_discovered=not inputs.gates)
-    report = api.run(options, _authority(inputs, runner, connect))._replace(ci=runner.ci)
+    report = api.run(options, _authority(inputs, runner, open_api))._replace(ci=runner.ci)
     _log(render(report, "table", verbose=True))
-    details = details_of(report, options) if inputs.details else None
+    workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)
+    write_together(folder, files(report, details_of(report, options) if inputs.details else None))
+    give_to_owner(folder, workspace)
+    inside = folder.relative_to(workspace).as_posix()
+    paths = {f"report-{name}": f"{inside}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
+    notes = []
+    failing = () if report.passed else islice(of_questions(report), MOST_CHECK_NOTES)
+    for pointer in chain(of_gates(report), of_findings(report), failing):
+        title = f"gate {pointer.code}" if pointer.kind == "gate" else pointer.code
+        notes.append(Annotation(pointer.level, pointer.text, pointer.file, pointer.line, title))
     fails = {
         "error": not report.passed,
         "warning": not report.passed or bool(report.findings) or any(gate.broken for gate in report.gates),
         "never": False,
     }
-    outputs = {**_outputs(report), **_write(report, details, inputs, runner)}
     code = GATE_FAILED if fails[inputs.fail_on] else PASSED
     text, why = markdown.within, ""
     if code and report.passed:
         text = markdown.warned_within
         why = f"The report passed, but the step fails, because fail-on is warning: {phrases.warned(report)}."
-    return ActionOutcome(report.verdict, partial(text, report), outputs, list(_notes(report)), code, why)
+    return ActionOutcome(report.verdict, partial(text, report), {**_outputs(report), **paths}, notes, code, why)
 
 
-def _authority(inputs: ActionInputs, runner: Runner, connect: Connect) -> Authority | None:
+def _authority(inputs: ActionInputs, runner: Runner, open_api: Open) -> Authority | None:
     """Return who decides; None if no event names a commit under test."""
     if not runner.trigger.name:
         return None
     head = WorkTree(_root(inputs, runner))
-    histories = (
-        lambda: ApiHistory(connect(runner.api_url, inputs.github_token, runner.repository), head),
-        lambda: GitHistory(Git(head.top, foreign=True)),
-    )
+    histories = (lambda: ApiHistory(open_api(), head), lambda: GitHistory(Git(head.top, foreign=True)))
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
     decider = authority(runner.trigger, inputs.gates_ref, signoff, head, histories)
     number = runner.pull_request or runner.trigger.queued
@@ -229,8 +236,8 @@ def _authority(inputs: ActionInputs, runner: Runner, connect: Connect) -> Author
         return decider
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
-        api = connect(runner.api_url, inputs.github_token, runner.repository)
-        return people_of(api, number, runner.trigger, policy, ApiHistory(api, head).parents)
+        github = open_api()
+        return people_of(github, number, runner.trigger, policy, ApiHistory(github, head).parents)
 
     return decider._replace(people=people)
 
@@ -250,24 +257,6 @@ def _root(inputs: ActionInputs, runner: Runner) -> str:
     return str(next((path for path in roots if head_of(path) in under_test), next(iter(roots), workspace)))
 
 
-def _unjudged(text: Callable[[int, Callable[[str], int]], str], notes: Sequence[Annotation] = ()) -> ActionOutcome:
-    outputs = {"pass": "false", "verdict": "invalid", "failed-gates": "", "findings": "", "base-commit": ""}
-    return ActionOutcome("invalid", text, outputs, notes, CANNOT_JUDGE)
-
-
-def _on_problem(problem: Problem) -> Annotation:
-    text = " ".join(part for part in (problem.where, f"{problem.message}.", problem.hint) if part)
-    return Annotation("error", text, problem.file, problem.line, "cannot be judged")
-
-
-def _notes(report: Report) -> Iterator[Annotation]:
-    """Yield failed gates and findings on their lines, and wrong questions on theirs if the run fails."""
-    failing = () if report.passed else islice(of_questions(report), MOST_CHECK_NOTES)
-    for pointer in chain(of_gates(report), of_findings(report), failing):
-        title = f"gate {pointer.code}" if pointer.kind == "gate" else pointer.code
-        yield Annotation(pointer.level, pointer.text, pointer.file, pointer.line, title)
-
-
 def _outputs(report: Report) -> dict[str, str]:
     core = {name.replace("_", "-"): report.metrics[name].value for name in _CORE}
     core["recall"] = report.metrics[f"recall_all@{report.k}"].value
@@ -281,15 +270,6 @@ def _outputs(report: Report) -> dict[str, str]:
     }
 
 
-def _write(report: Report, details: Details | None, inputs: ActionInputs, runner: Runner) -> dict[str, str]:
-    """Write the report's files below the workspace, as its owner; return the outputs that name them."""
-    workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)
-    write_together(folder, files(report, details))
-    give_to_owner(folder, workspace)
-    below = folder.relative_to(workspace).as_posix()
-    return {f"report-{name}": f"{below}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
-
-
 def _remove_old_reports(inputs: ActionInputs, runner: Runner) -> None:
     """Remove an older report from the paths of this run: a later step would upload it as this run's."""
     with suppress(RagEvalError):
@@ -299,54 +279,51 @@ def _remove_old_reports(inputs: ActionInputs, runner: Runner) -> None:
                 (folder / file).unlink(missing_ok=True)
 
 
-def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> tuple[str, bool]:
+def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> tuple[str, bool]:
     """Update the sticky comment; return its address, and whether it was written. A failure is only a notice."""
-    number = runner.pull_request
-    if number is None or inputs.comment == "off" or not inputs.github_token:
-        if inputs.comment != "off":
-            reason = "this is not a pull request" if number is None else "there is no github-token"
-            print(annotation("notice", f"No comment: {reason}. {_report_location(inputs)}", title="rag-eval"))
+    if inputs.comment == "off":
         return "", False
-    of = runner.head, runner.run, runner.workflow, runner.by
-    first = marker(inputs.comment_id, *of, failed=outcome.failed) + "\n"
-    last = last_line(runner.head, runner.run, run_address(runner.server, runner.repository, runner.run_id))
-    body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
     mode: Mode = inputs.comment  # type: ignore[assignment]
     try:
-        api = connect(runner.api_url, inputs.github_token, runner.repository)
-        posted = post(api, number, body, inputs.comment_id, mode, outcome.failed, runner.run)
+        number, head = runner.pull_request, runner.trigger.head
+        if number is None:
+            raise UsageError("this is not a pull request.")
+        if not inputs.github_token:
+            raise UsageError("there is no github-token.")
+        first = marker(inputs.comment_id, head, runner.run, runner.workflow, runner.by, failed=outcome.failed) + "\n"
+        last = last_line(head, runner.run, run_address(runner.server, runner.repository, runner.run_id))
+        body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
+        posted = post(open_api(), number, body, inputs.comment_id, mode, outcome.failed, runner.run)
     except RagEvalError as error:
-        print(annotation("notice", f"No comment: {error} {_report_location(inputs)}", title="rag-eval"))
+        announce("notice", f"No comment: {error} {_report_location(inputs)}")
         return "", False
     _note(posted)
     return posted.url, posted.written
 
 
-def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect: Connect) -> str:
+def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> str:
     """Write the check run, and return its address, empty if there is none. A failure is only a notice."""
     if not inputs.check:
         return ""
-    if not inputs.github_token or not runner.head:
-        reason = "there is no github-token" if runner.head else "the event names no commit"
-        print(annotation("notice", f"No check run: {reason}. {_report_location(inputs)}", title="rag-eval"))
-        return ""
     failed = outcome.outputs["failed-gates"]
     title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
-    conclusion = "failure" if outcome.code else "neutral" if outcome.failed else "success"
     wanted = Check(
         name=f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
-        head=runner.head,
-        conclusion=conclusion,
+        head=runner.trigger.head,
+        conclusion="failure" if outcome.code else "neutral" if outcome.failed else "success",
         title=title.get(outcome.verdict, "Nothing was judged"),
         summary=outcome.text(MOST_CHECK_CHARACTERS, len),
         attempt=runner.by,
         details=run_address(runner.server, runner.repository, runner.run_id),
     )
     try:
-        api = connect(runner.api_url, inputs.github_token, runner.repository)
-        made, written = publish_check(api, wanted, outcome.notes)
+        if not wanted.head:
+            raise UsageError("the event names no commit.")
+        if not inputs.github_token:
+            raise UsageError("there is no github-token.")
+        made, written = publish_check(open_api(), wanted, outcome.notes)
     except RagEvalError as error:
-        print(annotation("notice", f"No check run: {error} {_report_location(inputs)}", title="rag-eval"))
+        announce("notice", f"No check run: {error} {_report_location(inputs)}")
         return ""
     unwritten = len(outcome.notes) - written
     more = f"; the report has {unwritten} more" if unwritten else ""
@@ -354,7 +331,7 @@ def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, connect
     return made.url
 
 
-def _post_from_artifact(inputs: ActionInputs, runner: Runner, connect: Connect, wrong: UsageError | None) -> int:
+def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wrong: UsageError | None) -> int:
     """Comment with the report of a finished run; its verdict is that run's exit code, not this one's."""
     try:
         if wrong:
@@ -362,7 +339,7 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, connect: Connect, 
         if inputs.check:
             raise UsageError("input 'check': a report from another run has no check run. Remove check or report.")
         body, code = _handed_over(inputs, runner)
-        posted = _publish(inputs, runner, connect, body)
+        posted = _publish(inputs, runner, open_api, body)
     except RagEvalError as error:
         outcome = _refused(error)
         put_outputs(runner, {**outcome.outputs, **_NOT_POSTED})
@@ -373,11 +350,10 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, connect: Connect, 
     return code
 
 
-def _publish(inputs: ActionInputs, runner: Runner, connect: Connect, body: CommentBody) -> Posted:
-    origin = comment.ReportOrigin.of_event(runner.event)
+def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: CommentBody) -> Posted:
+    origin = comment.ReportOrigin.of_event(runner.trigger.event)
     mode: Mode = inputs.comment  # type: ignore[assignment]
-    api = connect(runner.api_url, inputs.github_token, runner.repository)
-    return comment.publish(api, origin, body, inputs.comment_id, mode, runner.server, runner.by)
+    return comment.publish(open_api(), origin, body, inputs.comment_id, mode, runner.server, runner.by)
 
 
 def _handed_over(inputs: ActionInputs, runner: Runner) -> tuple[CommentBody, int]:
@@ -397,7 +373,7 @@ def _note(posted: Posted) -> None:
     _log(str(posted))
     if posted.needs_attention:
         level = "notice" if posted.action == "skipped" else "warning"
-        print(annotation(level, f"{posted.reason}.", title=f"comment {posted.action}"))
+        announce(level, f"{posted.reason}.", f"comment {posted.action}")
 
 
 def _report_location(inputs: ActionInputs) -> str:

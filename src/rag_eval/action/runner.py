@@ -28,7 +28,6 @@ CHOICES = {
     "fail_on": ("error", "warning", "never"),
 }
 """What the inputs that are a choice may be."""
-_TRUE = {"true": True, "false": False}
 _PATHS = ("gold", "trace", "gates", "baseline", "report")
 
 
@@ -36,7 +35,6 @@ class Runner(NamedTuple):
     """The runner's environment, read once."""
 
     workspace: str
-    event: Mapping[str, Any]
     api_url: str
     repository: str
     run: int
@@ -54,14 +52,9 @@ class Runner(NamedTuple):
         named = re.fullmatch(r"refs/pull/([0-9]{1,18})/(?:merge|head)", self.trigger.ref)
         if named:
             return int(named[1])
-        pull = self.event.get("pull_request")
+        pull = self.trigger.event.get("pull_request")
         number = pull.get("number") if isinstance(pull, dict) else None
         return number if isinstance(number, int) and 0 < number < 10**18 else None
-
-    @property
-    def head(self) -> str:
-        """Return the head commit of the pull request, otherwise the commit that is checked out."""
-        return self.trigger.head
 
     @property
     def ci(self) -> CiRun | None:
@@ -69,19 +62,18 @@ class Runner(NamedTuple):
         if not self.repository:
             return None
         branch = self.trigger.text_at("pull_request", "head", "ref") or self.trigger.ref.removeprefix("refs/heads/")
-        return CiRun(self.repository, branch, self.head, self.pull_request, self.run or None)
+        return CiRun(self.repository, branch, self.trigger.head, self.pull_request, self.run or None)
 
 
 def read_runner(environ: Mapping[str, str]) -> Runner:
     """Read the runner's environment; an unreadable event counts as none."""
     environ = {name: text.encode("utf-8", "replace").decode() for name, text in environ.items()}
     run = environ.get("GITHUB_RUN_NUMBER", "")
-    event = _event(environ.get("GITHUB_EVENT_PATH", ""))
     names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
     name, ref, sha, base_ref = (environ.get(variable_name, "") for variable_name in names)
+    event = _event(environ.get("GITHUB_EVENT_PATH", ""))
     return Runner(
         workspace=environ.get("GITHUB_WORKSPACE") or ".",
-        event=event,
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
         repository=environ.get("GITHUB_REPOSITORY", ""),
         run=int(run) if re.fullmatch("[0-9]{1,18}", run) else 0,
@@ -96,24 +88,18 @@ def read_runner(environ: Mapping[str, str]) -> Runner:
 
 
 def _event(path: str) -> dict[str, Any]:
+    if not path:
+        return {}
     try:
-        event = json.loads(_read(path)) if path else {}
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(file, "rb") as opened:  # noqa: PTH123 - by its number: what was looked at is what is read
+            is_regular = stat.S_ISREG(os.fstat(file).st_mode)
+            data = opened.read(_MOST_EVENT + 1) if is_regular else b""
+        event = json.loads(data if len(data) <= _MOST_EVENT else b"")  # which is no JSON
     except (OSError, ValueError, RecursionError):
-        print(annotation("warning", "The event file cannot be read, so no comment is posted.", title="rag-eval"))
+        announce("warning", "The event file cannot be read, so no comment is posted.")
         return {}
     return event if isinstance(event, dict) else {}
-
-
-def _read(path: str) -> bytes:
-    """Return the bytes of a regular file of bounded size."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(file, "rb") as opened:  # noqa: PTH123 - by its number: what was looked at is what is read
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise ValueError("not a regular file")
-        data = opened.read(_MOST_EVENT + 1)
-    if len(data) > _MOST_EVENT:
-        raise ValueError("too large")
-    return data
 
 
 class ActionInputs(NamedTuple):
@@ -146,33 +132,24 @@ class ActionInputs(NamedTuple):
         return f"ActionInputs({shown})"
 
 
-def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
-    """Read the inputs; UsageError names the first one with an invalid value."""
-    given: dict[str, Any] = {}
-    for field in ActionInputs._fields:
-        text = environ.get(variable(field), "").strip()
-        if text:
-            given[field] = _value(field, text)
-    below = given.get("working_directory", "")
-    given |= {name: f"{below}/{given[name]}" for name in _PATHS if below and name in given}
-    return _with_comment_id(given)
+def read_inputs(environ: Mapping[str, str]) -> tuple[ActionInputs, UsageError | None]:
+    """Read the inputs, and return the error about the first one with an invalid value.
 
-
-def legible(environ: Mapping[str, str]) -> ActionInputs:
-    """Read the valid inputs if one of them is invalid. If the comment input is unreadable, write no comment."""
+    Invalid inputs count as not set. If the comment's inputs are invalid, no comment is written. Each working directory
+    has its own comment unless another one was requested.
+    """
     given: dict[str, Any] = {}
+    wrong = None
     for field in ActionInputs._fields:
         text = environ.get(variable(field), "").strip()
         try:
             given |= {field: _value(field, text)} if text else {}
-        except UsageError:
+        except UsageError as error:
+            wrong = wrong or error
             given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
-    return _with_comment_id(given)
-
-
-def _with_comment_id(given: Mapping[str, Any]) -> ActionInputs:
-    """Return the inputs, with a comment for each working directory unless another one was requested."""
-    return ActionInputs(**{"comment_id": of_folder(given.get("working_directory", "")), **given})
+    folder = given.get("working_directory", "")
+    given |= {name: f"{folder}/{given[name]}" for name in _PATHS if folder and name in given}
+    return ActionInputs(**{"comment_id": of_folder(folder), **given}), wrong
 
 
 def variable(field: str) -> str:
@@ -182,16 +159,11 @@ def variable(field: str) -> str:
 
 def _value(field: str, text: str) -> Any:
     try:
-        return _PARSERS.get(field, str)(_utf8(text))
+        text.encode()  # undecodable bytes, which Python replaced, raise UnicodeEncodeError
+        return _PARSERS.get(field, str)(text)
     except ValueError as error:
-        name = field.replace("_", "-")
-        raise UsageError(f"input '{name}': {quoted(text)} {error}") from None
-
-
-def _utf8(text: str) -> str:
-    if any("\ud800" <= letter <= "\udfff" for letter in text):  # Python's replacement for undecodable bytes
-        raise ValueError("contains bytes that are not UTF-8")
-    return text
+        why = "contains bytes that are not UTF-8" if isinstance(error, UnicodeEncodeError) else error
+        raise UsageError(f"input '{field.replace('_', '-')}': {quoted(text)} {why}") from None
 
 
 def _cutoffs(text: str) -> tuple[int, ...]:
@@ -202,9 +174,9 @@ def _cutoffs(text: str) -> tuple[int, ...]:
 
 
 def _boolean(text: str) -> bool:
-    if text.lower() not in _TRUE:
+    if text.lower() not in ("true", "false"):
         raise ValueError("is not true or false")
-    return _TRUE[text.lower()]
+    return text.lower() == "true"
 
 
 def _one_of(*allowed: str) -> Callable[[str], str]:
@@ -257,6 +229,11 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+def announce(level: str, message: str, title: str = "rag-eval") -> None:
+    """Print a message of error, warning or notice that GitHub shows on the page of the run."""
+    print(annotation(level, message, title=title))
+
+
 def put_outputs(runner: Runner, outputs: Mapping[str, str]) -> None:
     """Write the outputs of the step."""
     if runner.output_file:
@@ -271,7 +248,7 @@ def append_text(path: str, text: str, what: str) -> None:
             file.write(text)
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
-        print(annotation("notice", f"The {what} cannot be written: {reason}.", title="rag-eval"))
+        announce("notice", f"The {what} cannot be written: {reason}.")
 
 
 def report_folder(inputs: ActionInputs, runner: Runner) -> Path:
