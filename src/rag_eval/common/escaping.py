@@ -1,4 +1,4 @@
-"""Escaping of untrusted input: for Markdown, HTML, log lines and spreadsheets.
+"""Escaping of untrusted input: for Markdown, HTML, log lines, JSON and spreadsheets.
 
 Every string from a file, a name or a branch is hostile until it is escaped here. In Markdown only plain words are
 written as they are, everything else as a code span. Inside a code span GitHub renders no HTML, link, image, autolink,
@@ -8,8 +8,12 @@ mail replies are read as plain text.
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 _ZERO_WIDTH_SPACE = "\u200b"
 # C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags,
@@ -132,6 +136,28 @@ def spreadsheet(text: str) -> str:
 def _unformulated(match: re.Match[str]) -> str:
     starts_cell = not match.start() or not {";", "\t", "\n"}.isdisjoint(match[0])
     return f"{match[0]}'" if starts_cell else match[0]
+
+
+def json_text(value: Any) -> str:
+    """Return the JSON text of a value, two spaces for each level; named tuples are objects."""
+    return json_source(json.dumps(_as_objects(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def _as_objects(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {name: _as_objects(part) for name, part in value.items()}
+    return [_as_objects(part) for part in value] if isinstance(value, (tuple, list)) else value
+
+
+def csv_text(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return CSV by RFC 4180 with line feeds; untrusted texts in ``rows`` went through :func:`spreadsheet`."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(headers)
+    writer.writerows(rows)
+    return out.getvalue()
 
 
 def json_source(text: str) -> str:

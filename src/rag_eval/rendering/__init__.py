@@ -14,23 +14,24 @@ if TYPE_CHECKING:
     Details = Mapping[tuple[str, str | None], CaseDetails]
     """What the HTML report unfolds of a case, by its qid and run."""
 
-# A renderer is a module with ``render(report) -> str``, loaded at first use; the second entry is the file that
-# ``--out`` writes.
+# The first entry is a module with a function of a report, loaded at first use; the second is the file that ``--out``
+# writes.
 RENDERERS = {
-    "table": ("rag_eval.rendering.table", "report.txt"),
-    "markdown": ("rag_eval.rendering.markdown", "report.md"),
-    "html": ("rag_eval.rendering.html", "report.html"),
-    "json": ("rag_eval.rendering.json_file", "report.json"),
-    "junit": ("rag_eval.rendering.junit", "junit.xml"),
-    "sarif": ("rag_eval.rendering.sarif", "report.sarif"),
-    "codequality": ("rag_eval.rendering.codequality", "gl-code-quality-report.json"),
-    "csv": ("rag_eval.rendering.csv_file", "questions.csv"),
+    "table": ("table:render", "report.txt"),
+    "markdown": ("markdown:render", "report.md"),
+    "html": ("html:render", "report.html"),
+    "json": ("json_file:render", "report.json"),
+    "junit": ("junit:render", "junit.xml"),
+    "sarif": ("annotations:render_sarif", "report.sarif"),
+    "codequality": ("annotations:render_code_quality", "gl-code-quality-report.json"),
+    "csv": ("csv_file:render", "questions.csv"),
 }
 
 
 def render(report: Report, form: str, **options: Any) -> str:
-    """Return ``report`` in one of :data:`RENDERERS`, ending with a line feed; ``options`` are those of its module."""
-    text: str = import_module(RENDERERS[form][0]).render(report, **options)
+    """Return ``report`` in one of :data:`RENDERERS`, ending with a line feed; ``options`` are those of its function."""
+    module, _, function = RENDERERS[form][0].partition(":")
+    text: str = getattr(import_module(f"{__name__}.{module}"), function)(report, **options)
     return text
 
 

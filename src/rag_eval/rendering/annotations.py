@@ -1,17 +1,24 @@
-"""Annotations of single lines: failed gates, findings, and questions with wrong answers."""
+"""Annotations of single lines: failed gates, findings and wrong answers; as SARIF 2.1.0 and for GitLab Code Quality."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.cases.labels import GOOD, MEANING
+from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering import phrases
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LONGEST = 1000
+_ESCAPED_IN_URI, _BRACKET = re.compile(rb"[^A-Za-z0-9._~/-]"), re.compile(r"[\\\[\]]")
 
 
 class Pointer(NamedTuple):
@@ -69,11 +76,6 @@ def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
         yield Pointer("question", "warning", question.label, text, paths.get(file, ""), line, subject)
 
 
-def all_of(report: Report, *, in_gold: bool = False) -> list[Pointer]:
-    """Return the pointers of gates, findings and questions, in this order."""
-    return [*of_gates(report), *of_findings(report), *of_questions(report, in_gold=in_gold)]
-
-
 def in_repository(file: str, line: int, gates_file: str = "") -> tuple[str, int]:
     """Return a file of the repository and its line, 0 if unknown; the gates file for any other file."""
     inside = _inside(file)
@@ -91,3 +93,61 @@ def _inside(path: str) -> str:
         elif part not in ("", "."):
             parts.append(part)
     return "" if path.startswith(("/", "\\")) or path[1:2] == ":" else "/".join(parts)
+
+
+def render_sarif(report: Report) -> str:
+    """Return one run of one tool. The wrong answers of a run that passed are notes, because nothing has to be done."""
+    rules: dict[str, dict[str, Any]] = {}
+    results = []
+    for pointer in (*of_gates(report), *of_findings(report), *of_questions(report)):
+        texts = {"gate": f"the gate on {pointer.code}", "finding": f"the finding {pointer.code}"}
+        text = texts.get(pointer.kind) or MEANING[pointer.code]
+        rules.setdefault(pointer.rule, {"id": pointer.rule, "shortDescription": _message(text)})
+        # Code scanning accepts only files of the repository: other pointers point at the gates file.
+        file, line = in_repository(pointer.file, pointer.line, report.gates_file)
+        uri = _ESCAPED_IN_URI.sub(lambda char: b"%%%02X" % char[0][0], file.encode(errors="replace")).decode()
+        location: dict[str, Any] = {"artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"}}
+        location |= {"region": {"startLine": line}} if line else {}
+        result = {
+            "ruleId": pointer.rule,
+            "ruleIndex": list(rules).index(pointer.rule),
+            "level": "note" if pointer.kind == "question" and report.passed else pointer.level,
+            "message": _message(pointer.text),
+            "locations": [{"physicalLocation": location}],
+            "partialFingerprints": {"ragEval/v1": pointer.fingerprint},
+        }
+        results.append(result)
+    driver = {"name": "rag-eval", "semanticVersion": report.version, "rules": list(rules.values())}
+    properties = {"verdict": report.verdict, "summary": one_line(phrases.headline(report), _LONGEST)}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results, "properties": properties}
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _message(text: str) -> dict[str, str]:
+    """Return a message. Brackets in it are escaped, so that untrusted input cannot make links."""
+    return {"text": _BRACKET.sub(r"\\\g<0>", one_line(text, _LONGEST))}
+
+
+def render_code_quality(report: Report) -> str:
+    """Return a Code Quality report of GitLab, which matches issues by their fingerprints, which must differ.
+
+    A wrong answer is major in a run that fails, and info in a run that passes. It points at its gold item, which is in
+    the repository; GitLab links there.
+    """
+    seen: Counter[str] = Counter()
+    issues = []
+    for pointer in (*of_gates(report), *of_findings(report), *of_questions(report, in_gold=True)):
+        file, line = in_repository(pointer.file, pointer.line, report.gates_file)
+        seen[pointer.fingerprint] += 1
+        number = seen[pointer.fingerprint]
+        of_question = "info" if report.passed else "major"
+        of_other = "critical" if pointer.level == "error" else "minor"
+        issue = {
+            "check_name": pointer.rule,
+            "description": one_line(pointer.text, _LONGEST),
+            "fingerprint": pointer.fingerprint + (f"-{number}" if number > 1 else ""),
+            "severity": of_question if pointer.kind == "question" else of_other,
+            "location": {"path": one_line(file, _LONGEST), "lines": {"begin": line or 1}},
+        }
+        issues.append(issue)
+    return json_text(issues)

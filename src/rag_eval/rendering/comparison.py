@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
-from rag_eval.common.escaping import quantity, spreadsheet
-from rag_eval.rendering import data_text, markdown_writer, number_format, phrases, terminal
+from rag_eval.common.escaping import csv_text, json_text, quantity, spreadsheet
+from rag_eval.rendering import markdown_writer, number_format, phrases, terminal
 from rag_eval.rendering.blocks import Figure, PageSection, Paragraph, Table, bullets, paragraphs, remarks, table_of
 from rag_eval.rendering.number_format import between
 from rag_eval.stats.tally import exactly
@@ -248,9 +248,7 @@ def _front(comparison: SideBySide, front: Front, formatter: TextFormatter) -> Pa
 def render(comparison: SideBySide, form: str) -> str:
     """Return the comparison as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
-        return data_text.json_text(
-            {"format": FORMAT, "kind": "comparison", **data_text.plain(comparison)}, allow_nan=False
-        )
+        return json_text({"format": FORMAT, "kind": "comparison", **comparison._asdict()})
     if form == "csv":
         return _csv(comparison)
     write, formatter = _writer(form)
@@ -272,7 +270,7 @@ def _csv(comparison: SideBySide) -> str:
             whose = spreadsheet(comparison.runs[index].name), "true" if index == comparison.base else "false"
             numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(compared)))
             rows.append([row.name, row.better, *whose, *("" if number is None else number for number in numbers)])
-    return data_text.csv_text(["metric", "better", "run", "base", "value", "n", "low", "high", *compared], rows)
+    return csv_text(["metric", "better", "run", "base", "value", "n", "low", "high", *compared], rows)
 
 
 def mark(index: int) -> str:
@@ -307,18 +305,16 @@ def _step(value: float, values: Sequence[float], steps: int) -> int:
 def render_repeats(systems: Sequence[Repeats], form: str) -> str:
     """Return the systems as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed."""
     if form == "json":
-        system_rows = [
-            {**data_text.plain(system), "flaky": [question.qid for question in system.flaky]} for system in systems
-        ]
+        system_rows = [{**system._asdict(), "flaky": [question.qid for question in system.flaky]} for system in systems]
         value = {"format": FORMAT, "kind": "repeats", "version": __version__, "systems": system_rows}
-        return data_text.json_text(value, allow_nan=False)
+        return json_text(value)
     if form == "csv":
         rows = []
         for system in systems:
             for question in system.questions:
                 texts = (spreadsheet(text) for text in (system.name, question.qid, question.question))
                 rows.append([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
-        return data_text.csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
+        return csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
     write, formatter = _writer(form)
     return write(part for system in systems for part in repeats_sections(system, formatter))
 

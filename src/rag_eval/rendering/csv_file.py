@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD
-from rag_eval.common.escaping import spreadsheet
+from rag_eval.common.escaping import csv_text, spreadsheet
 from rag_eval.gates.results import score_splitter
 from rag_eval.metrics import METRICS, column_of, single_score
-from rag_eval.rendering.data_text import csv_text
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, spreadsheet
 from rag_eval.common.escaping import markdown as safe
-from rag_eval.common.escaping import one_line, quantity, spreadsheet
 from rag_eval.rendering import markdown_writer, terminal
 from rag_eval.rendering.blocks import Paragraph, Table, bullets, table_of
-from rag_eval.rendering.data_text import csv_text, json_text, plain
 from rag_eval.rendering.number_format import between, number, probability
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ def _code(name: str) -> str:
 
 def as_json(series: Sequence[Series], reports: int) -> str:
     """Return everything as JSON with two spaces for each level."""
-    return json_text({"reports": reports, "metrics": [{**plain(item), "slow": item.slow} for item in series]})
+    return json_text({"reports": reports, "metrics": [{**item._asdict(), "slow": item.slow} for item in series]})
 
 
 def as_csv(series: Sequence[Series], reports: int) -> str:

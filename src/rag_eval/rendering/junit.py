@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from rag_eval.gates.results import Question
 
 _MOST = 10_000
-_SKIPPED, _FAILURE = "skipped", "failure"
 
 
 class _Test(NamedTuple):
-    """A test case; ``outcome`` is empty if it passed."""
+    """A test case; ``outcome`` is ``skipped``, ``failure`` or empty if it passed."""
 
     name: str
     outcome: str = ""
@@ -42,15 +41,32 @@ def render(report: Report) -> str:
     a failure in a run that fails; if the run passes, it is skipped, so that no CI system marks the run as unstable.
     JUnit has no warnings: findings that only warn are listed below the verdict.
     """
-    gates = [(is_count(gate), _of_gate(report, gate)) for gate in report.gates]
     why = "not judged: it belongs to a metric group that was not requested"
     labels = report.scope.left_out_gates if report.scope else ()
-    left_out = [_Test(one_line(label, 200), _SKIPPED, why) for label in labels]
-    questions, cut = _questions(report)
+    left_out = [_Test(one_line(label, 200), "skipped", why) for label in labels]
+    lines = [phrases.headline(report)]
+    lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
+    questions: Sequence[Question] = report.questions
+    if len(questions) > _MOST:  # only wrong ones
+        wrong = phrases.failing(report)
+        questions = wrong[:_MOST]
+        counts = f"{len(questions):,} of {len(wrong):,} wrong questions are test cases"
+        lines.append(f"{counts}; {len(report.questions):,} were asked.")
     suites = {
-        "gates": [*(test for is_complete, test in gates if not is_complete), *left_out],
-        "completeness": [test for is_complete, test in gates if is_complete],
-        "findings": list(_findings(report)),
+        "gates": [*(_of_gate(report, gate) for gate in report.gates if not is_count(gate)), *left_out],
+        "completeness": [_of_gate(report, gate) for gate in report.gates if is_count(gate)],
+        "findings": [
+            _Test(
+                finding.code,
+                "failure",
+                one_line(finding.message, 400),
+                one_line(" ".join([finding.place, finding.message, finding.fix]), 800),
+                finding.code,
+                finding.file,
+                finding.line,
+            )
+            for finding in report.errors
+        ],
         "questions": [_of_question(report, question) for question in questions],
     }
     root = ET.Element("testsuites", name="rag-eval")
@@ -58,8 +74,6 @@ def render(report: Report) -> str:
     root.extend(elements)
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(element.get(name, "0")) for element in elements)))
-    warned = (one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings)
-    lines = [phrases.headline(report), *warned, *([cut] if cut else [])]
     ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
     ET.indent(root)
     # A character reference means the same bracket, but a CI system would run a printed ##[ or ##vso[ as a command.
@@ -67,24 +81,24 @@ def render(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suite(name: str, tests: Iterable[_Test]) -> ET.Element:
-    suite, counts, seconds = ET.Element("testsuite", name=name), {_FAILURE: 0, _SKIPPED: 0, "": 0}, 0.0
+def _suite(name: str, tests: Sequence[_Test]) -> ET.Element:
+    suite = ET.Element("testsuite", name=name)
     for test in tests:
-        counts[test.outcome] += 1
-        seconds += test.seconds
         case = ET.SubElement(suite, "testcase", classname=name, name=test.name, time=f"{test.seconds:.3f}")
         if test.file and test.line:
             case.set("file", one_line(test.file, 400))
             case.set("line", str(test.line))
         if test.outcome:
             element = ET.SubElement(case, test.outcome, message=test.message)
-            if test.outcome == _FAILURE:
+            if test.outcome == "failure":
                 element.set("type", test.kind)
                 element.text = test.text or test.message
-    totals = {"tests": sum(counts.values()), "failures": counts[_FAILURE], "errors": 0, "skipped": counts[_SKIPPED]}
-    for key, value in totals.items():
-        suite.set(key, str(value))
-    suite.set("time", f"{seconds:.3f}")
+    outcomes = [test.outcome for test in tests]
+    suite.set("tests", str(len(tests)))
+    suite.set("failures", str(outcomes.count("failure")))
+    suite.set("errors", "0")
+    suite.set("skipped", str(outcomes.count("skipped")))
+    suite.set("time", f"{sum(test.seconds for test in tests):.3f}")
     return suite
 
 
@@ -93,28 +107,11 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
     file, line = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
     if gate.blocks:
         text = f"{why}; cases: {phrases.cases_of(report, gate)}"
-        return _Test(name, _FAILURE, why, text, gate.outcome, file, line)
+        return _Test(name, "failure", why, text, gate.outcome, file, line)
     if gate.outcome == "passed":
         return _Test(name, file=file, line=line)
     message = why if gate.unclear else f"{why}: {phrases.outcome(gate)}"
-    return _Test(name, _SKIPPED, message, file=file, line=line)
-
-
-def _findings(report: Report) -> Iterator[_Test]:
-    for finding in report.errors:
-        text = one_line(" ".join([finding.place, finding.message, finding.fix]), 800)
-        message = one_line(finding.message, 400)
-        yield _Test(finding.code, _FAILURE, message, text, finding.code, finding.file, finding.line)
-
-
-def _questions(report: Report) -> tuple[list[Question], str]:
-    """Return the questions that get a test case, at most the first wrong ones, and how many are left out."""
-    if len(report.questions) <= _MOST:
-        return list(report.questions), ""
-    wrong = phrases.failing(report)
-    shown = wrong[:_MOST]
-    cut = f"{len(shown):,} of {len(wrong):,} wrong questions are test cases; {len(report.questions):,} were asked."
-    return shown, cut
+    return _Test(name, "skipped", message, file=file, line=line)
 
 
 def _of_question(report: Report, question: Question) -> _Test:
@@ -129,4 +126,4 @@ def _of_question(report: Report, question: Question) -> _Test:
     text = f"{message}; question: {one_line(question.question, 400)}"
     if question.trace_line and "trace" in paths:
         text += f"; trace: {one_line(paths['trace'], 400)}:{question.trace_line}"
-    return _Test(name, _SKIPPED if report.passed else _FAILURE, message, text, question.label, *location)
+    return _Test(name, "skipped" if report.passed else "failure", message, text, question.label, *location)

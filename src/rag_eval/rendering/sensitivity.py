@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval.common.escaping import some
+from rag_eval.common.escaping import json_text, some
 from rag_eval.rendering import markdown_writer, terminal
 from rag_eval.rendering.blocks import PageSection, Paragraph, Table, bullets, paragraphs, table_of
-from rag_eval.rendering.data_text import json_text, plain
 from rag_eval.rendering.number_format import number, unit
 from rag_eval.rendering.phrases import PLAIN
 
@@ -38,8 +37,8 @@ def markdown(probe: Probe) -> str:
 
 def as_json(probe: Probe) -> str:
     """Return everything as JSON, two spaces for each level."""
-    kinds = [{**plain(kind), "passes": kind.passes} for kind in probe.kinds]
-    return json_text({**plain(probe), "kinds": kinds, "idle": probe.idle})
+    kinds = [{**kind._asdict(), "passes": kind.passes} for kind in probe.kinds]
+    return json_text({**probe._asdict(), "kinds": kinds, "idle": probe.idle})
 
 
 FORMS: dict[str, Callable[[Probe], str]] = {"table": table, "markdown": markdown, "json": as_json}

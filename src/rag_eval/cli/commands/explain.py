@@ -149,7 +149,7 @@ def _example_lines(name: str) -> Iterator[str]:
 
 def _json(args: argparse.Namespace, metric: Metric | None) -> str:
     from rag_eval.cli.commands._explained import document
-    from rag_eval.rendering.data_text import json_text
+    from rag_eval.common.escaping import json_text
 
     if metric is not None:
         fix = "For metrics, run: rag-eval metrics --format json"

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.commands._shared import add_gold, gates_path, remark
-from rag_eval.common.escaping import log_line, quantity, quoted
+from rag_eval.common.escaping import json_text, log_line, quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.gold.lint import GoldSample, lint, watch
 from rag_eval.readers.gold_file import read_entries
-from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy, paired_traces
 from rag_eval.run.options import Options
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import add_gold, gates_path
-from rag_eval.common.escaping import log_line, one_line, quantity
+from rag_eval.common.escaping import json_text, log_line, one_line, quantity
 from rag_eval.readers.gold_file import read_entries
-from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 

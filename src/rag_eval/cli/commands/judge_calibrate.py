@@ -278,7 +278,7 @@ def _json(
     measured: Sequence[Agreement],
     made: Mapping[str, Any],
 ) -> str:
-    from rag_eval.rendering.data_text import json_text, plain
+    from rag_eval.common.escaping import json_text
 
     unused = [{"qid": item.qid, "run": item.run, "file": item.file, "line": item.line} for item in pairs.unjudged]
     return json_text(
@@ -287,7 +287,7 @@ def _json(
             "judge": judge._asdict(),
             "scales": {score: list(ends) for score, ends in scales.items()},
             "labels_without_verdict": unused,
-            "scores": {item.score: plain(item) for item in measured},
+            "scores": {item.score: item for item in measured},
             "gates_file": {"judge": {**made, "floor": {k: float(v) for k, v in made["floor"].items()}}},
         }
     )

@@ -128,9 +128,9 @@ def _margins(policy: Policy, noises: Sequence[Noise]) -> list[Margin]:
 
 def _print(args: argparse.Namespace, judge: Judge, noises: Sequence[Noise], margins: Sequence[Margin]) -> None:
     if args.format == "json":
-        from rag_eval.rendering.data_text import json_text, plain
+        from rag_eval.common.escaping import json_text
 
-        value = {"judge": judge._asdict(), "metrics": plain(tuple(noises)), "gates": plain(tuple(margins))}
+        value = {"judge": judge._asdict(), "metrics": tuple(noises), "gates": tuple(margins)}
         sys.stdout.write(json_text(value))
         return
     for line in _page(noises, margins):

@@ -10,14 +10,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.cli.commands._shared import add_inputs, add_option, gates_path, names, stdin_contents, uncollected
-from rag_eval.common.escaping import some
+from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL
 from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown_writer, phrases, terminal
 from rag_eval.rendering.blocks import PageSection, Paragraph, Table, paragraphs, table_of
-from rag_eval.rendering.data_text import json_text
 from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
