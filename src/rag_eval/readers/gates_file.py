@@ -24,15 +24,15 @@ from rag_eval.gates.policy import (
 )
 from rag_eval.gates.selection import FIELDS, is_field, is_slice
 from rag_eval.metrics import canonical, find, suggestion
-from rag_eval.readers.predicates import predicate
 from rag_eval.readers.problems import SHOWN, ProblemCollector
 from rag_eval.readers.schema_validation import (
     EXTRA,
     RowError,
+    SchemaError,
+    compile_schema,
     describe_error,
     load_schema,
     unknown_key,
-    unknown_keys,
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
 from rag_eval.readers.strict_json import pointer
@@ -44,7 +44,6 @@ _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
 _LACKING = ("required", "anyOf")  # keywords that refuse a missing bound
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
-_WHOLE = 10**18
 _DIGITS = 40  # of a threshold, as in report.json
 
 
@@ -100,14 +99,9 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
 def _faults(value: Any) -> Iterator[RowError]:
     """Yield the faults under the schema, otherwise those that no schema can express."""
     schema = load_schema("eval-gates", Decimal)  # as the file's numbers: 0.0001 is less than the nearest float
-    if not predicate(schema)(value):
-        import jsonschema
-
-        failures = jsonschema.Draft202012Validator(schema).iter_errors(_plain(value))
-        errors = sorted(failures, key=lambda error: error.json_path)
+    if errors := sorted(compile_schema(schema)(value), key=lambda error: pointer(error.path)):
         yield from _drop_consequences([fault for error in errors for fault in _worded(error)])
-        if errors:
-            return
+        return
     for part, entries, where in _gate_sections(value):
         yield from _gate_faults(entries, where)
         yield from _run_metric_faults(entries, where) if part else ()
@@ -178,34 +172,24 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
             )
 
 
-def _plain(value: Any) -> Any:
-    """Return ``value`` with whole numbers as int, because jsonschema rejects decimals as integers."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    whole = isinstance(value, Decimal) and abs(value) < _WHOLE and value == value // 1
-    return int(value) if whole else value
-
-
 def _drop_consequences(faults: list[RowError]) -> list[RowError]:
     """Drop the fault of a missing bound if a bound on the wrong side explains it."""
     wrong = {fault.where.rpartition("/")[0] for fault in faults if fault.keyword == _WRONG_SIDE}
     return [fault for fault in faults if fault.where not in wrong or fault.keyword not in _LACKING]
 
 
-def _worded(error: Any) -> Iterator[RowError]:
-    """Yield the faults of an error by ``jsonschema``: unknown metrics and bounds on the wrong side by their names."""
-    if error.validator != EXTRA:
+def _worded(error: SchemaError) -> Iterator[RowError]:
+    """Yield the faults of an error: unknown metrics and bounds on the wrong side by their names."""
+    if error.keyword != EXTRA:
         yield describe_error(error)
         return
-    path = list(error.absolute_path)
-    depth = len(path) - 1 if path[:1] == ["gates"] else len(path) - 3 if path[:2] == ["slices", "gates"] else -1
-    for index, key in enumerate(unknown_keys(error)):
+    path = error.path
+    depth = len(path) - 1 if path[:1] == ("gates",) else len(path) - 3 if path[:2] == ("slices", "gates") else -1
+    for index, key in enumerate(error.expected):
         hint = index < SHOWN  # the others are only counted, because a search for similar names is slow
         if depth == 0 and not find(key):
             yield RowError(pointer((*path, key)), f"unknown metric {quoted(key, 60)}", suggestion(key) if hint else "")
-        elif depth == 1 and key in _OTHER_SIDE and (measure := find(path[-1])):
+        elif depth == 1 and key in _OTHER_SIDE and (measure := find(str(path[-1]))):
             message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
             yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
         else:

@@ -42,10 +42,10 @@ def array_rows(reader: Reader, source: SourceFile, schema: str = "gold-array") -
     contract, ledger, taken = Contract(schema, reader.limits.depth), reader.ledger, dict[str, str]()
     try:
         for index, (line, value) in enumerate(elements(data, reader.limits.depth)):
-            if ledger.full and not contract.accepts(value):
-                ledger.count_problem(line)  # it is only counted, so it needs no explanation
-                continue
             faults = contract.faults(value)
+            if ledger.full and faults:
+                ledger.count_problem(line)
+                continue
             is_gold = schema == "gold-array"
             if is_gold and faults and _report_other_form(ledger, source.path, line, value):
                 return

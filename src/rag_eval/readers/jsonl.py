@@ -164,10 +164,11 @@ class JsonLines(Generic[R]):
         elif self._ledger.full:
             self._ledger.count_problem(number)  # one for each line, so it needs no explanation
         else:
-            from rag_eval.readers.schema_validation import RowError, explain_line
+            from rag_eval.readers.schema_validation import Contract, RowError
 
             decoder = DECODER if self._unique_keys else TRACE_DECODER
-            for fault in explain_line(line, kind, self._depth, decoder) or [RowError("", refusal)]:
+            _, faults = Contract(kind, self._depth).validate(line, decoder)
+            for fault in faults or [RowError("", refusal)]:
                 self._ledger.problem(self._path, number, fault.where, fault.message, fault.hint)
 
     def _note_unknown(self, number: int, fields: list[tuple[str, str]]) -> None:
