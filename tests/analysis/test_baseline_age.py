@@ -1,15 +1,12 @@
-"""How old the baseline is: in commits and days of the base, by git and by the API alike, and never by the clock."""
+"""How old the baseline is: in commits and days of the base, and never by the clock."""
 
 from __future__ import annotations
 
 import pytest
 
-from fake_github import FakeGitHub, Fault
 from project import Project, apart, gates
-from rag_eval.action.base_commit import ApiHistory, GitHistory
-from rag_eval.readers.work_tree import WorkTree
-from rag_eval.run.authority import Written, authority_from_git
-from seams import Git, GitHub, Network, render, score_files
+from rag_eval.run.authority import Written, authority_from_git, last_written
+from seams import Git, render, score_files
 
 BASELINE = "eval/baseline.json"
 DAYS = ["2026-03-01T10:00:00Z", "2026-03-04T09:00:00Z", "2026-03-11T12:00:00Z"]
@@ -31,27 +28,12 @@ def project(tmp_path, monkeypatch):
     return project
 
 
-def by(through, project, served):
-    tree, git = WorkTree(str(project.path)), Git(str(project.path))
-    api = GitHub(served.url, "t0ken", "octo/hello", Network(sleep=lambda _: None))
-    return {"api": ApiHistory(api, tree), "git": GitHistory(git)}[through]
-
-
-@pytest.fixture
-def served(project):
-    with FakeGitHub().serving() as fake:
-        fake.repository_at(project.path)
-        yield fake
-
-
-@pytest.mark.parametrize("through", ["api", "git"])
-def test_commits_and_days_are_those_of_the_base(project, served, through):
+def test_commits_and_days_are_those_of_the_base(project):
     first, tip = project.git("rev-parse", "main~2", "main").split()
-    assert by(through, project, served).written(BASELINE, tip) == Written(first, 2, 10)
-    assert by(through, project, served).written("gone.json", tip) is None
+    assert last_written(Git(), BASELINE, tip) == Written(first, 2, 10)
+    assert last_written(Git(), "gone.json", tip) is None
 
 
-@pytest.mark.parametrize("through", ["api", "git"])
 @pytest.mark.parametrize(
     ("date", "commits", "days"),
     [
@@ -62,17 +44,15 @@ def test_commits_and_days_are_those_of_the_base(project, served, through):
         ("2026-03-01T10:00:00Z", 1, 0),  # the clock of the committer was behind
     ],
 )
-def test_a_baseline_of_the_same_day_is_no_day_old(project, served, through, date, commits, days):
+def test_a_baseline_of_the_same_day_is_no_day_old(project, date, commits, days):
     project.git("checkout", "-q", "main")
     project.write(BASELINE, "{}")
     project.git("add", "--all")
     project.git("commit", "-q", "-m", "baseline", GIT_COMMITTER_DATE=DAYS[-1])
-    assert by(through, project, served).written(BASELINE, project.git("rev-parse", "main"))[1:] == (0, 0)
+    assert last_written(Git(), BASELINE, project.git("rev-parse", "main"))[1:] == (0, 0)
     project.git("commit", "-q", "--allow-empty", "-m", "on", GIT_COMMITTER_DATE=date)
     tip = project.git("rev-parse", "main")
-    assert by(through, project, served).written(BASELINE, tip) == Written(
-        project.git("rev-parse", "main~1"), commits, days
-    )
+    assert last_written(Git(), BASELINE, tip) == Written(project.git("rev-parse", "main~1"), commits, days)
 
 
 def test_the_report_tells_it(project):
@@ -86,9 +66,4 @@ def test_the_report_tells_it(project):
 def test_a_clone_without_the_history_does_not_guess(project, tmp_path):
     project.git("clone", "-q", "--depth=1", f"file://{project.path}", str(tmp_path / "shallow"))
     git = Git(str(tmp_path / "shallow"))
-    assert GitHistory(git).written(BASELINE, git.resolve("HEAD")) is None
-
-
-def test_an_api_that_does_not_say_is_no_error(project, served):
-    served.faults = [Fault("/commits", 403, times=9)]
-    assert by("api", project, served).written(BASELINE, project.git("rev-parse", "main")) is None
+    assert last_written(git, BASELINE, git.resolve("HEAD")) is None

@@ -85,8 +85,6 @@ def test_git_objects(client, repo):
     assert client.commit("main") == head
     assert f"\nparent {parent}\n".encode() in client.raw("commit", head)
     assert client.merge_base(first, head) == first
-    assert (client.last_change("eval/gold.jsonl", head), client.last_change("gone", head)) == (head, None)
-    assert (client.ahead(first, head), client.committed(head)[:2]) == (2, "20")
     file = repo.git("rev-parse", "HEAD:eval/gold.jsonl")
     assert client.raw("tree", repo.git("rev-parse", "HEAD:eval")) == b"100644 gold.jsonl\0" + bytes.fromhex(file)
     assert client.raw("blob", file) == (repo.path / "eval/gold.jsonl").read_bytes()

@@ -151,8 +151,6 @@ READS = {
     "tree": (lambda github: github.raw("tree", SHA), "read tree aaaaaaaaaaaa", "contents: read"),
     "merge_base": (lambda github: github.merge_base("main", "side"), "compare 'main' with 'side'", "contents: read"),
     "default_branch": (lambda github: github.default_branch(), "read the repository", "contents: read"),
-    "last_change": (lambda github: github.last_change(GOLD, SHA), f"read the history of '{GOLD}'", "contents: read"),
-    "ahead": (lambda github: github.ahead(SHA, "b" * 40), f"compare {'a' * 12} with {'b' * 12}", "contents: read"),
     "opened_by": (lambda github: github.opened_by(2), "read #2", "pull-requests: read"),
     "pull_head": (lambda github: github.pull_head(2), "read #2", "pull-requests: read"),
     "open_pulls": (lambda github: list(github.open_pulls()), "list the pull requests", "pull-requests: read"),
@@ -172,7 +170,6 @@ READS = {
 OTHERS = {
     "blob": (lambda github: github.raw("blob", SHA), "read blob aaaaaaaaaaaa", "contents: read"),
     "named": (lambda github: github.commit("main"), "find 'main'", "contents: read"),
-    "committed": (lambda github: github.committed(SHA), "read commit aaaaaaaaaaaa", "contents: read"),
     "create_comment": (lambda github: github.create_comment(2, "x", nothing), "comment", "pull-requests: write"),
     "update_comment": (lambda github: github.update_comment(7, "x"), "change the comment", "pull-requests: write"),
     "create_check_run": (

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -20,7 +19,7 @@ from rag_eval.git import commit_objects
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
 from rag_eval.git.snapshots import NOTHING, is_object_id
 from rag_eval.gold.signoff.identity import approvals, authors
-from rag_eval.run.authority import Authority, Written, last_written
+from rag_eval.run.authority import Authority
 
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
 _PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
-
-
 _NAMED_REFS = ("base", "default-branch")
 _FIX = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
 _OUTAGE = 16.0
@@ -87,7 +84,12 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
     no sequence of pushes or manual runs can loosen the gates step by step.
     """
     if trigger.name in _PULL:
-        return _of_pull_request(trigger, history)
+        parents = history.parents(_checked_id(trigger.sha, "GITHUB_SHA"))
+        ref = trigger.base_ref or trigger.text_at("pull_request", "base", "ref") or "the base branch"
+        is_merge = len(parents) == 2
+        base = parents[0] if is_merge else trigger.text_at("pull_request", "base", "sha")
+        base = _checked_id(base, "pull_request.base.sha")
+        return DecidingCommit(ref, base, is_merge, parents[1] if is_merge else "")
     if trigger.name == _TARGET:
         ref = trigger.base_ref  # GitHub takes such a workflow from the default branch
         if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
@@ -95,25 +97,13 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
         return DecidingCommit(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
     if trigger.name == "merge_group":
         queue = _QUEUE.fullmatch(trigger.ref)
-        ref, base = (
-            (queue[1], queue[3]) if queue else (trigger.text_at("merge_group", n) for n in ("base_ref", "base_sha"))
-        )
-        return DecidingCommit(ref, _checked_id(base, "merge_group.base_sha"))
+        named = (queue[1], queue[3]) if queue else [trigger.text_at("merge_group", n) for n in ("base_ref", "base_sha")]
+        return DecidingCommit(named[0], _checked_id(named[1], "merge_group.base_sha"))
     default = history.default()  # an earlier step may have changed the event file
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
         before = _checked_id(trigger.text_at("before"), "before")
         return DecidingCommit(f"{default} before this push", before if before.strip("0") else "")
     return DecidingCommit(default, history.named(default), direct=False)
-
-
-def _of_pull_request(trigger: Trigger, history: History) -> DecidingCommit:
-    parents = history.parents(_checked_id(trigger.sha, "GITHUB_SHA"))
-    ref = trigger.base_ref or trigger.text_at("pull_request", "base", "ref") or "the base branch"
-    if len(parents) == 2:
-        return DecidingCommit(ref, parents[0], head=parents[1])
-    return DecidingCommit(
-        ref, _checked_id(trigger.text_at("pull_request", "base", "sha"), "pull_request.base.sha"), direct=False
-    )
 
 
 def _checked_id(commit: str, what: str) -> str:
@@ -146,13 +136,15 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
     if gates_ref != "base":
         ref = history.default() if gates_ref == "default-branch" else gates_ref
         gates = DecidingCommit(ref, history.named(ref))
-    last, out = against.head or trigger.head, checked_out(Path(head.top))
-    under_test = last if head_of(Path(head.top)) == last else trigger.sha
+    top = Path(head.top)
+    last, out = against.head or trigger.head, head_of(top)
+    under_test = last if out == last else trigger.sha
+    if out.startswith("ref: refs/"):
+        out = head_of(top, out.removeprefix("ref: "))
     # A pull_request_target runs on a commit of the base.
     commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
-    is_own_commit = (
-        gates.commit != against.commit and gates.commit in commits
-    )  # under whichever name its own gates were requested
+    # Under whichever name its own gates were requested.
+    is_own_commit = gates.commit != against.commit and gates.commit in commits
     # The change began at the base if it was merged, otherwise where it branched off.
     is_merged = against.direct and under_test == trigger.sha
     fork = history.merge_base(against.commit, under_test) if against.commit and not is_merged else against.commit
@@ -181,7 +173,7 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
 
 def _wrong_checkout(trigger: Trigger, out: str, commits: frozenset[str], last: str, history: History) -> bool:
     """Return whether the checkout is known to lack the pull request's last commit."""
-    if trigger.name not in (*_PULL, _TARGET) or not out or out in commits:
+    if trigger.name not in (*_PULL, _TARGET) or not is_object_id(out) or out in commits:
         return False
     try:
         return history.merge_base(out, last) != last
@@ -199,20 +191,9 @@ def _is_in_history(commit: str, against: DecidingCommit, history: History) -> bo
     return False
 
 
-def checked_out(top: Path) -> str:
-    """Return the id of the commit that a repository's HEAD points to, through its branch; empty if unreadable."""
-    head = head_of(top)
-    if head.startswith("ref: refs/"):
-        head = _text_of(top / ".git" / head.removeprefix("ref: "))
-    return head if is_object_id(head) else ""
-
-
-def head_of(top: Path) -> str:
-    """Return a repository's HEAD: a commit's id, or ``ref: `` and a branch; empty if unreadable."""
-    return _text_of(top / ".git" / "HEAD")
-
-
-def _text_of(path: Path) -> str:
+def head_of(top: Path, name: str = "HEAD") -> str:
+    """Return a repository's HEAD, or another ref: a commit's id, or ``ref: `` and a branch; empty if unreadable."""
+    path = top / ".git" / name
     try:
         if not os.path.isfile(path):  # noqa: PTH113 - a pipe would be waited for without end
             return ""
@@ -291,17 +272,6 @@ class ApiHistory:
         self.through = "GitHub's API"
         return self._api
 
-    def written(self, path: str, commit: str) -> Written | None:
-        """Return when a file of a commit was last written; None if unknown: a baseline's age decides nothing."""
-        try:
-            last = self._api.last_change(path, commit)
-            if last is None:
-                return None
-            made = [datetime.fromisoformat(self._api.committed(sha)) for sha in (last, commit)]
-            return Written(last, self._api.ahead(last, commit), max((made[1] - made[0]).days, 0))
-        except (RagEvalError, ValueError):
-            return None
-
 
 class GitHistory:
     """The repository in the checkout. Its names are not trusted: an earlier step may have moved them."""
@@ -328,10 +298,6 @@ class GitHistory:
     def merge_base(self, first: str, other: str) -> str:
         """Return the best common ancestor of two commits."""
         return commit_objects.merge_base(self._git, first, other)
-
-    def written(self, path: str, commit: str) -> Written | None:
-        """Return when a file of a commit was last written, according to git; it decides nothing."""
-        return last_written(self._git, path, commit)
 
     def at(self, commit: str) -> Snapshot:
         """Return the files of a commit."""

@@ -243,27 +243,8 @@ class GitHub:
             raise GitHubError(f"{what}: their authors are unknown. Split the pull request.")
         return {_sha(text_of(row, "sha")): row for row in rows}
 
-    def last_change(self, path: str, head: str) -> str | None:
-        """Return the hash of the last commit up to ``head`` that touched ``path``, None if none did."""
-        asked = urlencode({"sha": _checked_hash(head), "path": _checked_path(path), "per_page": 1})
-        aim = f"read the history of {quoted(path)}"
-        answer = self._http.send(Request("GET", f"{self._path('commits')}?{asked}", aim, "contents: read"))
-        rows = _list(answer.json())
-        return _sha(text_of(rows[0], "sha")) if rows else None
-
-    def ahead(self, base: str, head: str) -> int:
-        """Return the number of commits that ``head`` has and ``base`` does not."""
-        ends = "...".join(_checked_hash(sha) for sha in (base, head))
-        answer = self._object(f"compare/{ends}?per_page=1", f"compare {base[:12]} with {head[:12]}", "contents: read")
-        return _whole(answer, "ahead_by", "comparison")
-
-    def committed(self, sha: str) -> str:
-        """Return the time of a commit, as ``2026-11-21T10:00:00Z``."""
-        answer = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
-        return text_of(answer.get("committer"), "date")
-
     def _history(self, path: str, head: str) -> Iterator[str]:
-        where = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': _checked_path(path)})}"
+        where = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': path})}"
         for row in self._all_pages(where, f"read the history of {quoted(path)}", "contents: read"):
             yield _sha(text_of(row, "sha"))
 
@@ -296,15 +277,6 @@ def _checked_hash(sha: str) -> str:
     if not is_object_id(sha):
         raise UsageError(f"{quoted(sha)} is not the full hash of a git object.")
     return sha
-
-
-def _checked_path(path: str) -> str:
-    # urllib3 resolves dot segments, so a path could leave the folder of the API.
-    if not path or any(part in ("", ".", "..") for part in path.split("/")):
-        raise UsageError(
-            f"{quoted(path)} is not the path of a file. Write it from the repository's root, without dots."
-        )
-    return path
 
 
 def _other(kind: str, sha: str) -> GitHubError:
