@@ -12,6 +12,7 @@ import sys
 import timeit
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from rag_eval.stats.differences import above_percentile, mean_difference
 from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks
 from rag_eval.stats.paired import mcnemar, paired_p, sign_flip
 from rag_eval.stats.power import cases_needed, minimum_effect
-from rag_eval.stats.special import log_binomial, normal_cdf, normal_quantile, student_upper
+from rag_eval.stats.special import log_binomial, normal_quantile, student_upper
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "statistics.md"
 BEGIN, END = "<!-- measured: bench/statistics/coverage.py -->\n", "<!-- end -->"
@@ -82,7 +83,7 @@ def bca(sample, chance):
     bias = normal_quantile(min(max(share, 0.001), 0.999))
     off = sample - mean
     pull = (off**3).sum() / (6 * (off**2).sum() ** 1.5) if sample.std() else 0.0
-    return np.quantile(means, [normal_cdf(bias + (bias + z) / (1 - pull * (bias + z))) for z in (-Z, Z)])
+    return np.quantile(means, [NormalDist().cdf(bias + (bias + z) / (1 - pull * (bias + z))) for z in (-Z, Z)])
 
 
 def bootstrap_t(sample, chance):

@@ -33,7 +33,7 @@ class Held:
     def interval(self, name, part, confidence):
         from rag_eval.stats.intervals import Interval
 
-        return Interval(*self._ends, "given", small=False)
+        return Interval(*self._ends, small=False)
 
 
 thresholds = st.decimals(0, 1, places=4).map(str)

@@ -16,7 +16,8 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from rag_eval.scoring.aggregations import difference, enclosed, folded, one_sided_p
-from rag_eval.stats.intervals import auc_interval, clopper_pearson, hit_rate_interval
+from rag_eval.stats import clustered
+from rag_eval.stats.intervals import clopper_pearson
 from rag_eval.stats.paired import swap
 from rag_eval.stats.special import beta_quantile
 from rag_eval.stats.swap_units import Units
@@ -25,6 +26,19 @@ from seams import FOLDS, measure, tally
 TIED = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
 LABELLED = st.lists(st.tuples(TIED | st.floats(0, 1), st.booleans()), min_size=2, max_size=60)
 TPR = {"fpr1": 0.01, "fpr5": 0.05}
+
+
+def auc_interval(*sides):
+    """The interval when each score is its own question."""
+    return clustered.auc_interval(*map(questions, sides))
+
+
+def hit_rate_interval(positives, negatives, false_alarms):
+    return clustered.hit_rate_interval(questions(positives), questions(negatives), false_alarms)
+
+
+def questions(scores):
+    return {((score, 1),): count for score, count in scores.items()}
 
 
 def both_sides(rows):

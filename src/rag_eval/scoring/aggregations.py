@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.stats import clustered
 from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
-from rag_eval.stats.intervals import Interval, auc_interval, hit_rate_interval, interval
+from rag_eval.stats.intervals import Interval, interval
 from rag_eval.stats.paired import paired_p, swap
 from rag_eval.stats.swap_units import Units, complete, has_gaps, units_of
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
@@ -166,12 +166,7 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
         shares = Counter(share == 1 if measure.fold == "all" else float(share) for share in groups(Tally(scores)))
         return interval(shares, "rate" if measure.fold == "all" else "mean", (0.0, 1.0), confidence)
     if measure.metric.scale == "labelled":
-        positives, negatives = sides(Tally(scores))
-        if not positives or not negatives:
-            return None
-        if measure.fold == "auc":
-            return auc_interval(positives, negatives, confidence)
-        return hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
+        return enclosed_units(measure, {((score, 1),): count for score, count in scores.items()}, confidence)
     kind = "rate" if measure.metric.scale == "rate" and measure.fold in MEANS else measure.fold
     return from_mean(measure, interval(Counter(scores), kind, bounds(measure), confidence))  # type: ignore[arg-type]
 
@@ -193,8 +188,8 @@ def enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: floa
         if not positives or not negatives:
             return None
         if measure.fold == "auc":
-            return clustered.auc_interval_of_questions(positives, negatives, confidence)
-        return clustered.hit_rate_interval_of_questions(positives, negatives, ALARMS[measure.fold], confidence)
+            return clustered.auc_interval(positives, negatives, confidence)
+        return clustered.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
     if measure.fold in MEANS:
         totals = Counter[tuple[float, int]]()
         for unit, count in units.items():

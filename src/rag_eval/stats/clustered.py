@@ -9,11 +9,12 @@ repeated equally often.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from math import fsum, hypot, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.stats.intervals import (
     CONFIDENCE,
@@ -33,11 +34,8 @@ from rag_eval.stats.intervals import (
 )
 from rag_eval.stats.special import normal_quantile, student_upper
 
-if TYPE_CHECKING:
-    Question = tuple[tuple[float, int], ...]
-    """The scores of a question's tries, in their order, each with how many tries have it."""
-
-_BY_CHANCE, _HALF, _LEAST, _CLOSE = 0.5, 0.5, 1e-30, 1e-13
+Question = tuple[tuple[float, int], ...]
+"""The distinct scores of a question's repeats, in order, with their counts."""
 
 
 def interval_of_questions(
@@ -49,7 +47,7 @@ def interval_of_questions(
     low, high = _around(questions, percentile(kind), confidence)
     ends = bounds[0] if low is None else low, bounds[1] if high is None else high
     small = small_sample(sum(questions.values()), kind, bounds, confidence) or None in ends
-    return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-of-questions", small)
+    return Interval(settled(ends[0]), settled(ends[1]), small)
 
 
 def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
@@ -61,7 +59,7 @@ def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: floa
         return interval(_linear(totals), "mean", bounds, confidence)
     (low, high), tail = bounds, (1 - confidence) / 2
     ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
-    return Interval(settled(ends[0]), settled(ends[1]), "gaffke-units", small=False)
+    return Interval(settled(ends[0]), settled(ends[1]), small=False)
 
 
 class BetweenRuns(NamedTuple):
@@ -85,7 +83,7 @@ def between_runs(totals: UnitTotals, runs: Sequence[tuple[int, float, float]]) -
     value = fsum(run[1] for run in runs) / n
     within = fsum(run[2] for run in runs) - fsum(total**2 / size * count for (total, size), count in totals.items())
     among = fsum((run[1] - run[0] * value) ** 2 / run[0] for run in runs)
-    excess = among / (number - 1) - (_BY_CHANCE if number > 2 else 0.0) * max(0.0, within - among) / freedom
+    excess = among / (number - 1) - (0.5 if number > 2 else 0.0) * max(0.0, within - among) / freedom
     return BetweenRuns(excess / n, number) if round(excess, DECIMALS) > 0 else None
 
 
@@ -94,12 +92,12 @@ def with_runs(interval: Interval, value: float, runs: BetweenRuns | None, bounds
     if runs is None:
         return interval
     half = student_upper((1 - confidence) / 2, runs.runs - 1) * sqrt(runs.variance)
-    least, greatest = bounds
+    minimum, maximum = bounds
     low = None if interval.low is None else value - sqrt(max(0.0, value - interval.low) ** 2 + half**2)
     high = None if interval.high is None else value + sqrt(max(0.0, interval.high - value) ** 2 + half**2)
-    low = low if low is None or least is None else max(low, least)
-    high = high if high is None or greatest is None else min(high, greatest)
-    return interval._replace(low=settled(low), high=settled(high), method=f"{interval.method}-runs")
+    low = low if low is None or minimum is None else max(low, minimum)
+    high = high if high is None or maximum is None else min(high, maximum)
+    return interval._replace(low=settled(low), high=settled(high))
 
 
 def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
@@ -108,11 +106,11 @@ def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
     At the returned level the distance that p alone needs, and Student's quantile for so many runs, make up the
     difference in quadrature.
     """
-    if runs is None or p >= _HALF or difference <= 0:
+    if runs is None or p >= 0.5 or difference <= 0:
         return p
-    low, high = max(p, _LEAST), _HALF
+    low, high = max(p, 1e-30), 0.5
     alone, error = difference / -normal_quantile(low), sqrt(runs.variance)
-    while high - low > _CLOSE * high:
+    while high - low > 1e-13 * high:
         level = (low + high) / 2
         reach = hypot(normal_quantile(level) * alone, student_upper(level, runs.runs - 1) * error)
         low, high = (level, high) if reach > difference else (low, level)
@@ -125,27 +123,45 @@ def effect_with_runs(effect: float, level: float, power: float, runs: BetweenRun
     return hypot(effect, quantiles * sqrt(runs.variance))
 
 
-def auc_interval_of_questions(
+def auc_interval(
     positives: Mapping[Question, int], negatives: Mapping[Question, int], confidence: float = CONFIDENCE
 ) -> Interval:
-    """Return :func:`auc_interval` by question: repeats of one question count as one."""
-    sides = positives, negatives
-    return area_interval(area(*map(_scores, sides)), min(map(_effective, sides)), confidence)
+    """Return the interval of the area under the ROC curve; both samples have at least one score.
+
+    The size of a sample is its number of questions of equal size that carry the same information (Kish, 1965).
+    """
+    scores, sizes = [], []
+    for questions in (positives, negatives):
+        scores.append(Counter[float]())
+        repeats = [(sum([times for _, times in question]), count) for question, count in questions.items()]
+        sizes.append(sum(size * n for size, n in repeats) ** 2 / sum(size * size * n for size, n in repeats))
+        for question, count in questions.items():
+            for score, times in question:
+                scores[-1][score] += times * count
+    return area_interval(area(*scores), min(sizes), confidence)
 
 
-def hit_rate_interval_of_questions(
+def hit_rate_interval(
     positives: Mapping[Question, int],
     negatives: Mapping[Question, int],
     false_alarms: float,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """Return :func:`rag_eval.stats.intervals.hit_rate_interval` by question."""
+    """Return the interval of the true positive rate at a rate of ``false_alarms``; both samples have a score.
+
+    The threshold itself is an estimate: a percentile of the negatives. Half of the error rate is used for its two ends,
+    the other half for the intervals of the share of positives at or above each end (Bonferroni).
+    """
     half = 1 - (1 - confidence) / 2
     loose, strict = _around(negatives, 1 - false_alarms, half)
-    most_hits = _hits(positives, lambda score: loose is None or score >= loose)
-    least = _hits(positives, lambda score: strict is not None and score > strict)
-    ends = ratio_at_least(least, 0.0, (1 - half) / 2), ratio_at_most(most_hits, 1.0, (1 - half) / 2)
-    return Interval(settled(ends[0]), settled(ends[1]), "order-statistics-gaffke", small=strict is None)
+    hits: tuple[Counter[tuple[float, int]], Counter[tuple[float, int]]] = Counter(), Counter()
+    for scores, count in positives.items():
+        size = sum([times for _, times in scores])
+        # The strict end is above its negative's score, the loose one includes its own.
+        hits[0][sum([times for score, times in scores if strict is not None and score > strict]), size] += count
+        hits[1][sum([times for score, times in scores if loose is None or score >= loose]), size] += count
+    ends = ratio_at_least(hits[0], 0.0, (1 - half) / 2), ratio_at_most(hits[1], 1.0, (1 - half) / 2)
+    return Interval(settled(ends[0]), settled(ends[1]), small=strict is None)
 
 
 def _linear(totals: UnitTotals) -> Counter[float]:
@@ -162,65 +178,27 @@ def _linear(totals: UnitTotals) -> Counter[float]:
     return effects
 
 
-class _Steps(NamedTuple):
-    """The scores of a question, how many of its repeats score at most each, and the number of such questions."""
-
-    scores: Sequence[float]
-    reached: Sequence[int]
-    questions: int
-
-
 def _around(questions: Mapping[Question, int], share: float, confidence: float) -> tuple[float | None, float | None]:
     """Return the scores that enclose a percentile, by the share of repeats that score at most each.
 
     The share of repeats up to a score is a mean over the questions, and has the bounds of such a mean.
     """
     grid, tail = sorted({score for scores in questions for score, _ in scores}), (1 - confidence) / 2
-    steps = [_steps(scores, count) for scores, count in questions.items()]
+    steps = [
+        ([score for score, _ in scores], [0, *accumulate(times for _, times in scores)], count)
+        for scores, count in questions.items()
+    ]
+
+    def up_to(score: float) -> UnitTotals:
+        totals: Counter[tuple[float, int]] = Counter()
+        for scores, reached, count in steps:
+            totals[reached[bisect_right(scores, score)], reached[-1]] += count
+        return totals
 
     def first(condition: Callable[[UnitTotals], bool]) -> int:
-        low, high = -1, len(grid)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if condition(_up_to(steps, grid[middle])) else (middle, high)
-        return high
+        return bisect_left(grid, True, key=lambda score: condition(up_to(score)))
 
-    below = first(lambda cases: ratio_at_most(cases, 1.0, tail) > share)
-    above = first(lambda cases: ratio_at_least(cases, 0.0, tail) >= share)
-    nothing = ratio_at_most(_up_to(steps, grid[0] - 1), 1.0, tail) > share
+    nothing = ratio_at_most(up_to(grid[0] - 1), 1.0, tail) > share
+    below = first(lambda totals: ratio_at_most(totals, 1.0, tail) > share)
+    above = first(lambda totals: ratio_at_least(totals, 0.0, tail) >= share)
     return None if nothing else grid[below], grid[above] if above < len(grid) else None
-
-
-def _steps(scores: Question, count: int) -> _Steps:
-    reached = [0]
-    for _, times in scores:
-        reached.append(reached[-1] + times)
-    return _Steps([score for score, _ in scores], reached, count)
-
-
-def _up_to(steps: Sequence[_Steps], score: float) -> UnitTotals:
-    reached_scores: Counter[tuple[float, int]] = Counter()
-    for scores, reached, weight in steps:
-        reached_scores[reached[bisect_right(scores, score)], reached[-1]] += weight
-    return reached_scores
-
-
-def _hits(questions: Mapping[Question, int], hits: Callable[[float], bool]) -> UnitTotals:
-    hit_scores: Counter[tuple[float, int]] = Counter()
-    for scores, count in questions.items():
-        hit_scores[sum([times for score, times in scores if hits(score)]), sum([times for _, times in scores])] += count
-    return hit_scores
-
-
-def _scores(questions: Mapping[Question, int]) -> Counter[float]:
-    scores_of_questions: Counter[float] = Counter()
-    for scores, count in questions.items():
-        for score, times in scores:
-            scores_of_questions[score] += times * count
-    return scores_of_questions
-
-
-def _effective(questions: Mapping[Question, int]) -> float:
-    """Return how many questions of equal size carry the same information (Kish's effective size)."""
-    sizes = [(sum([times for _, times in scores]), count) for scores, count in questions.items()]
-    return sum(size * count for size, count in sizes) ** 2 / sum(size * size * count for size, count in sizes)

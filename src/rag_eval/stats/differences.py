@@ -87,7 +87,6 @@ def other_difference(values: tuple[float, float], first: Interval, second: Inter
     return Interval(
         settled(None if low is None else difference - low),
         settled(None if high is None else difference + high),
-        "square-and-add",
         first.small or second.small,
     )
 

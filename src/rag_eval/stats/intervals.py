@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, inf, log, sqrt
 from operator import mul, truediv
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
 
@@ -22,17 +22,15 @@ UnitTotals = Mapping[tuple[float, int], int]
 Points = list[tuple[float, int]]
 """Distinct scores, each with how often it occurs."""
 
+Ends = tuple[float | None, float | None]
+
 DECIMALS = 12
-_STEPS = 100
-_CLOSE = 1e-8
-
-
 CONFIDENCE = 0.95
 UNIT: Ends = (0.0, 1.0)
 FEW = 100
-"""From so many scores without a greatest one on, the mean's interval has covered at least 92 % of the time, measured on
+"""From so many scores without a maximum on, the mean's interval has covered at least 92 % of the time, measured on
 log-normal scores of which one in twenty is above twelve times the median."""
-_HUNDRED, _DIGITS = 100, 10
+_STEPS, _CLOSE = 100, 1e-8
 
 
 def mean_at_most(points: Points, end: float, tail: float) -> float:
@@ -43,11 +41,6 @@ def mean_at_most(points: Points, end: float, tail: float) -> float:
     if len(inside) < 2:
         return inside[0][0] + (end - inside[0][0]) * beta_quantile(1 - tail, at_end, n) if inside else end
     return _weighted_quantile([*inside, (end, at_end)], normal_quantile(1 - tail))
-
-
-def mean_at_least(points: Points, end: float, tail: float) -> float:
-    """Return the mirror image of :func:`mean_at_most`, for scores from ``end`` on."""
-    return -mean_at_most([(-value, count) for value, count in points], -end, tail)
 
 
 def ratio_at_most(grouped: UnitTotals, end: float, tail: float) -> float:
@@ -90,19 +83,10 @@ def _weighted_quantile(points: Points, z: float) -> float:
 
 
 def _root_of_deviance(offsets: Sequence[float], counts: Sequence[int], start: float) -> tuple[float, float]:
-    """Return the standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint."""
-    s = _saddlepoint(offsets, counts, start)
-    shrunk = [1 - s * offset for offset in offsets]
-    w = sqrt(max(0.0, 2 * fsum(map(mul, counts, map(log, shrunk)))))
-    if w == 0.0:
-        return 0.0, s
-    tilted = list(map(truediv, offsets, shrunk))
-    u = s * sqrt(fsum(map(mul, counts, map(mul, tilted, tilted))))
-    return w + log(u / w) / w, s
+    """Return the standard normal deviate with the probability that the weighted sum is below 0, and the saddlepoint.
 
-
-def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], start: float) -> float:
-    """Return the s at which the sum's tilted mean is 0. It is between 0 and the pole of the maximum offset's term."""
+    The saddlepoint s makes the sum's tilted mean 0. It is between 0 and the pole of the maximum offset's term.
+    """
     low, high = 0.0, 1 / max(offsets)
     s = start if start < high else 0.0
     for _ in range(_STEPS):
@@ -114,7 +98,13 @@ def _saddlepoint(offsets: Sequence[float], counts: Sequence[int], start: float) 
         before, s = s, following if low < following < high else (low + high) / 2
         if abs(s - before) <= _CLOSE * s:
             break
-    return s
+    shrunk = [1 - s * offset for offset in offsets]
+    w = sqrt(max(0.0, 2 * fsum(map(mul, counts, map(log, shrunk)))))
+    if w == 0.0:
+        return 0.0, s
+    tilted = list(map(truediv, offsets, shrunk))
+    u = s * sqrt(fsum(map(mul, counts, map(mul, tilted, tilted))))
+    return w + log(u / w) / w, s
 
 
 def _root(function: Callable[[float], float], bracket: tuple[float, float], start: float, step: float) -> float:
@@ -134,9 +124,6 @@ def _root(function: Callable[[float], float], bracket: tuple[float, float], star
     return now
 
 
-Ends = tuple[float | None, float | None]
-
-
 class Interval(NamedTuple):
     """A confidence interval. An end is None if the scores set no limit on that side.
 
@@ -145,7 +132,6 @@ class Interval(NamedTuple):
 
     low: float | None
     high: float | None
-    method: str
     small: bool
 
 
@@ -161,12 +147,28 @@ def interval(
     counted: Counter[float] = Counter()
     for score, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
         counted[round(float(score), DECIMALS) + 0.0] += count
-    points = sorted(counted.items())
+    points, n, tail = sorted(counted.items()), counted.total(), (1 - confidence) / 2
     if not points:
         return None
-    (low, high), method = _method(points, kind, bounds)(points, bounds, confidence)
-    small = small_sample(_size(points), kind, bounds, confidence) or low is None or high is None
-    return Interval(settled(low), settled(high), method, small)
+    low, high = bounds
+    if kind == "rate":
+        if not counted.keys() <= {0.0, 1.0}:
+            raise ValueError("a rate is made of scores of 0 and 1")
+        low, high = clopper_pearson(counted[1.0], n, confidence)
+    elif kind != "mean":
+        below, above = percentile_ranks(n, percentile(kind), confidence)
+        low = low if below is None else _ranked(points, below)
+        high = high if above is None else _ranked(points, above)
+    elif None in bounds and len(points) > 1:
+        low, high = _open_mean(points, bounds, tail)
+    else:
+        if (low is not None and points[0][0] < low) or (high is not None and points[-1][0] > high):
+            raise ValueError("a score lies outside the bounds")
+        mirrored = [(-value, count) for value, count in points]
+        low = None if low is None else -mean_at_most(mirrored, -low, tail)
+        high = None if high is None else mean_at_most(points, high, tail)
+    small = small_sample(n, kind, bounds, confidence) or low is None or high is None
+    return Interval(settled(low), settled(high), small)
 
 
 def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> bool:
@@ -189,14 +191,14 @@ def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[
     tail = (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits else 0.0
     high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
-    return _rounded(low), _rounded(high)
+    return settled(low), settled(high)
 
 
 def percentile(kind: str) -> float:
     """Return the share of ``p50`` or ``p95``."""
-    if not (kind[:1] == "p" and kind[1:].isdecimal() and 0 < int(kind[1:]) < _HUNDRED):
+    if not (kind[:1] == "p" and kind[1:].isdecimal() and 0 < int(kind[1:]) < 100):
         raise ValueError(f"{kind!r} is neither rate nor mean nor a percentile such as p95")
-    return int(kind[1:]) / _HUNDRED
+    return int(kind[1:]) / 100
 
 
 def percentile_ranks(n: int, share: float, confidence: float = CONFIDENCE) -> tuple[int | None, int | None]:
@@ -220,70 +222,27 @@ def _first(n: int, condition: Callable[[int], bool]) -> int:
     return low
 
 
-def _method(points: Points, kind: str, bounds: Ends) -> Callable[[Points, Ends, float], tuple[Ends, str]]:
-    if kind == "rate":
-        return _rate
-    if kind == "mean":
-        return _bounded_mean if None not in bounds or len(points) == 1 else _open_mean
-    share = percentile(kind)
-    return lambda points, bounds, confidence: _percentile(points, share, bounds, confidence)
-
-
-def _rate(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
-    del bounds
-    counts = dict(points)
-    if not counts.keys() <= {0.0, 1.0}:
-        raise ValueError("a rate is made of scores of 0 and 1")
-    return clopper_pearson(counts.get(1.0, 0), _size(points), confidence), "clopper-pearson"
-
-
-def _bounded_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
-    (low, high), tail = bounds, (1 - confidence) / 2
-    if (low is not None and points[0][0] < low) or (high is not None and points[-1][0] > high):
-        raise ValueError("a score lies outside the bounds")
-    ends = (
-        None if low is None else mean_at_least(points, low, tail),
-        None if high is None else mean_at_most(points, high, tail),
-    )
-    return ends, "gaffke"
-
-
-def _open_mean(points: Points, bounds: Ends, confidence: float) -> tuple[Ends, str]:
+def _open_mean(points: Points, bounds: Ends, tail: float) -> Ends:
     """Return the union of Student's interval and Hall's.
 
     Hall's removes the sample's skewness from the t statistic ("On the removal of skewness by transformation", 1992) and
     reaches further towards the long tail; Student's reaches further on the other side.
     """
-    n = _size(points)
-    mean, spread, skewness = _moments(points, n)
-    t, error = student_upper((1 - confidence) / 2, n - 1), spread / sqrt(n)
-    tilt = skewness / sqrt(n)
-    low = mean - error * max(t, _unskewed(t, tilt))
-    high = mean - error * min(-t, _unskewed(-t, tilt))
-    least, greatest = bounds
-    return (low if least is None else max(low, least), high if greatest is None else min(high, greatest)), "hall-t"
-
-
-def _moments(points: Points, n: int) -> tuple[float, float, float]:
-    """Return mean, standard deviation and skewness (G1, unbiased for normal scores; 0 for fewer than three)."""
+    n = sum(count for _, count in points)
     mean = fsum(value * count for value, count in points) / n
     second = fsum(count * (value - mean) ** 2 for value, count in points)
     third = fsum(count * (value - mean) ** 3 for value, count in points)
-    skewness = 0.0 if n < 3 else third / n / (second / n) ** 1.5 * sqrt(n * (n - 1)) / (n - 2)
-    return mean, sqrt(second / (n - 1)), skewness
+    skewness = 0.0 if n < 3 else third / n / (second / n) ** 1.5 * sqrt(n * (n - 1)) / (n - 2)  # G1
+    t, error, tilt = student_upper(tail, n - 1), sqrt(second / (n - 1)) / sqrt(n), skewness / sqrt(n)
 
+    def unskewed(t: float) -> float:
+        """Return the inverse of Hall's t + tilt t²/3 + tilt² t³/27 + tilt/6."""
+        off = t - tilt / 6
+        return (cbrt(1 + tilt * off) - 1) * 3 / tilt if abs(tilt) > 1e-6 else off  # the limit
 
-def _unskewed(t: float, tilt: float) -> float:
-    """Return the inverse of Hall's t + tilt t²/3 + tilt² t³/27 + tilt/6."""
-    off = t - tilt / 6
-    return (cbrt(1 + tilt * off) - 1) * 3 / tilt if abs(tilt) > 1e-6 else off  # the limit
-
-
-def _percentile(points: Points, share: float, bounds: Ends, confidence: float) -> tuple[Ends, str]:
-    below, above = percentile_ranks(_size(points), share, confidence)
-    low = bounds[0] if below is None else _ranked(points, below)
-    high = bounds[1] if above is None else _ranked(points, above)
-    return (low, high), "order-statistics"
+    low, high = mean - error * max(t, unskewed(t)), mean - error * min(-t, unskewed(-t))
+    minimum, maximum = bounds
+    return low if minimum is None else max(low, minimum), high if maximum is None else min(high, maximum)
 
 
 def _ranked(points: Points, rank: int) -> float:
@@ -291,62 +250,28 @@ def _ranked(points: Points, rank: int) -> float:
     return next(value for (value, _), reached in zip(points, passed, strict=True) if reached >= rank)
 
 
-def _size(points: Points) -> int:
-    return sum(count for _, count in points)
-
-
+@overload
+def settled(end: float) -> float: ...
+@overload
+def settled(end: float | None) -> float | None: ...
 def settled(end: float | None) -> float | None:
     """Return an end of an interval with ten digits, which are equal on every platform."""
-    return None if end is None else _rounded(end)
-
-
-def _rounded(end: float) -> float:
-    return float(f"{end:.{_DIGITS}g}") if abs(end) > 1 else round(end, _DIGITS)
-
-
-def auc_interval(positives: Counter[float], negatives: Counter[float], confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval of the area under the ROC curve; both samples have at least one score.
-
-    For any distributions, the estimate's variance is at most A (1 - A) / min(m, n) (Birnbaum and Klose, "Bounds for the
-    variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So the interval is that of
-    such a rate, by Clopper and Pearson's formula with the area times the sample's size as hits, which need not be
-    whole.
-    """
-    return area_interval(area(positives, negatives), min(positives.total(), negatives.total()), confidence)
+    if end is None:
+        return None
+    return float(f"{end:.10g}") if abs(end) > 1 else round(end, 10)
 
 
 def area_interval(value: float, n: float, confidence: float) -> Interval:
-    """Return the interval of an area whose smaller sample has ``n`` scores or their equivalent."""
-    hits = value * n
-    tail = (1 - confidence) / 2
+    """Return the interval of an area under the ROC curve whose smaller sample has ``n`` scores or their equivalent.
+
+    For any distributions, the estimate's variance is at most A (1 - A) / n (Birnbaum and Klose, "Bounds for the
+    variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So the interval is that of
+    such a rate, by Clopper and Pearson's formula with A n as the hits, which need not be whole.
+    """
+    hits, tail = value * n, (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits > 0 else 0.0
     high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
-    return Interval(settled(low), settled(high), "birnbaum-klose", small=False)
-
-
-def hit_rate_interval(
-    positives: Counter[float], negatives: Counter[float], false_alarms: float, confidence: float = CONFIDENCE
-) -> Interval:
-    """Return the interval of the true positive rate at a rate of ``false_alarms``; both samples have a score.
-
-    The threshold itself is an estimate: a percentile of the negatives. Half of the error rate is used for its two ends
-    by order statistics, the other half for the exact intervals of the share of positives at or above each end
-    (Bonferroni).
-    """
-    half = 1 - (1 - confidence) / 2
-    ordered = sorted(negatives.elements())
-    below, above = percentile_ranks(len(ordered), 1 - false_alarms, half)
-    loose, strict = _at(ordered, below, -inf), _at(ordered, above, inf)
-    n = positives.total()
-    # The strict end is above its negative's score, the loose one includes its own.
-    most_hits = sum(count for score, count in positives.items() if score >= loose)
-    least = sum(count for score, count in positives.items() if score > strict)
-    low, high = clopper_pearson(least, n, half)[0], clopper_pearson(most_hits, n, half)[1]
-    return Interval(low, high, "order-statistics-clopper-pearson", small=above is None)
-
-
-def _at(ordered: Sequence[float], rank: int | None, otherwise: float) -> float:
-    return otherwise if rank is None else ordered[rank - 1]
+    return Interval(settled(low), settled(high), small=False)
 
 
 def area(positives: Counter[float], negatives: Counter[float]) -> float:

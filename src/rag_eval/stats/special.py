@@ -1,4 +1,4 @@
-"""Binomial, beta and normal probabilities, only with the standard library.
+"""Binomial, beta, normal and Student probabilities, only with the standard library.
 
 Formulas: the incomplete beta function by its continued fraction (DLMF 8.17.22) in the modified Lentz form; quantiles by
 Newton's steps inside a bracket that each step narrows, so that none diverges.
@@ -63,11 +63,6 @@ def log_binomial(k: int, n: int, p: float) -> float:
     )
 
 
-def normal_cdf(z: float) -> float:
-    """Return P(Z <= z) of the standard normal distribution."""
-    return erfc(-z / sqrt(2)) / 2
-
-
 @lru_cache(maxsize=64)
 def normal_quantile(p: float) -> float:
     """Return the z with P(Z <= z) = p, p strictly between 0 and 1."""
@@ -75,7 +70,7 @@ def normal_quantile(p: float) -> float:
         return -normal_quantile(1 - p)
     z = -sqrt(-2 * log(p))
     for _ in range(_STEPS):  # Newton on the logarithm: it is concave, so a step cannot overshoot on this side
-        tail = normal_cdf(z)
+        tail = erfc(-z / sqrt(2)) / 2
         step = (log(tail) - log(p)) * tail * sqrt(2 * pi) * exp(z * z / 2)
         z -= step
         if abs(step) <= 4 * _EPSILON * abs(z):
@@ -92,13 +87,9 @@ def student_upper(tail: float, degrees: float) -> float:
 
 
 def _beta_lower_tail(x: float, a: float, b: float) -> float:
-    front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)
-    return exp(front) * _fraction(x, a, b) / a
-
-
-def _fraction(x: float, a: float, b: float) -> float:
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x))
     upper, lower = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
-    whole = lower
+    fraction = lower
     for m in range(1, _TERMS):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
@@ -107,10 +98,10 @@ def _fraction(x: float, a: float, b: float) -> float:
             lower = 1 / _away_from_zero(1 + term * lower)
             upper = _away_from_zero(1 + term / upper)
             factor = lower * upper
-            whole *= factor
+            fraction *= factor
         if abs(factor - 1) < 2 * _EPSILON:
             break
-    return whole
+    return front * fraction / a
 
 
 def _away_from_zero(number: float) -> float:
