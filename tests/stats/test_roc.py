@@ -17,10 +17,10 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from rag_eval.scoring.aggregations import difference, enclosed, folded, one_sided_p
 from rag_eval.stats import clustered
+from rag_eval.stats.differences import Units
 from rag_eval.stats.intervals import clopper_pearson
 from rag_eval.stats.paired import swap
 from rag_eval.stats.special import beta_quantile
-from rag_eval.stats.swap_units import Units
 from seams import FOLDS, measure, tally
 
 TIED = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])

@@ -18,8 +18,8 @@ from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, enclosed_units, from_mean
 from rag_eval.stats import clustered
+from rag_eval.stats.differences import Units
 from rag_eval.stats.intervals import Interval
-from rag_eval.stats.swap_units import Units
 from rag_eval.stats.tally import DECIMALS, Shown
 
 Unit = tuple[tuple[Any, int], ...]

@@ -17,8 +17,8 @@ from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.clustered import BetweenRuns, between_runs
+from rag_eval.stats.differences import Units
 from rag_eval.stats.intervals import Interval
-from rag_eval.stats.swap_units import Units
 from rag_eval.stats.tally import Shown, Value, weighed
 
 Pair = tuple[Shown | None, Shown | None]

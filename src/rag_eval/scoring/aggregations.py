@@ -15,10 +15,18 @@ from math import ceil, fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.stats import clustered
-from rag_eval.stats.differences import above_percentile, effects, mean_difference, other_difference
+from rag_eval.stats.differences import (
+    Units,
+    above_percentile,
+    complete,
+    effects,
+    has_gaps,
+    mean_difference,
+    other_difference,
+    units_of,
+)
 from rag_eval.stats.intervals import Interval, interval
 from rag_eval.stats.paired import paired_p, swap
-from rag_eval.stats.swap_units import Units, complete, has_gaps, units_of
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from operator import getitem
 from struct import unpack
 from typing import Any, NamedTuple
 
+from rag_eval.stats.differences import Pair, Unit, Units, complete, enough_in_both, has_gaps, moves, units_of
 from rag_eval.stats.special import binomial_tail
-from rag_eval.stats.swap_units import Unit, Units, complete, enough_in_both, has_gaps, moves, units_of
 
 Pairs = list[tuple[Any, Any]]
 Statistic = Callable[[Sequence[Any]], float | None]
-Pair = tuple[float | None, float | None]
-"""A case's scores under the two runs; None where the metric does not apply."""
 
 DRAWS = 9_999
 """The least p is then 0.0001."""
@@ -75,7 +73,7 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     there are more of them if a small ``level`` requires it.
 
     If some cases have a score in only one run, the test swaps what each case contributes to the difference, see
-    :mod:`rag_eval.stats.swap_units`. p is then the maximum with and without the cases that did not change: one new
+    :mod:`rag_eval.stats.differences`. p is then the maximum with and without the cases that did not change: one new
     wrong answer and forty right ones change each of the forty a little in the same direction. If few cases have both,
     only those are tested, and p is 1 if none has. Raises ValueError if a run has no score at all.
     """
