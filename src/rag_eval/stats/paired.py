@@ -13,40 +13,37 @@ from itertools import chain
 from math import ceil, frexp
 from operator import getitem
 from struct import unpack
-from typing import Any, NamedTuple
+from typing import Any
 
-from rag_eval.stats.differences import Pair, Unit, Units, complete, enough_in_both, has_gaps, moves, units_of
+from rag_eval.stats.differences import Pair, Units, complete, enough_in_both, has_gaps, moves, units_of
 from rag_eval.stats.special import binomial_tail
 
-Pairs = list[tuple[Any, Any]]
 Statistic = Callable[[Sequence[Any]], float | None]
 
 DRAWS = 9_999
-"""The least p is then 0.0001."""
+"""The minimum p is then 0.0001."""
 ENOUGH_HITS = 400
 """With so many the draws stop: p is then known to a twentieth of itself (Besag and Clifford, 1991)."""
 FEW_HITS = 10
-"""With more than these the usual number of draws will do; else they go on where the level is out of their reach."""
+"""With more hits the usual number of draws is enough; with fewer they go on if the level is out of their reach."""
 _BELOW, _TIMES = 4, 20
 FIGURE_DRAWS = 1_999
-"""Of a test of any figure: each draw takes the figure of both runs anew. The least p is then 0.0005."""
+"""The draws of a test of any figure, which computes the figure of both runs for each. The minimum p is then 0.0005."""
 MOST_SWAPS = 2_048
-"""Of more cases that differ, bunches are swapped: a draw then takes no longer for a hundred thousand than for these."""
+"""If more cases differ, bunches are swapped: a draw then takes as long for a hundred thousand cases as for these."""
 _COUNTED_EXACTLY = 1_000
 _MOST_STEPS = 40_000
-_BITS, _BATCH, _KEY = 8, 250, 8
+_BITS, _BATCH = 8, 250
 _WORD, _FINEST = 60, 45
 _LEAST = 2.0**-1074
 _LAST_BITS = 1e-12
 
 
-def mcnemar(regressed: int, better: int, sides: int = 1) -> float:
+def mcnemar(regressed: int, better: int) -> float:
     """Return p of the exact test of 0/1 scores: ``regressed`` cases turned from 1 to 0, ``better`` from 0 to 1.
 
     Without a change each turn goes either way with probability 1/2 (McNemar, 1947; the exact, binomial form).
     """
-    if sides != 1:
-        return min(1.0, 2 * mcnemar(max(regressed, better), min(regressed, better)))
     turned = regressed + better
     if turned > _COUNTED_EXACTLY:
         return max(binomial_tail(regressed, turned, 0.5), _LEAST)
@@ -77,14 +74,36 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     wrong answer and forty right ones change each of the forty a little in the same direction. If few cases have both,
     only those are tested, and p is 1 if none has. Raises ValueError if a run has no score at all.
     """
-    return max([_p(swaps, seed, draws, level) for swaps in _swappable(units_of(pairs))], default=1.0)
+    units = units_of(pairs)
+    groups = [units]
+    if has_gaps(units) or not units:
+        groups = [moves(units), moves(units, changed=True)]
+        if not enough_in_both(units):
+            units = complete(units)
+            groups = [units]
+    if not units:
+        return 1.0
+    maximum = max(abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
+    return max([_p(group, maximum, seed, draws, level) for group in groups])
 
 
-def _p(swaps: _Swaps, seed: bytes, draws: int, level: float) -> float:
-    exact = _counted(swaps)
+def _p(units: Units, maximum: float, seed: bytes, draws: int, level: float) -> float:
+    """Return p of the first run's sum of scores, whose absolute value is at most ``maximum``."""
+    n = sum(times * count for unit, count in units.items() for _, times in unit)
+    # A power of two makes whole numbers of scores, so large that all sums still fit a machine word. The last bits of a
+    # score, which may be a difference itself, are ignored.
+    scale = 2.0 ** (min(_FINEST, _WORD - 2 * (2 * n + 1).bit_length()) - frexp(maximum)[1])
+    first, gains = 0, Counter[int]()
+    for unit, count in units.items():
+        before, after = (sum([round(pair[side] * scale) * times for pair, times in unit]) for side in (0, 1))
+        first += before * count
+        gains[after - before] += count
+    del gains[0]
+    least = first - 2 * n  # scores were rounded by at most half a unit: so small a difference is none
+    exact = _counted(first, least, gains)
     if exact is not None:
         return exact
-    return p_value(map(swaps.least.__le__, _draws(swaps, key_of(seed), enough(draws, level))), draws)
+    return p_value(map(least.__le__, _draws(first, gains, sha256(seed).digest(), enough(draws, level))), draws)
 
 
 def holm(ps: Sequence[float], smallest: Sequence[float] = ()) -> list[float]:
@@ -93,93 +112,43 @@ def holm(ps: Sequence[float], smallest: Sequence[float] = ()) -> list[float]:
     ``smallest`` are the minimum ps of the tests. A test that cannot reach p does not count against it (Tarone, 1990).
     """
     least = sorted(map(min, ps, smallest or ps)) if smallest else [0.0] * len(ps)
-    adjusted, greatest = [0.0] * len(ps), 0.0
+    adjusted, maximum = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
         rivals = bisect_right(least, ps[index]) - rank  # tests before it that could reach p
-        greatest = max(greatest, min(1.0, rivals * ps[index]))
-        adjusted[index] = greatest
+        maximum = max(maximum, min(1.0, rivals * ps[index]))
+        adjusted[index] = maximum
     return adjusted
 
 
-class _Swaps(NamedTuple):
-    """The first run's sum of scores as observed, in whole units, and the effect of swapping each unit.
+def _counted(first: int, least: int, gains: Mapping[int, int]) -> float | None:
+    """Return the exact p, or None if the swaps lead to too many different sums.
 
-    From ``least`` on, the difference of the two runs is at least the observed one. ``gains`` has the number of units by
-    gain; units that a swap does not change are left out.
+    ``gains`` counts the units by the change of the sum ``first`` that swapping one makes.
     """
-
-    first: int
-    least: int
-    gains: Mapping[int, int]
-
-
-def _swappable(units: Units) -> Iterator[_Swaps]:
-    """Yield the possible swaps: twice if cases lack a score; nothing if too few have both and none does."""
-    groups = [units]
-    if has_gaps(units) or not units:
-        groups = [moves(units), moves(units, changed=True)]
-        if not enough_in_both(units):
-            units = complete(units)
-            groups = [units]
-    scores = (abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
-    if units:
-        greatest = max(scores)
-        yield from [_swaps(moved, greatest) for moved in groups]
-
-
-def _swaps(units: Units, greatest: float) -> _Swaps:
-    n = sum(times * count for unit, count in units.items() for _, times in unit)
-    scale = _scale(greatest, 2 * n + 1)
-    first, gains = 0, Counter[int]()
-    for unit, count in units.items():
-        before, after = (sum([round(pair[side] * scale) * times for pair, times in unit]) for side in (0, 1))
-        first += before * count
-        gains[after - before] += count
-    del gains[0]
-    # Scores were rounded to whole units by at most half of one: so small a difference is none.
-    return _Swaps(first, first - 2 * n, gains)
-
-
-def _scale(greatest: float, width: int) -> float:
-    """Return a power of two that makes whole numbers of scores, so large that all sums still fit a machine word.
-
-    The last bits of a score, which may be a difference itself, are ignored.
-    """
-    return 2.0 ** (min(_FINEST, _WORD - 2 * width.bit_length()) - frexp(greatest)[1])
-
-
-def _counted(swaps: _Swaps) -> float | None:
-    """Return the exact p, or None if the swaps lead to too many different sums."""
-    # If a swap subtracts, start from the swapped state: swapping back adds, with the same probability.
-    start = swaps.first + sum(gain * count for gain, count in swaps.gains.items() if gain < 0)
-    gains: Counter[int] = Counter()
-    for gain, count in swaps.gains.items():
-        gains[abs(gain)] += count
-    if gains.total() > _MOST_STEPS:  # the first of them would be slow, and the last one too many
+    by_size: Counter[int] = Counter()
+    for gain, count in gains.items():
+        by_size[abs(gain)] += count
+    if by_size.total() > _MOST_STEPS:  # the first of them would be slow, and the last one too many
         return None
-    counts, steps = {start: 1}, 0
-    for gain, count in sorted(gains.items()):
-        steps += len(counts) * (count + 1)
+    # If a swap subtracts, start from the swapped state: swapping back adds, with the same probability.
+    sums, steps = {first + sum(gain * count for gain, count in gains.items() if gain < 0): 1}, 0
+    for gain, count in sorted(by_size.items()):
+        steps += len(sums) * (count + 1)
         if steps > _MOST_STEPS:
             return None
-        counts = _spread(counts, gain, count)
-    return _share(sum(weight for first, weight in counts.items() if first >= swaps.least), gains.total())
+        choices = [(number * gain, choice) for number, choice in enumerate(_choices(count))]
+        further: dict[int, int] = {}
+        for value, weight in sums.items():
+            for added, choice in choices:
+                further[value + added] = further.get(value + added, 0) + weight * choice
+        sums = further
+    return _share(sum(weight for value, weight in sums.items() if value >= least), by_size.total())
 
 
 def _share(counts: int, swaps: int) -> float:
     """Return the share of 2 to the power of ``swaps`` that counts: above 0 even if it is too small for a float."""
     share: float = counts / (1 << swaps)
     return max(share, _LEAST)
-
-
-def _spread(counts: Mapping[int, int], gain: int, count: int) -> dict[int, int]:
-    """Return the sums and their numbers of ways after ``count`` optional swaps of the same gain."""
-    further: dict[int, int] = {}
-    choices = [(number * gain, choice) for number, choice in enumerate(_choices(count))]
-    for first, weight in counts.items():
-        for added, choice in choices:
-            further[first + added] = further.get(first + added, 0) + weight * choice
-    return further
 
 
 def _choices(n: int) -> list[int]:
@@ -190,35 +159,30 @@ def _choices(n: int) -> list[int]:
     return binomials
 
 
-def _draws(swaps: _Swaps, key: bytes, draws: int) -> Iterator[int]:
-    """Yield the first run's sum after each draw. Eight swaps are one byte, which indexes a table of their sums."""
-    gains = _bunched(sorted(Counter(swaps.gains).elements()), key)
-    tables = [_subset_sums(gains[at : at + _BITS]) for at in range(0, len(gains), _BITS)]
+def _draws(first: int, gains: Mapping[int, int], key: bytes, draws: int) -> Iterator[int]:
+    """Yield the first run's sum after each draw. Eight swaps are one byte, which indexes a table of their sums.
+
+    If more than :data:`MOST_SWAPS` cases differ, they are bunched at random, and each bunch is swapped together. The
+    bunches do not depend on which run is which, so the test keeps its level; it saves time and loses power.
+    """
+    swaps = sorted(Counter(gains).elements())
+    size = -(-len(swaps) // MOST_SWAPS)
+    if size > 1:
+        keys = unpack(f">{len(swaps)}Q", random_bytes(key, b"bunches", 0, 8 * len(swaps)))
+        shuffled = [swaps[index] for index in sorted(range(len(swaps)), key=keys.__getitem__)]
+        swaps = [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
+    swaps += [0] * (-len(swaps) % _BITS)
+    tables = []
+    for at in range(0, len(swaps), _BITS):
+        sums = [0]
+        for gain in swaps[at : at + _BITS]:
+            sums += [value + gain for value in sums]
+        tables.append(sums)
     width = len(tables)
     for batch in range(0, draws, _BATCH):
         drawn = random_bytes(key, b"draws", batch, width * min(_BATCH, draws - batch))
         for at in range(0, len(drawn), width):
-            yield swaps.first + sum(map(getitem, tables, drawn[at : at + width]))
-
-
-def _bunched(gains: Sequence[int], key: bytes) -> Sequence[int]:
-    """Bunch cases at random if more than :data:`MOST_SWAPS` differ, and swap each bunch together.
-
-    The bunches do not depend on which run is which, so the test keeps its level; it saves time and loses power.
-    """
-    size = -(-len(gains) // MOST_SWAPS)
-    if size < 2:
-        return gains
-    keys = unpack(f">{len(gains)}Q", random_bytes(key, b"bunches", 0, _KEY * len(gains)))
-    shuffled = list(map(gains.__getitem__, sorted(range(len(gains)), key=keys.__getitem__)))
-    return [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
-
-
-def _subset_sums(gains: Sequence[int]) -> list[int]:
-    sums = [0]
-    for gain in (*gains, *[0] * (_BITS - len(gains))):
-        sums += [value + gain for value in sums]
-    return sums
+            yield first + sum(map(getitem, tables, drawn[at : at + width]))
 
 
 def swap(
@@ -233,32 +197,26 @@ def swap(
     As :func:`sign_flip`, with any ``statistic`` of a run's scores in place of the mean; a draw in which a run has no
     figure counts as a hit. Raises ValueError if a run has none as observed.
     """
-    ordered = [_expanded(unit) for unit in sorted(units_of(pairs).elements(), key=repr)]
-    observed = _difference(list(chain.from_iterable(ordered)), statistic)
+    units = sorted(units_of(pairs).elements(), key=repr)
+    ordered = [[pair for pair, times in unit for _ in range(times)] for unit in units]
+    swapped = [[pair[::-1] for pair in unit] for unit in ordered]
+
+    def difference(units: Iterable[Sequence[tuple[Any, Any]]]) -> float | None:
+        pairs = list(chain.from_iterable(units))
+        first, second = (statistic([pair[side] for pair in pairs]) for side in (0, 1))
+        return None if first is None or second is None else first - second
+
+    observed, key = difference(ordered), sha256(seed).digest()
     if observed is None:
         raise ValueError("one of the runs has no figure at all")
     least = observed - _LAST_BITS
-    differences = (
-        _difference(drawn, statistic) for drawn in _random_swaps(ordered, key_of(seed), enough(draws, level))
-    )
-    return p_value((difference is None or difference >= least for difference in differences), draws)
 
-
-def _expanded(unit: Unit) -> Pairs:
-    return [pair for pair, times in unit for _ in range(times)]
-
-
-def _random_swaps(ordered: Sequence[Pairs], key: bytes, draws: int) -> Iterator[Pairs]:
-    swapped = [[pair[::-1] for pair in unit] for unit in ordered]
-    for number in range(draws):
+    def is_hit(number: int) -> bool:
         bits = int.from_bytes(random_bytes(key, b"swap", number, (len(ordered) + 7) // 8), "big")
-        units = (swapped[index] if bits >> index & 1 else unit for index, unit in enumerate(ordered))
-        yield list(chain.from_iterable(units))
+        drawn = difference(swapped[index] if bits >> index & 1 else unit for index, unit in enumerate(ordered))
+        return drawn is None or drawn >= least
 
-
-def _difference(pairs: Pairs, statistic: Statistic) -> float | None:
-    first, second = (statistic([pair[side] for pair in pairs]) for side in (0, 1))
-    return None if first is None or second is None else first - second
+    return p_value(map(is_hit, range(enough(draws, level))), draws)
 
 
 def enough(draws: int, level: float) -> int:
@@ -272,11 +230,6 @@ def enough(draws: int, level: float) -> int:
 def within_reach(level: float) -> bool:
     """Return whether a drawn test can be significant at a level."""
     return 1 / (1 + enough(DRAWS, level)) <= level
-
-
-def key_of(seed: bytes) -> bytes:
-    """Return the key of :func:`random_bytes` for a seed of all scores, made once."""
-    return sha256(seed).digest()
 
 
 def random_bytes(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
