@@ -178,6 +178,10 @@ def chunk_of(command, path, document):
     return langsmith_row(command, path, outputs={"answer": "So.", "documents": [document]})["chunks"][0]
 
 
+def test_a_step_without_a_name_is_no_retriever(command, tmp_path):
+    assert "chunks" not in langsmith_row(command, tmp_path / "runs.jsonl", outputs={"output": ["So."]}, name=None)
+
+
 MESSAGE = {"role": "user", "content": "Why?"}
 QUESTIONS = [
     *({name: "Why?"} for name in ("question", "query", "q", "input", "user_input", "prompt", "text", "value")),

@@ -77,7 +77,7 @@ def ask(conversion: Conversion, span: TraceSpan, value: Any, row: Any = None) ->
 
 def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: Any, row: Any = None) -> None:
     """Read inputs and outputs: documents of a retriever, question and answer of all other spans."""
-    if span.name == conversion.options.retriever:
+    if span.name and span.name == conversion.options.retriever:
         span.kind = RETRIEVER
     if span.kind in (RETRIEVER, RERANKER):
         documents = documents_in(output)
