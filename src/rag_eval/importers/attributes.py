@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
-from rag_eval.importers.spans import GENERATION, GUARDRAIL, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan
+from rag_eval.importers.spans import GENERATION, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
 
 Attributes = dict[str, Any]
 CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
@@ -20,16 +20,15 @@ _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|ll
 _METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 _KINDS = {
-    "RETRIEVER": RETRIEVER, "RERANKER": RERANKER, "LLM": GENERATION, "GUARDRAIL": GUARDRAIL, "CHAIN": ROOT,
-    "AGENT": ROOT, "EVALUATOR": "evaluator",
+    "RETRIEVER": RETRIEVER, "RERANKER": RERANKER, "LLM": GENERATION, "GUARDRAIL": OTHER, "EVALUATOR": OTHER,
+    "CHAIN": ROOT, "AGENT": ROOT,
 }  # fmt: skip
 _OPERATIONS = {
     "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
     "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
     "invoke_workflow": ROOT,
 }  # fmt: skip
-_INPUT_TOKENS = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_OUTPUT_TOKENS = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+_COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.")
 _READ = re.compile(
     r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
     r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
@@ -54,23 +53,17 @@ def any_value(value: Any) -> Any:
     """Return an AnyValue of OTLP as a plain value; bytes and unknown types are None."""
     if not isinstance(value, dict) or not value:
         return None if value == {} else value
-    kind, inner = next(iter(value.items()))
-    if inner is None:  # Phoenix writes all of them, in snake case
-        kind, inner = next((item for item in value.items() if item[1] is not None), (kind, None))
-    match kind:
-        case "stringValue" | "boolValue" | "string_value" | "bool_value":
-            result = inner
-        case "intValue" | "int_value":
-            result = int(str(inner)[:20])
-        case "doubleValue" | "double_value":
-            result = inner if isinstance(inner, (int, float)) else None
-        case "arrayValue" | "array_value":
-            result = [any_value(item) for item in unwrap.as_dict(inner).get("values") or ()]
-        case "kvlistValue" | "kvlist_value":
-            result = plain_attributes(unwrap.as_dict(inner).get("values"))
-        case _:
-            result = None
-    return result
+    kind, inner = next((item for item in value.items() if item[1] is not None), ("", None))  # Phoenix writes all types
+    match kind.replace("_v", "V"):
+        case "stringValue" | "boolValue" | "doubleValue":
+            return inner
+        case "intValue":
+            return int(str(inner)[:20])
+        case "arrayValue":
+            return [any_value(item) for item in unwrap.as_dict(inner).get("values") or ()]
+        case "kvlistValue":
+            return plain_attributes(unwrap.as_dict(inner).get("values"))
+    return None
 
 
 def flatten(value: Mapping[str, Any]) -> Attributes:
@@ -112,23 +105,25 @@ def indexed(flat: Attributes, prefix: str) -> dict[int, Attributes]:
 def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, Any], cut: int = 0) -> None:
     """Fill ``span`` from its attributes; ``cut`` is the number of attributes that the SDK dropped."""
     flat = flatten(raw)
-    span.kind = _kind(span, flat)
-    if conversion.options.retriever and span.name == conversion.options.retriever:
-        span.kind = RETRIEVER
+    is_named = bool(span.name) and span.name == conversion.options.retriever
+    span.kind = RETRIEVER if is_named else _kind(span, flat)
+    asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if span.kind in (RETRIEVER, RERANKER):
-        span.chunks = _documents(conversion, span, flat, cut)
-        asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
-        span.query = unwrap.question_text(flat.get("gen_ai.retrieval.query.text", asked))[0]
+        asked, output = flat.get("gen_ai.retrieval.query.text", asked), _documents(conversion, span, flat, cut)
     else:
-        _texts(conversion, span, flat)
+        output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
+        if isinstance(output, list) and len(output) > 1 and "gen_ai.output.messages" in flat:
+            conversion.account.dropped("further choices", "the first is the answer", len(output) - 1)
+            output = output[:1]
+        span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
+    read_contents(conversion, span, asked, output, flat)
     metadata = unwrap.decoded(flat.get("metadata"))
     span.qid = conversion.qid(flat, metadata) if span.kind != RETRIEVER else None
-    span.model = _first(flat, "llm.model_name", "gen_ai.response.model", "gen_ai.request.model")
-    span.input_tokens = unwrap.whole(*map(flat.get, _INPUT_TOKENS))
-    span.output_tokens = unwrap.whole(*map(flat.get, _OUTPUT_TOKENS))
-    cost = flat.get("llm.cost.total")
-    span.cost_usd = float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None
-    span.conversation = unwrap.as_id(flat.get("session.id")) or unwrap.as_id(flat.get("gen_ai.conversation.id"))
+    span.model = unwrap.first_id(("llm.model_name", "gen_ai.response.model", "gen_ai.request.model"), flat)
+    span.usage = unwrap.tokens({_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)})
+    if (cost := unwrap.number(flat.get("llm.cost.total"))) is not None:
+        span.usage["cost_usd"] = cost
+    span.conversation = unwrap.first_id(("session.id", "gen_ai.conversation.id"), flat)
     if span.failed and span.error is None:
         span.error = unwrap.as_id(flat.get("error.type"))
     for key in flat:
@@ -140,17 +135,15 @@ def _kind(span: TraceSpan, flat: Attributes) -> str:
     """Return the kind that the attributes state, otherwise the kind that they are typical of."""
     stated = str(flat.get("openinference.span.kind") or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
-    names = (span.name, str(flat.get("traceloop.entity.name") or ""))
-    prefixes = {key.partition(".")[0] + "." + key.split(".")[1] for key in flat if "." in key}
-    generated = any(key.startswith(("llm.", "gen_ai.prompt.", "gen_ai.completion.")) for key in flat)
+    prefixes = {".".join(key.split(".")[:2]) for key in flat}
     for matches, kind in (
         (stated in _KINDS, _KINDS.get(stated, "")),
         (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
         (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
         ("reranker.output_documents" in prefixes, RERANKER),
-        ("vector_db_retrieve" in names, RETRIEVER),
+        ("vector_db_retrieve" in (span.name, flat.get("traceloop.entity.name")), RETRIEVER),
         (bool(stated or operation), OTHER),
-        (generated, GENERATION),
+        (any(key.startswith(("llm.", "gen_ai.prompt", "gen_ai.completion")) for key in prefixes), GENERATION),
         (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
     ):
         if matches:
@@ -158,7 +151,7 @@ def _kind(span: TraceSpan, flat: Attributes) -> str:
     return span.kind
 
 
-def _documents(conversion: Conversion, span: TraceSpan, flat: Attributes, cut: int) -> list[dict[str, Any]] | None:
+def _documents(conversion: Conversion, span: TraceSpan, flat: Attributes, cut: int) -> list[Any] | None:
     prefix = "reranker.output_documents" if span.kind == RERANKER else "retrieval.documents"
     by_index = indexed(flat, prefix)
     missing = (max(by_index) + 1 - len(by_index)) if by_index else 0
@@ -167,42 +160,25 @@ def _documents(conversion: Conversion, span: TraceSpan, flat: Attributes, cut: i
         hint = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (to 10000) where the traces are recorded, and record them again."
         conversion.inputs.problem(span.path, span.line, f"span '{span.name}'", what, hint)
         return None
-    documents: list[Any] | None = list(by_index.values()) or None
-    if documents is None:
-        documents = unwrap.documents_in(unwrap.decoded(flat.get("gen_ai.retrieval.documents")))
-    if documents is None:
-        output = flat.get("output.value", flat.get("traceloop.entity.output"))
-        documents = unwrap.documents_in(unwrap.decoded(output))
-        if documents:
-            conversion.account.renamed("output.value of a retriever", "chunks")
-    return None if documents is None else conversion.chunks(documents, span.path, span.line)
-
-
-def _texts(conversion: Conversion, span: TraceSpan, flat: Attributes) -> None:
-    asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
-    if asked is not None:
-        spans.ask(conversion, span, asked, flat)
-    output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
-    if output is not None and (span.kind in (GENERATION, ROOT) or not span.parent):
-        if isinstance(output, list) and len(output) > 1 and "gen_ai.output.messages" in flat:
-            conversion.account.dropped("further choices", "the first is the answer", len(output) - 1)
-            output = output[:1]
-        span.answer, span.citations = conversion.answer(output, flat), unwrap.stated_citations(output)
-    span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
+    if by_index:
+        return list(by_index.values())
+    if (documents := unwrap.documents_in(unwrap.decoded(flat.get("gen_ai.retrieval.documents")))) is not None:
+        return documents
+    documents = unwrap.documents_in(unwrap.decoded(flat.get("output.value", flat.get("traceloop.entity.output"))))
+    if documents:
+        conversion.account.renamed("output.value of a retriever", "chunks")
+    return documents
 
 
 def _first_content(span: TraceSpan, flat: Attributes, side: str, flattened: tuple[str, str]) -> Any:
     """Return the input or output, by the first convention that records it; for a generation its messages first."""
+    value = flat.get(f"{side}.value")
+    if str(flat.get(f"{side}.mime_type") or "").endswith("json"):
+        value = unwrap.decoded(value)
     values = [unwrap.decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
-    values.insert(len(values) if span.kind == GENERATION else 0, _value(flat, side))
+    values.insert(len(values) if span.kind == GENERATION else 0, value)
     values.append(unwrap.decoded(flat.get(f"traceloop.entity.{side}")))
     return next((value for value in values if value not in (None, "", [])), None)
-
-
-def _value(flat: Attributes, side: str) -> Any:
-    value = flat.get(f"{side}.value")
-    is_json = str(flat.get(f"{side}.mime_type") or "").endswith("json")
-    return unwrap.decoded(value) if is_json else value
 
 
 def _messages(flat: Attributes, prefix: str) -> list[Any] | None:
@@ -216,7 +192,3 @@ def _messages(flat: Attributes, prefix: str) -> list[Any] | None:
         if content:
             messages.append({"role": role, "content": content})
     return messages or None
-
-
-def _first(flat: Attributes, *names: str) -> str | None:
-    return next((str(flat[name]) for name in names if flat.get(name)), None)

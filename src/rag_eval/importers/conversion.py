@@ -93,32 +93,28 @@ class Conversion:
 
         ``lists`` are the possible names of such a list. A page that is not the last one requires the others.
         """
-        begun: list[tuple[str, int]] = []
-        pages, ended = 0, False
+        pages: list[tuple[str, int, bool]] = []  # path, line and whether it is the last one
         for path in self.inputs.paths:
             for line, value in objects(self.inputs, path, what):
                 name = next((name for name in lists if isinstance(value.get(name), list)), None)
                 if name is None:
                     yield path, line, value
                     continue
-                meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
-                pages += 1
                 self.left_out(value, (name, *_PAGING), "", ("metrics",))
-                total = meta.get("totalPages")
+                meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
                 more = value.get("next_cursor") or meta.get("cursor") or cursors.get("next")
-                if more or (isinstance(total, int) and pages < total):
-                    begun.append((path, line))
-                else:
-                    ended = True
+                total = meta.get("totalPages")
+                pages.append((path, line, not more and not (isinstance(total, int) and len(pages) + 1 < total)))
                 for row in value[name]:
                     if isinstance(row, dict):
                         yield path, line, row
                     else:
                         hint = "Check that the file is whole: rag-eval import auto FILE"
                         self.inputs.problem(path, line, f"/{name}", f"has an element that is not {what}", hint)
-        if begun and not ended:
+        if pages and not any(is_last for *_, is_last in pages):
             message = "is one page of several, and later pages are missing"
-            self.inputs.problem(*begun[-1], "", message, "Fetch the other pages, and pass all files at once.")
+            hint = "Fetch the other pages, and pass all files at once."
+            self.inputs.problem(*pages[-1][:2], "", message, hint)
 
     def left_out(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
         """Record the fields of a row that are neither ``read`` nor empty."""
@@ -206,24 +202,18 @@ class Conversion:
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
         """Yield line and trace row of each draft, by start and id; drafts that give no valid row are problems."""
-        ready = sorted(drafts, key=lambda entry: (entry.start_ns or 0, entry.source if entry.start_ns else ""))
-        ready = [entry for entry in ready if self.in_window(entry.start_ns)]
-        filled = [entry for entry in ready if not entry.is_empty()]
-        if filled:  # a file without any contents is a problem: they were not captured
-            self.account.dropped(
-                "traces that record nothing", "no question, answer or chunks", len(ready) - len(filled)
-            )
-            ready = filled
-        made: Iterable[tuple[Draft, Row]] = (
-            (entry, row) for entry in ready if (row := self._row(tool, entry)) is not None
-        )
+        ready = sorted(drafts, key=lambda draft: (draft.start_ns or 0, draft.source if draft.start_ns else ""))
+        ready = [draft for draft in ready if self.in_window(draft.start_ns)]
+        if filled := [draft for draft in ready if not draft.is_empty()]:
+            # a file without any contents is a problem: they were not captured
+            why = "no question, answer or chunks"
+            self.account.dropped("traces that record nothing", why, len(ready) - len(filled))
+        rows = [(draft.line, row) for draft in filled or ready if (row := self._row(tool, draft)) is not None]
         if self.options.last_only:
-            rows = list(made)
             last = {(row.get("qid"), row.get("q"), row.get("run")): index for index, (_, row) in enumerate(rows)}
             self.account.dropped("earlier traces of a question", "--last-only", len(rows) - len(last))
-            made = [rows[index] for index in sorted(last.values())]
-        for item, row in made:
-            yield item.line, row
+            rows = [rows[index] for index in sorted(last.values())]
+        yield from rows
         self.finish()
 
     def in_window(self, start_ns: int | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
@@ -14,8 +15,8 @@ Row = dict[str, Any]
 Record = tuple[str, int, Row]  # path, line and fields
 _CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
 _KINDS = {
-    "RETRIEVER": spans.RETRIEVER, "GENERATION": spans.GENERATION, "GUARDRAIL": spans.GUARDRAIL,
-    "EVALUATOR": "evaluator", "CHAIN": spans.ROOT, "AGENT": spans.ROOT,
+    "RETRIEVER": spans.RETRIEVER, "GENERATION": spans.GENERATION, "CHAIN": spans.ROOT,
+    "AGENT": spans.ROOT,
 }  # fmt: skip
 _BOTH = "id name input output metadata latency createdAt updatedAt projectId environment sessionId".split()
 _READ = [*_BOTH, *"""
@@ -51,12 +52,8 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
             root = {"id": f"{trace}-root"} | {name: row.get(name) for name in ("name", "latency")}
             root["startTime"] = row.get("timestamp")
             by_trace[trace] = [(path, line, root)]
-    spans_found = [
-        span
-        for trace, records in by_trace.items()
-        for span in _spans(conversion, trace, traces.get(trace, (*records[0][:2], {})), records)
-    ]
-    yield from conversion.rows("langfuse", spans.drafts(conversion, spans_found))
+    parts = (_spans(conversion, trace, traces.get(trace), records) for trace, records in by_trace.items())
+    yield from conversion.rows("langfuse", spans.drafts(conversion, chain.from_iterable(parts)))
 
 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
@@ -113,9 +110,9 @@ def _newer(earlier: Row, row: Row) -> Row:
     return {**older, **{name: value for name, value in newer.items() if value not in (None, "", {}, [])}}
 
 
-def _spans(conversion: Conversion, trace: str, record: Record, records: list[Record]) -> list[spans.TraceSpan]:
+def _spans(conversion: Conversion, trace: str, record: Record | None, records: list[Record]) -> list[spans.TraceSpan]:
     """Return the spans of a trace; the root has the fields of the trace itself."""
-    path, line, row = record
+    path, line, row = record or (*records[0][:2], {})
     spans_of_trace = [_span(conversion, trace, *item) for item in records]
     ids = {span.id for span in spans_of_trace}
     tops = [span for span in spans_of_trace if span.parent not in ids]
@@ -162,14 +159,12 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
     if span.kind == spans.GENERATION:
         usage = unwrap.as_dict(unwrap.decoded(row.get("usageDetails")) or row.get("usage"))
-        span.input_tokens = unwrap.whole(usage.get("input"), usage.get("promptTokens"), row.get("promptTokens"))
-        span.output_tokens = unwrap.whole(
-            usage.get("output"), usage.get("completionTokens"), row.get("completionTokens")
-        )
+        span.usage = unwrap.tokens(usage, {name: row.get(name) for name in ("promptTokens", "completionTokens")})
         total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
-        amounts = (total, row.get("totalCost"), row.get("calculatedTotalCost"))
-        span.cost_usd = next((cost for amount in amounts if (cost := unwrap.number(amount) or 0) > 0), None)
-        span.model = unwrap.as_id(row.get("model")) or unwrap.as_id(row.get("providedModelName"))
+        for amount in (total, row.get("totalCost"), row.get("calculatedTotalCost")):
+            if (cost := unwrap.number(amount) or 0) > 0:
+                span.usage.setdefault("cost_usd", cost)
+        span.model = unwrap.first_id(("model", "providedModelName"), row)
     conversion.left_out(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
     conversion.left_out(row, _READ, " of observations")
     if span.end is None and (latency := unwrap.number(row.get("latency")) or 0) > 0:

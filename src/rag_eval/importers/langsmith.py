@@ -11,7 +11,6 @@ from rag_eval.importers.conversion import Conversion, ConversionOptions
 Row = dict[str, Any]
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}
 _THREADS = ("session_id", "conversation_id", "thread_id")
-_PROJECTS = ("session_name", "session_id", "project_id")
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
 _READ = """
     id trace_id parent_run_id dotted_order name run_type inputs outputs error start_time end_time extra
@@ -27,18 +26,18 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
     runs: dict[str, tuple[str, int, Row]] = {}
     for path, line, value in conversion.records("a run", "runs", "items"):
         for run in _runs(conversion, path, line, value):
-            known = runs.get(str(run["id"]), (path, line, {}))
-            runs[str(run["id"])] = (known[0], known[1], _merged(known[2], run))
-    ended = [record for record in runs.values() if not _is_pending(record[2])]
-    begun = {str(run["id"]) for *_, run in runs.values() if _is_pending(run)}
-    whole = [record for record in ended if str(record[2].get("trace_id")) not in begun]
-    account.dropped("a pending run", "it has not ended", len(begun))
+            begun = runs.setdefault(str(run["id"]), (path, line, {}))[2]  # empty values of a patch erase nothing
+            begun |= {name: value for name, value in run.items() if value not in (None, {}, []) or name not in begun}
+    pending = {name for name, (*_, run) in runs.items() if _is_pending(run)}
+    ended = [record for name, record in runs.items() if name not in pending]
+    whole = [record for record in ended if str(record[2].get("trace_id")) not in pending]
+    account.dropped("a pending run", "it has not ended", len(pending))
     account.dropped("runs of a pending trace", "its root has not ended", len(ended) - len(whole))
     retrieved = {str(run.get("trace_id")) for *_, run in whole if run.get("run_type") == "retriever"}
-    spans_found = [_span(conversion, *record, retrieved) for record in whole]
-    lone = {span.trace for span in spans_found} - {span.trace for span in spans_found if span.parent}
+    all_spans = [_span(conversion, *record, retrieved) for record in whole]
+    lone = {span.trace for span in all_spans} - {span.trace for span in all_spans if span.parent}
     account.lacking("traces with only their root run; export the child runs too (is_root off)", len(lone))
-    yield from conversion.rows("langsmith", spans.drafts(conversion, spans_found, "session_name"))
+    yield from conversion.rows("langsmith", spans.drafts(conversion, all_spans, "session_name"))
 
 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
@@ -71,14 +70,6 @@ def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[
         conversion.inputs.problem(path, line, "", f"is not a run: its keys are {keys}", _FORMS)
 
 
-def _merged(earlier: Row, run: Row) -> Row:
-    """Merge a run with its patch; empty values of the patch erase nothing."""
-    return {
-        **earlier,
-        **{name: value for name, value in run.items() if value not in (None, {}, []) or name not in earlier},
-    }
-
-
 def _is_pending(run: Row) -> bool:
     ended = run.get("end_time") or run.get("outputs") or run.get("error")
     return str(run.get("status")).lower() == "pending" or not ended
@@ -101,22 +92,16 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
         if documents := next((item for item in document_lists if item), None):
             span.chunks = conversion.chunks(documents, path, line)
     span.qid = unwrap.as_id(run.get("reference_example_id")) or conversion.qid(metadata)
-    span.run = next((name for key in _PROJECTS if (name := unwrap.as_id(run.get(key)))), None)
-    thread_ids = (run.get("thread_id"), *(metadata.get(name) for name in _THREADS))
-    span.conversation = next((name for value in thread_ids if (name := unwrap.as_id(value))), None)
+    span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
+    span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(_THREADS, metadata)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION:
-        usage = _usage(outputs)
-        asked, output = (
-            unwrap.whole(run.get(f"{side}_tokens"), usage.get(name), usage.get(f"{side}_tokens"))
-            for side, name in (("prompt", "input_tokens"), ("completion", "output_tokens"))
-        )
-        span.input_tokens, span.output_tokens = asked, output
+        span.usage = unwrap.tokens(run, *_usages(outputs))
         model = unwrap.as_dict(extra.get("invocation_params")).get("model")
         span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(model)
-        try:
-            span.cost_usd = float(run["total_cost"]) if run.get("total_cost") is not None else None
-        except (TypeError, ValueError):
+        if (cost := unwrap.number(run.get("total_cost"))) is not None:
+            span.usage["cost_usd"] = cost
+        elif run.get("total_cost") is not None:
             conversion.account.dropped("total_cost", "it is not a number")
     conversion.left_out(run, _READ, "", _JUDGED)
     conversion.left_out(extra, ("metadata", "invocation_params"), " of extra")
@@ -124,16 +109,11 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
     return span
 
 
-def _usage(outputs: Any) -> Row:
-    """Return the tokens that a model reported, from any field that LangChain and the SDKs use."""
+def _usages(outputs: Any) -> Iterator[Any]:
+    """Yield the records of tokens, from every field that LangChain and the SDKs use."""
     holder = unwrap.as_dict(outputs)
-    usage = (
-        holder.get("usage_metadata")
-        or holder.get("usage")
-        or unwrap.as_dict(holder.get("llm_output")).get("token_usage")
-    )
-    generations = holder.get("generations")
-    while isinstance(generations, list) and generations:
-        generations = generations[0]
-    message = unwrap.as_dict(unwrap.as_dict(generations).get("message"))
-    return unwrap.as_dict(usage) or unwrap.as_dict(unwrap.as_dict(message.get("kwargs", message)).get("usage_metadata"))
+    yield from (holder.get("usage_metadata"), holder.get("usage"))
+    yield unwrap.as_dict(holder.get("llm_output")).get("token_usage")
+    generation = unwrap.at(holder, "/generations/0/0") or unwrap.at(holder, "/generations/0")
+    message = unwrap.as_dict(unwrap.as_dict(generation).get("message"))
+    yield unwrap.as_dict(message.get("kwargs", message)).get("usage_metadata")

@@ -13,7 +13,7 @@ from rag_eval.importers.unwrap import as_dict, as_id, decoded, nanoseconds
 Row = dict[str, Any]
 _KINDS = {
     "RETRIEVER": spans.RETRIEVER, "RERANKER": spans.RERANKER, "LLM": spans.GENERATION, "CHAT_MODEL": spans.GENERATION,
-    "CHAIN": spans.ROOT, "AGENT": spans.ROOT, "GUARDRAIL": spans.GUARDRAIL,
+    "CHAIN": spans.ROOT, "AGENT": spans.ROOT,
 }  # fmt: skip
 _READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
 _REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
@@ -57,8 +57,7 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         status = raw.get("status") if isinstance(raw.get("status"), dict) else {}
         code = status.get("code") or status.get("status_code") or raw.get("status_code")
         span.failed = str(code or "").endswith("ERROR")
-        messages = (status.get("message"), status.get("description"), raw.get("status_message"))
-        span.error = next((text for message in messages if (text := as_id(message))), None)
+        span.error = unwrap.first_id(("message", "description", "status_message"), status, raw)
         attributes = {name: decoded(inner) for name, inner in (raw.get("attributes") or {}).items()}
         span.kind = _KINDS.get(str(attributes.get("mlflow.spanType") or "").upper(), spans.OTHER)
         asked, output = (
@@ -69,9 +68,8 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         if not parent:
             span.conversation = as_id(as_dict(info.get("trace_metadata")).get("mlflow.trace.session"))
             span.qid = conversion.qid(info.get("tags"), info.get("trace_metadata"), attributes)
-        usage = as_dict(attributes.get("mlflow.chat.tokenUsage"))
-        span.input_tokens, span.output_tokens = usage.get("input_tokens"), usage.get("output_tokens")
-        span.model = as_id(attributes.get("mlflow.llm.model")) or as_id(attributes.get("model"))
+        span.usage = unwrap.tokens(attributes.get("mlflow.chat.tokenUsage"))
+        span.model = unwrap.first_id(("mlflow.llm.model", "model"), attributes)
         for name in attributes.keys() - _ATTRIBUTES:
             conversion.account.dropped(f"attribute {name}", NOT_READ)
         yield span

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from rag_eval.importers import unwrap
 from rag_eval.importers.conversion import Conversion, Draft
-from rag_eval.importers.unwrap import (
-    REDACTED,
-    documents_in,
-    is_repr,
-    milliseconds,
-    question_text,
-    round_half_even,
-    stated_citations,
-)
 
 Row = dict[str, Any]
 
-RETRIEVER, RERANKER, GENERATION, GUARDRAIL, ROOT, OTHER = (
-    "retriever",
-    "reranker",
-    "generation",
-    "guardrail",
-    "root",
-    "other",
-)
+RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
+ROOT, OTHER = "root", "other"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
@@ -52,43 +38,38 @@ class TraceSpan:
     query: str | None = None  # of a retriever
     prompt: str | None = None  # the end of the input of a generation below the root: it may be more than the question
     answer: str | None = None
-    chunks: list[dict[str, Any]] | None = None  # of retrievers and rerankers
+    chunks: list[Row] | None = None  # of retrievers and rerankers
     qid: str | None = None
     run: str | None = None
     model: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    abstained: bool = False
+    usage: Row = field(default_factory=dict)  # tokens and cost
     blocked: bool = False
     citations: list[str] | None = None
     conversation: str | None = None
     latency_ms: float | None = None  # if the source states a duration in place of an end
 
 
-def ask(conversion: Conversion, span: TraceSpan, value: Any, row: Any = None) -> None:
-    """Set the question of a span. The prompt of a generation below the root is used only without another source."""
-    text = conversion.question(value, row)
-    if span.kind != GENERATION or not span.parent:
-        span.question = text
-    elif text is not None:
-        span.prompt = text[-_LONGEST_PROMPT - 1 :]
-
-
 def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: Any, row: Any = None) -> None:
-    """Read inputs and outputs: documents of a retriever, question and answer of all other spans."""
+    """Read inputs and outputs: documents of a retriever, question and answer of all other spans.
+
+    The prompt of a generation below the root is used only without another source of the question.
+    """
     if span.name and span.name == conversion.options.retriever:
         span.kind = RETRIEVER
     if span.kind in (RETRIEVER, RERANKER):
-        documents = documents_in(output)
+        documents = unwrap.documents_in(output)
         if documents is not None:
             span.chunks = conversion.chunks(documents, span.path, span.line)
-        span.query = question_text(asked)[0]
+        span.query = unwrap.question_text(asked)[0]
         return
     if asked is not None or row is not None:
-        ask(conversion, span, asked, row)
+        text = conversion.question(asked, row)
+        if span.kind != GENERATION or not span.parent:
+            span.question = text
+        elif text is not None:
+            span.prompt = text[-_LONGEST_PROMPT - 1 :]
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
-        span.answer, span.citations = conversion.answer(output, row), stated_citations(output)
+        span.answer, span.citations = conversion.answer(output, row), unwrap.stated_citations(output)
 
 
 def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") -> Iterator[Draft]:
@@ -139,20 +120,17 @@ def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") ->
 def _traces(conversion: Conversion, spans: Iterable[TraceSpan]) -> dict[str, dict[str, TraceSpan]]:
     """Return spans by trace and id; a repeated span counts once."""
     traces: dict[str, dict[str, TraceSpan]] = defaultdict(dict)
+    names = ("parent", "name", "start", "end", "question", "answer", "chunks", "error")
     for span in spans:
         known = traces[span.trace].setdefault(span.id, span)
         if known is span:
             continue
-        if _content(known) == _content(span):
+        if all(getattr(known, name) == getattr(span, name) for name in names):
             conversion.account.dropped("repeated spans", "both are the same")
         else:
             message = f"span {span.id!r} occurs twice with different content, first on line {known.line}"
             conversion.inputs.problem(span.path, span.line, "", message, "Export each span once.")
     return traces
-
-
-def _content(span: TraceSpan) -> tuple[Any, ...]:
-    return (span.parent, span.name, span.start, span.end, span.question, span.answer, span.chunks, span.error)
 
 
 def _root(conversion: Conversion, trace: str, members: list[TraceSpan]) -> TraceSpan | None:
@@ -196,11 +174,10 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
         draft.ok = False
         if answer is None:
             draft.error = failed.error or "error"
-    draft.abstained = True if any(span.abstained for span in members) else None
     if any(span.blocked for span in members):
         draft.policy_flags = ["guardrail_blocked"]
     times = {
-        "total": milliseconds(root.start, root.end) or root.latency_ms,
+        "total": unwrap.milliseconds(root.start, root.end) or root.latency_ms,
         "retrieve": _union([span for span in members if span.kind in (RETRIEVER, RERANKER)]),
         "generate": _union(generations),
     }
@@ -219,13 +196,12 @@ def _question_and_answer(
     answer = root.answer
     if root.failed:  # an answer of a step below did not reach the user; some tools record the empty text
         answer = answer or None
-    elif (answer is None or is_repr(answer)) and answered:
+    elif (answer is None or unwrap.is_repr(answer)) and answered:
         answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
     question = root.question
     if question is None:
-        question = next(
-            (span.question for span in members if span.question is not None and span.kind != RETRIEVER), None
-        )
+        asked = (span.question for span in members if span.kind != RETRIEVER)
+        question = next((text for text in asked if text is not None), None)
     if question is None:
         prompt = next((span.prompt for span in members if span.prompt is not None), None) or ""
         query = next((span.query for span in members if span.query and span.query in prompt), None)
@@ -270,30 +246,26 @@ def _read_retrievals(
             query = next((step[0] for step in given if step[0]), query)
             took += [item for step in given for item in step[1]]
         elif inner := [
-            descendant
-            for descendant in _descendants(span, below)
-            if descendant.kind == RETRIEVER and descendant.chunks is not None
+            step for step in _descendants(span, below) if step.kind == RETRIEVER and step.chunks is not None
         ]:
-            if any(item.chunks for item in inner) and not ids & {
-                chunk["id"] for item in inner for chunk in item.chunks or ()
-            }:
+            inner_ids = {chunk["id"] for step in inner for chunk in step.chunks or ()}
+            if inner_ids and not ids & inner_ids:
                 continue  # it names its documents differently: the retrievers below are closer to the index
-            inside |= {item.id for item in inner}
+            inside |= {step.id for step in inner}
         steps.append((query, took, chunks))
     if not steps:
         return
-    first: dict[str, Row] = {}
-    for *_, chunks in steps:
-        for chunk in chunks:
-            first.setdefault(chunk["id"], chunk)
-    draft.chunks = list(first.values())
+    by_id: dict[str, Row] = {}
+    for chunk in (chunk for *_, chunks in steps for chunk in chunks):
+        by_id.setdefault(chunk["id"], chunk)
+    draft.chunks = list(by_id.values())
     if len(steps) > 1:
         conversion.account.lacking(
             "traces with several retrievals: retrievals has each of them, chunks has all in order"
         )
         draft.retrievals = [
             {
-                **({"query": query} if query and query != REDACTED else {}),
+                **({"query": query} if query and query != unwrap.REDACTED else {}),
                 "ids": [chunk["id"] for chunk in chunks],
                 **({"ms": time} if (time := _union(took)) else {}),
             }
@@ -303,38 +275,27 @@ def _read_retrievals(
 
 def _union(spans: list[TraceSpan]) -> float | None:
     """Return the length of the union of the intervals of spans, in milliseconds."""
-    total, reached = 0, None
-    for start, end in sorted(
-        (span.start, span.end) for span in spans if span.start is not None and span.end is not None
-    ):
-        if end > (reached if reached is not None else start):
-            total += end - max(start, reached if reached is not None else start)
-            reached = end
-        elif reached is None:
-            reached = end
-    return round_half_even(total) / 1000 if total > 0 else None
+    total = reached = 0
+    times = [(span.start, span.end) for span in spans if span.start is not None and span.end is not None]
+    for start, end in sorted(times):
+        total += max(end - max(start, reached), 0)
+        reached = max(end, reached)
+    return unwrap.round_half_even(total) / 1000 if total > 0 else None
 
 
-def _usage(
-    conversion: Conversion, generations: list[TraceSpan], children: dict[str, list[TraceSpan]]
-) -> dict[str, Any]:
+def _usage(conversion: Conversion, generations: list[TraceSpan], children: Mapping[str, list[TraceSpan]]) -> Row:
     """Return tokens and cost over generations without a generation below them: wrappers repeat the inner ones."""
     leaves = [
         span
         for span in generations
-        if not any(
-            child.kind == GENERATION and (child.input_tokens is not None or child.cost_usd is not None)
-            for child in _descendants(span, children)
-        )
+        if not any(child.kind == GENERATION and child.usage for child in _descendants(span, children))
     ]
-    usage: dict[str, Any] = {}
     models = list(dict.fromkeys(span.model for span in leaves if span.model))
-    if models:
-        usage["model"] = models[-1]
-        if len(models) > 1:
-            conversion.account.lacking("traces with several models: the last one is used")
+    if len(models) > 1:
+        conversion.account.lacking("traces with several models: the last one is used")
+    usage: Row = {"model": models[-1]} if models else {}
     for name in ("input_tokens", "output_tokens", "cost_usd"):
-        values = [value for span in leaves if (value := getattr(span, name)) is not None]
+        values = [span.usage[name] for span in leaves if name in span.usage]
         if values:
             usage[name] = round(sum(values), 12) if name == "cost_usd" else sum(values)
     return usage

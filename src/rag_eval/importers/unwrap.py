@@ -5,27 +5,20 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import unicodedata
 from calendar import monthrange, timegm
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+
+from rag_eval.trace import text_id as text_id
 
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
 _QUESTION_PLACES = (
-    *QUESTION_KEYS,
-    "messages",
-    "message",
-    "inputs",
-    "args",
-    "kwargs",
-    "new_message",
-    "user_prompt",
-    "value",
-)
+    *QUESTION_KEYS, "messages", "message", "inputs", "args", "kwargs", "new_message", "user_prompt", "value",
+)  # fmt: skip
 _ANSWER_PLACES = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
@@ -36,23 +29,17 @@ CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
-_LISTS = (
-    "documents",
-    "nodes",
-    "source_nodes",
-    "source_documents",
-    "results",
-    "output",
-    "chunks",
-    "context",
-    "contexts",
-)
+_ROLES = (*_USERS, *_ASSISTANTS, "system", "tool")
+_LISTS = "documents nodes source_nodes source_documents results output chunks context contexts".split()
+TOKEN_KEYS = {
+    "input_tokens": "input_tokens prompt_tokens promptTokens input prompt inputTokenCount".split(),
+    "output_tokens": "output_tokens completion_tokens completionTokens output completion outputTokenCount".split(),
+}
 _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
 _WORD = re.compile(r"_([a-z0-9])")
-_ID = re.compile(r"[^\s\[\],]+")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
 _NUMBERS = re.compile(r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】")
 
@@ -83,30 +70,22 @@ def decoded(value: Value, layers: int = 1) -> Value:
 
 def message_text(message: Value) -> str | None:
     """Return the text of a chat message of any usual shape; None if it has none or is only a tool call."""
-    if isinstance(message, str):
-        return message
-    if not isinstance(message, dict):
-        return None
+    if isinstance(message, str) or not isinstance(message, dict):
+        return message if isinstance(message, str) else None
     message = message.get("kwargs", message) if message.get("lc") else message
-    message = message.get("message", message) if isinstance(message.get("message"), dict) else message
-    content = next(
-        (message[key] for key in ("content", "parts", "message.content", "contents", "text") if message.get(key)), None
-    )
+    message = as_dict(message.get("message")) or message
+    names = ("content", "parts", "message.content", "contents", "text")
+    content = next((message[key] for key in names if message.get(key)), None)
     if isinstance(content, str):
         return content
-    if isinstance(content, dict):
-        content = [content]
-    if not isinstance(content, list):
-        return None
-    texts = [text for part in content if (text := _part_text(part)) is not None]
+    parts = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
+    texts = [text for part in parts if (text := _part_text(part)) is not None]
     return "\n".join(texts) if texts else None
 
 
 def _part_text(part: Value) -> str | None:
-    if isinstance(part, str):
-        return part
     if not isinstance(part, dict):
-        return None
+        return part if isinstance(part, str) else None
     part = part.get("message_content", part)
     if part.get("type", part.get("message_content.type", "text")) not in ("text", "output_text", "input_text"):
         return None
@@ -158,54 +137,45 @@ def question_text(value: Value) -> tuple[str | None, int]:
 
 
 def answer_text(value: Value) -> str | None:
-    """Return the answer in a recorded output; None if it has no such text."""
-    if isinstance(value, str):
-        return value
+    """Return the answer in a recorded output; None if it has no such text.
+
+    In a list it is the last message of the assistant that has text; in a list of lists that of the last one.
+    """
     if isinstance(value, list):
-        return _answer_in_list(value)
+        if value and all(isinstance(item, list) for item in value):
+            return answer_text(value[-1])
+        messages = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
+        texts = [text for message in messages if (text := message_text(message))]
+        return texts[-1] if texts else value[0] if len(value) == 1 and isinstance(value[0], str) else None
     if not isinstance(value, dict):
-        return None
+        return value if isinstance(value, str) else None
     if value.get("lc") or role_of(value) in _ASSISTANTS:
         return message_text(value)
     for key in ("choices", "candidates", "generations"):
         if isinstance(value.get(key), list) and value[key]:
             first = value[key][0]
             first = as_dict(first[0] if isinstance(first, list) and first else first)
-            text = message_text(first.get("message", first.get("content", first)))
-            return text or (first["text"] if isinstance(first.get("text"), str) else None)
+            return message_text(first.get("message") or first.get("content", first))
     return next((text for key in _ANSWER_PLACES if value.get(key) and (text := answer_text(value[key]))), None)
 
 
 def stated_citations(output: Value) -> list[str] | None:
     """Return the ids in the field ``citations`` of a structured answer; None if it does not state them."""
     cited = as_dict(output).get("citations")
-    ids = (
-        [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in cited]
-        if isinstance(cited, list)
-        else [None]
-    )
-    stated = [item for item in ids if item is not None]
-    return stated if len(stated) == len(ids) else None
-
-
-def _answer_in_list(value: list[Value]) -> str | None:
-    """Return the last message of the assistant that has text; of a list of lists that of the last one."""
-    if value and all(isinstance(item, list) for item in value):
-        return answer_text(value[-1])
-    messages = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
-    texts = [text for message in messages if (text := message_text(message))]
-    if texts:
-        return texts[-1]
-    return value[0] if len(value) == 1 and isinstance(value[0], str) else None
+    if not isinstance(cited, list):
+        return None
+    ids = [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in cited]
+    return None if None in ids else [str(item) for item in ids]
 
 
 def documents_in(value: Value) -> list[Value] | None:
-    """Return the list of documents in a retriever's record; None if there is none."""
+    """Return the list of documents in a retriever's record; None if there is none, such as in a list of messages."""
     if isinstance(value, list):
-        inner = value[0] if len(value) == 1 and isinstance(value[0], list) else value
-        if any(not isinstance(item, (str, dict)) or is_repr(item) for item in inner) or is_chat(inner):
+        items = value[0] if len(value) == 1 and isinstance(value[0], list) else value
+        if any(not isinstance(item, (str, dict)) or is_repr(item) for item in items):
             return None
-        return inner
+        is_chat = items and all(isinstance(item, dict) and item.get("role") in _ROLES for item in items)
+        return None if is_chat else items
     if isinstance(value, dict):
         for key in _LISTS:
             if isinstance(value.get(key), list):
@@ -220,22 +190,15 @@ def is_repr(value: Value) -> bool:
     return isinstance(value, str) and _REPR.match(value) is not None
 
 
-def is_chat(items: Sequence[Value]) -> bool:
-    """Return whether the items of a list are chat messages rather than documents."""
-    roles = (*_USERS, *_ASSISTANTS, "system", "tool")
-    return bool(items) and all(isinstance(item, dict) and item.get("role") in roles for item in items)
-
-
 def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]:
     """Return a retrieved document and its metadata as two plain mappings, from any wrapper."""
     if isinstance(document, str):
         return {"text": document}, {}
     if document.get("lc") and isinstance(document.get("kwargs"), dict):
         document = document["kwargs"]
-    if isinstance(document.get("document"), dict):
-        document = {**document["document"], **{name: value for name, value in document.items() if name != "document"}}
-    if isinstance(document.get("node"), dict):
-        document = {**document["node"], **{name: value for name, value in document.items() if name != "node"}}
+    for wrapper in ("document", "node"):
+        if isinstance(document.get(wrapper), dict):
+            document = {**document[wrapper], **{name: value for name, value in document.items() if name != wrapper}}
     plain = {name.removeprefix("document."): value for name, value in document.items()}
     metadata = decoded(plain.pop("metadata", None) or {})
     return plain, metadata if isinstance(metadata, dict) else {}
@@ -260,14 +223,14 @@ def scalars(value: Value) -> dict[str, str | int | float | bool]:
     return {name: item for name, item in as_dict(value).items() if isinstance(item, (str, int, float, bool))}
 
 
-def whole(*values: Value) -> int | None:
-    """Return the first value that is a number or the text of one, as a whole number; None if none is."""
-    for value in values:
-        if isinstance(value, str) and (digits := value.removesuffix(".0")).isdigit() and len(digits) < 19:
-            return int(digits)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**18:
-            return int(value)
-    return None
+def tokens(*sources: Value) -> dict[str, Value]:
+    """Return the input and output tokens that the first of some mappings counts, under any usual name."""
+    found = {}
+    for field, names in TOKEN_KEYS.items():
+        values = (number(as_dict(source).get(name)) for source in sources for name in names)
+        if (count := next((value for value in values if value is not None and 0 <= value < 10**18), None)) is not None:
+            found[field] = int(count)
+    return found
 
 
 def number(value: Value) -> float | None:
@@ -316,15 +279,6 @@ def as_plain_id(value: Value) -> str | None:
     return as_id(decoded(value) if quoted else value)
 
 
-def text_id(text: str) -> str:
-    """Return the id of a chunk without one: ``text:`` and the first 16 hex digits of its text's sha256.
-
-    The text is NFC-normalised, and runs of white space count as one space.
-    """
-    folded = " ".join(unicodedata.normalize("NFC", text).split())
-    return "text:" + hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
 def question_id(tool: str, question: str) -> str:
     """Return a qid made of the question's text, the same for gold and traces.
 
@@ -333,46 +287,37 @@ def question_id(tool: str, question: str) -> str:
     return f"{tool}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
+def first_id(names: Iterable[str], *mappings: Value) -> str | None:
+    """Return the first id that one of some mappings has under one of ``names``."""
+    ids = (as_id(as_dict(mapping).get(name)) for mapping in mappings for name in names)
+    return next((identity for identity in ids if identity), None)
+
+
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id that a document states, in its own fields first, then in its metadata."""
-    for name in ("id", "id_", "node_id", "chunk_id"):
-        if identifier := as_id(document.get(name)):
-            return identifier
-    for name in CHUNK_KEYS:
-        if identifier := as_id(metadata.get(name)):
-            return identifier
-    base = as_id(metadata.get("doc_id"))
-    part = next((as_id(metadata.get(name)) for name in ("chunk_index", "page") if as_id(metadata.get(name))), None)
-    return f"{base}#{part}" if base and part else None
+    stated = first_id(("id", "id_", "node_id", "chunk_id"), document) or first_id(CHUNK_KEYS, metadata)
+    base, part = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
+    return stated or (f"{base}#{part}" if base and part else None)
 
 
 def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id of a chunk's document; None if nothing names one."""
-    sources = (metadata, document)
-    return next(
-        (identifier for mapping in sources for name in DOCUMENT_KEYS if (identifier := as_id(mapping.get(name)))), None
-    )
+    return first_id(DOCUMENT_KEYS, metadata, document)
 
 
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
     """Return the ids that an answer cites, in order and without repeats.
 
-    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``), ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions
-    in the list of retrieved ``ids``; a number past its end becomes ``#N``) or a regular expression with one group.
+    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``) or ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions
+    in the list of retrieved ``ids``; a number past its end becomes ``#N``).
     """
-    return list(dict.fromkeys(_cited(answer, form, ids)))
-
-
-def _cited(answer: str, form: str, ids: Sequence[str]) -> Iterator[str]:
+    cited: list[str] = []
     if form == "numbers":
         for match in _NUMBERS.finditer(answer):
-            for number in map(int, (match[1] or match[2]).split(",")):
-                yield ids[number - 1] if 0 < number <= len(ids) else f"#{number}"
-    elif form == "brackets":
-        for match in _BRACKETS.finditer(answer):
-            if match[1] in ids:
-                yield match[1]
-            else:
-                yield from (part.strip() for part in re.split(r"[,;]", match[1]) if part.strip())
+            ranks = map(int, (match[1] or match[2]).split(","))
+            cited += [ids[rank - 1] if 0 < rank <= len(ids) else f"#{rank}" for rank in ranks]
     else:
-        yield from (match[1] for match in re.finditer(form, answer) if match[1])
+        for match in _BRACKETS.finditer(answer):
+            parts = [match[1]] if match[1] in ids else map(str.strip, re.split(r"[,;]", match[1]))
+            cited += [part for part in parts if part]
+    return list(dict.fromkeys(cited))

@@ -163,7 +163,7 @@ class Trace:
 def as_chunk(document: Any) -> Row:
     """Return a retrieved document as a chunk of a trace row: ``id``, ``text``, ``doc_id``, ``score``."""
     if isinstance(document, str):
-        return {"id": _text_id(document), "text": document}
+        return {"id": text_id(document), "text": document}
     if isinstance(document, tuple) and len(document) == 2:
         return {"id": str(document[0]), "text": str(document[1])}
     score = getattr(document, "score", None)
@@ -182,7 +182,7 @@ def as_chunk(document: Any) -> Row:
     identity = next((str(value) for value in candidates if value is not None and value != ""), None)
     if identity is None and text is None:
         raise ValueError(f"a retrieved document needs an id or a text: {str(document)[:80]!r}")
-    chunk: Row = {"id": identity if identity is not None else _text_id(text or "")}
+    chunk: Row = {"id": identity if identity is not None else text_id(text or "")}
     if text is not None:
         chunk["text"] = text
     source = next((metadata[name] for name in ("doc_id", "source", "file_name", "url") if metadata.get(name)), None)
@@ -234,7 +234,7 @@ def _milliseconds(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _text_id(text: str) -> str:
+def text_id(text: str) -> str:
     """Return the id of a chunk that only its text identifies, as ``rag-eval import`` makes it."""
     import hashlib
     import unicodedata
