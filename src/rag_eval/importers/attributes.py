@@ -106,10 +106,10 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     """Fill ``span`` from its attributes; ``cut`` is the number of attributes that the SDK dropped."""
     flat = flatten(raw)
     is_named = bool(span.name) and span.name == conversion.options.retriever
-    span.kind = RETRIEVER if is_named else _kind(span, flat)
+    span.kind = RETRIEVER if is_named else kind_of(span, flat)
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if span.kind in (RETRIEVER, RERANKER):
-        asked, output = flat.get("gen_ai.retrieval.query.text", asked), _documents(conversion, span, flat, cut)
+        asked, output = flat.get("gen_ai.retrieval.query.text", asked), documents_of(conversion, span, flat, cut)
     else:
         output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
         if isinstance(output, list) and len(output) > 1 and "gen_ai.output.messages" in flat:
@@ -131,7 +131,7 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
             conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
 
 
-def _kind(span: TraceSpan, flat: Attributes) -> str:
+def kind_of(span: TraceSpan, flat: Attributes) -> str:
     """Return the kind that the attributes state, otherwise the kind that they are typical of."""
     stated = str(flat.get("openinference.span.kind") or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
@@ -151,7 +151,8 @@ def _kind(span: TraceSpan, flat: Attributes) -> str:
     return span.kind
 
 
-def _documents(conversion: Conversion, span: TraceSpan, flat: Attributes, cut: int) -> list[Any] | None:
+def documents_of(conversion: Conversion, span: TraceSpan, flat: Attributes, cut: int = 0) -> list[Any] | None:
+    """Return the documents of a retriever or reranker; ``cut`` is the number of attributes that the SDK dropped."""
     prefix = "reranker.output_documents" if span.kind == RERANKER else "retrieval.documents"
     by_index = indexed(flat, prefix)
     missing = (max(by_index) + 1 - len(by_index)) if by_index else 0

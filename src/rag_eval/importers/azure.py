@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,24 +27,20 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
 
 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each question; a question that occurs twice with one truth is one item."""
+    """Yield line and gold row of each question."""
     conversion = Conversion(inputs, options, account)
-    seen: dict[str, Row] = {}
+    yield from conversion.gold_rows(_golds(conversion))
+
+
+def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     for path, line, row in _results(conversion):
         truth = unwrap.as_id(row.get("truth"))
         cited: list[str] = []
         if truth is not None and (match := _TRAILING.search(truth)):
             cited = re.findall(r"\[([^\[\]\n]+)\]", match[0])
             truth = truth[: match.start()].rstrip()
-            account.renamed("[id] at the end of the truth", "gold_citations")
-        gold = conversion.gold_row(_qid(conversion, row), row["question"], truth, cited)
-        if seen.setdefault(gold["qid"], gold) is gold:
-            yield line, gold
-        elif seen[gold["qid"]] == gold:
-            account.dropped("a repeated question", "both have the same text")
-        else:
-            inputs.problem(path, line, "", "asks a question again, with another truth", "Keep one row a question.")
-    conversion.finish()
+            conversion.account.renamed("[id] at the end of the truth", "gold_citations")
+        yield path, line, conversion.gold_row(_qid(conversion, row), row["question"], truth, cited)
 
 
 def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
@@ -58,21 +55,15 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                 conversion.account.renamed(plain, _NAMES.get(plain, plain))
         if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
             row |= {"question": messages, "answer": messages}
-            if (context := _last_context(messages)) is not None:
-                row["context"] = context
+            contexts = [item["context"] for item in messages if isinstance(item, dict) and item.get("context")]
+            if contexts:  # of the last message that has one: a text, or a list of citations
+                row["context"] = unwrap.as_dict(contexts[-1]).get("citations", contexts[-1])
         question = conversion.question(row.get("question"), row)
         if question is None:
             conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
             continue
         conversion.left_out(row, _READ)
         yield path, line, {**row, "question": question}
-
-
-def _last_context(messages: Any) -> Any:
-    """Return the context of the last message that has one: a text, or a list of citations."""
-    contexts = [message["context"] for message in messages if isinstance(message, dict) and message.get("context")]
-    last = contexts[-1] if contexts else None
-    return unwrap.as_dict(last).get("citations", last)
 
 
 def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:
@@ -98,14 +89,14 @@ def _pieces(conversion: Conversion, context: Any) -> list[Any]:
         return [context] if context.strip() else []
     ends = [match.start() for match in starts[1:]] + [len(context)]
     pieces: list[Any] = []
-    seen: dict[str, int] = {}
+    pages: Counter[str] = Counter()
     for match, end in zip(starts, ends, strict=True):
-        name = match[1]
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
+        page = match[1]
+        pages[page] += 1
+        if pages[page] > 1:
             conversion.account.lacking("pages with several chunks: their ids are PAGE, PAGE~2 and so on")
-        identity = name if seen[name] == 1 else f"{name}~{seen[name]}"
-        pieces.append({"id": identity, "text": context[match.end() : end].strip(), "doc_id": name.partition("#")[0]})
+        identity = page if pages[page] == 1 else f"{page}~{pages[page]}"
+        pieces.append({"id": identity, "text": context[match.end() : end].strip(), "doc_id": page.partition("#")[0]})
     return pieces
 
 

@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_eval.common.escaping import quoted
 from rag_eval.importers import Account, ImportInputs, unwrap
-from rag_eval.importers.documents import objects
+from rag_eval.importers.documents import cell_value, objects
 
 Row = dict[str, Any]
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
@@ -115,6 +116,27 @@ class Conversion:
             message = "is one page of several, and later pages are missing"
             hint = "Fetch the other pages, and pass all files at once."
             self.inputs.problem(*pages[-1][:2], "", message, hint)
+
+    def list_of(self, path: str, line: int, row: Row, name: str) -> list[Any] | None:
+        """Return the list of texts or numbers in a field, or in the text of one; None if absent or invalid."""
+        value = row.get(name)
+        value = cell_value(value) if isinstance(value, str) else value
+        if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
+            return value
+        hint = "Export the samples as JSON Lines, which keeps lists."
+        self.inputs.problem(path, line, f"/{name}", "is not a list of texts", hint)
+        return None
+
+    def documents(self, path: str, line: int, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
+        """Return documents from their texts and ids; None if there is neither list, or if one is longer."""
+        if texts and ids and len(texts) != len(ids):
+            message = f"has {len(texts)} texts of chunks and {len(ids)} ids"
+            self.inputs.problem(path, line, "", message, "Give one id for each chunk.")
+            return None
+        if not ids:
+            return ids if texts is None else texts
+        parts = [text if isinstance(text, dict) else {"text": text} for text in texts or [{}] * len(ids)]
+        return [{"id": unwrap.as_id(identity), **part} for identity, part in zip(ids, parts, strict=True)]
 
     def left_out(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
         """Record the fields of a row that are neither ``read`` nor empty."""
@@ -326,6 +348,19 @@ class Conversion:
         if expected is not None:
             row["expected_answer"] = expected
         return row | {name: value for name, value in more.items() if value not in (None, [], {})}
+
+    def gold_rows(self, rows: Iterable[tuple[str, int, Row]]) -> Iterator[tuple[int, Row]]:
+        """Yield line and row of each gold item with a path, line and row; a repeated item must be the same."""
+        seen: dict[str, Row] = {}
+        for path, line, row in rows:
+            if seen.setdefault(row["qid"], row) is row:
+                yield line, row
+            elif seen[row["qid"]] == row:
+                self.account.dropped("a repeated question", "both rows are the same")
+            else:
+                message = f"repeats {quoted(row['qid'])} with another answer or other citations"
+                self.inputs.problem(path, line, "", message, "Keep one row for each question.")
+        self.finish()
 
     def dataset_item(
         self, path: str, line: int, item: Row, asked: Any, expected: Any, hint: str, tool: str = ""

@@ -18,6 +18,29 @@ _ANSWERS = {
     "response", "multi_responses", "answer", "actual_output", "inputs.response", "outputs.response", "rows",
     "conversation", "inputs.conversation", "testCases", "test_cases", "testRunData",
 }  # fmt: skip
+# Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
+_KEYS = """
+otlp . | resourceSpans | resourceLogs | traceID spans
+. promptfoo | prompts tests | providers tests
+promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
+deepeval-trace deepeval | testCases | testRunData | test_cases | input actual_output | input retrieval_context
+. deepeval | input expected_output
+mlflow . | info data | trace_id trace | request_id trace
+phoenix . | start_time_unix_nano | context span_kind
+langfuse . | trace observations | observations | traceId parentObservationId | trace_id parent_observation_id
+langfuse . | id traceId startTime | timestamp input output sessionId | batch
+. langfuse-dataset | datasetId expectedOutput | input expectedOutput
+langsmith . | run_type | runs cursors | items next_cursor | post | patch
+table . | inputs outputs ground_truth | inputs outputs reference_outputs
+. langsmith-dataset | inputs outputs dataset_id | inputs outputs
+ragas-trace ragas | user_input | question contexts | question ground_truth
+azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
+azure-eval . | conversation | inputs.conversation
+phoenix . | context.trace_id
+. beir | _id text
+. core-metrics | gold_supports | question expected_behavior
+core-metrics-trace . | references folder_mode
+"""
 _PAGE = re.compile(rb'^\{\s*"(?:data|runs|items|traces)"\s*:\s*\[(?=\s*\{)')
 
 
@@ -35,26 +58,16 @@ def detect(head: bytes) -> Recognised | None:
     if text[:1] in (b"{", b"["):
         return _of_json(text)
     fields = text.partition(b"\n")[0].decode("utf-8", "replace").split()
-    columns = csv_header(text)
-    for matches, form in (
-        (_is_ranked(fields), Recognised("trec-run", "", "a rank and a score in columns four and five")),
-        (_is_judgement(fields), Recognised("", "trec-qrels", "four columns, the last is an integer")),
-        (fields[:2] == ["query-id", "corpus-id"], Recognised("", "beir", "the header query-id, corpus-id")),
-        (TOP_KEYS.search(text) is None and len(columns) > 1, _of_keys(dict.fromkeys(columns), "columns")),
-        (TOP_KEYS.search(text) is None and len(columns) > 1, Recognised("table", "table-gold", "a header of columns")),
-    ):
-        if matches and form:
-            return form
-    keys = {match[1].decode() for match in TOP_KEYS.finditer(text)}
-    return _of_keys(dict.fromkeys(keys), "keys")
-
-
-def _is_judgement(fields: list[str]) -> bool:
-    return len(fields) == 4 and fields[1].replace("-", "").isalnum() and fields[3].lstrip("-").isdigit()
-
-
-def _is_ranked(fields: list[str]) -> bool:
-    return len(fields) in (5, 6) and fields[3].isdigit() and unwrap.number(fields[4]) is not None
+    if len(fields) in (5, 6) and fields[3].isdigit() and unwrap.number(fields[4]) is not None:
+        return Recognised("trec-run", "", "a rank and a score in columns four and five")
+    if len(fields) == 4 and fields[1].replace("-", "").isalnum() and fields[3].lstrip("-").isdigit():
+        return Recognised("", "trec-qrels", "four columns, the last is an integer")
+    if fields[:2] == ["query-id", "corpus-id"]:
+        return Recognised("", "beir", "the header query-id, corpus-id")
+    keys, columns = [match[1].decode() for match in TOP_KEYS.finditer(text)], csv_header(text)  # keys of YAML
+    if keys or len(columns) < 2:
+        return _of_keys(dict.fromkeys(keys), "keys")
+    return _of_keys(dict.fromkeys(columns), "columns") or Recognised("table", "table-gold", "a header of columns")
 
 
 def _of_json(text: bytes) -> Recognised | None:
@@ -79,73 +92,22 @@ def _of_json(text: bytes) -> Recognised | None:
 
 def _of_keys(record: Row, what: str) -> Recognised | None:
     """Recognise a record by the names of its fields; a file without answers is a gold set."""
-    keys = set(record)
-    for form, needed, why in (
-        (("otlp", ""), {"resourceSpans"}, "resourceSpans"),
-        (("otlp", ""), {"resourceLogs"}, "resourceLogs"),
-        (("otlp", ""), {"traceID", "spans"}, "traceID and spans"),
-        (("", "promptfoo"), {"prompts", "tests"}, "prompts and tests"),
-        (("", "promptfoo"), {"providers", "tests"}, "providers and tests"),
-        (("promptfoo-trace", "promptfoo"), {"Status", "Grader Reason"}, "Status and Grader Reason"),
-        (("promptfoo-trace", "promptfoo"), {"evalId", "results"}, "evalId and results"),
-        (("promptfoo-trace", "promptfoo"), {"results", "config"}, "results and config"),
-        (("promptfoo-trace", "promptfoo"), {"promptIdx", "testIdx"}, "promptIdx and testIdx"),
-        (("deepeval-trace", "deepeval"), {"testCases"}, "testCases"),
-        (("deepeval-trace", "deepeval"), {"testRunData"}, "testRunData"),
-        (("deepeval-trace", "deepeval"), {"test_cases"}, "test_cases"),
-        (("deepeval-trace", "deepeval"), {"input", "actual_output"}, "input and actual_output"),
-        (("deepeval-trace", "deepeval"), {"input", "retrieval_context"}, "input and retrieval_context"),
-        (("", "deepeval"), {"input", "expected_output"}, "input and expected_output"),
-        (("mlflow", ""), {"info", "data"}, "info and data"),
-        (("mlflow", ""), {"trace_id", "trace"}, "trace_id and trace"),
-        (("mlflow", ""), {"request_id", "trace"}, "request_id and trace"),
-        (("phoenix", ""), {"start_time_unix_nano"}, "start_time_unix_nano"),
-        (("phoenix", ""), {"context", "span_kind"}, "context and span_kind"),
-        (("langfuse", ""), {"trace", "observations"}, "trace and observations"),
-        (("langfuse", ""), {"observations"}, "observations"),
-        (("langfuse", ""), {"traceId", "parentObservationId"}, "traceId and parentObservationId"),
-        (("langfuse", ""), {"trace_id", "parent_observation_id"}, "trace_id and parent_observation_id"),
-        (("langfuse", ""), {"id", "traceId", "startTime"}, "id, traceId and startTime"),
-        (("langfuse", ""), {"timestamp", "input", "output", "sessionId"}, "timestamp, input, output and sessionId"),
-        (("langfuse", ""), {"batch"}, "batch"),
-        (("", "langfuse-dataset"), {"datasetId", "expectedOutput"}, "datasetId and expectedOutput"),
-        (("", "langfuse-dataset"), {"input", "expectedOutput"}, "input and expectedOutput"),
-        (("langsmith", ""), {"run_type"}, "run_type"),
-        (("langsmith", ""), {"runs", "cursors"}, "runs and cursors"),
-        (("langsmith", ""), {"items", "next_cursor"}, "items and next_cursor"),
-        (("langsmith", ""), {"post"}, "post"),
-        (("langsmith", ""), {"patch"}, "patch"),
-        (("table", ""), {"inputs", "outputs", "ground_truth"}, "inputs, outputs and ground_truth"),
-        (("table", ""), {"inputs", "outputs", "reference_outputs"}, "inputs, outputs and reference_outputs"),
-        (("", "langsmith-dataset"), {"inputs", "outputs", "dataset_id"}, "inputs, outputs and dataset_id"),
-        (("", "langsmith-dataset"), {"inputs", "outputs"}, "inputs and outputs"),
-        (("ragas-trace", "ragas"), {"user_input"}, "user_input"),
-        (("ragas-trace", "ragas"), {"question", "contexts"}, "question and contexts"),
-        (("ragas-trace", "ragas"), {"question", "ground_truth"}, "question and ground_truth"),
-        (("azure-eval", "azure-eval-gold"), {"rows", "metrics"}, "rows and metrics"),
-        (("azure-eval", "azure-eval-gold"), {"question", "truth"}, "question and truth"),
-        (("azure-eval", "azure-eval-gold"), {"inputs.query"}, "inputs.query"),
-        (("azure-eval", "azure-eval-gold"), {"query", "response"}, "query and response"),
-        (("azure-eval", ""), {"conversation"}, "conversation"),
-        (("azure-eval", ""), {"inputs.conversation"}, "inputs.conversation"),
-        (("phoenix", ""), {"context.trace_id"}, "context.trace_id"),
-        (("", "beir"), {"_id", "text"}, "_id and text"),
-        (("", "core-metrics"), {"gold_supports"}, "gold_supports"),
-        (("", "core-metrics"), {"question", "expected_behavior"}, "question and expected_behavior"),
-        (("core-metrics-trace", ""), {"references", "folder_mode"}, "references and folder_mode"),
-    ):
-        if not needed <= keys or (needed == {"conversation"} and isinstance(record["conversation"], str)):
+    names = {name.replace(" ", "_") for name in record}
+    for line in _KEYS.strip().splitlines():
+        form, *alternatives = line.split(" | ")
+        trace, gold = form.replace(".", "").split(" ")
+        needed = next((keys.split() for keys in alternatives if names.issuperset(keys.split())), None)
+        if needed is None or (needed == ["conversation"] and isinstance(record["conversation"], str)):
             continue  # such a trace names its conversation
-        if not (form[1] == "langsmith-dataset" and isinstance(record["inputs"], str)):
-            whole = any(value is not None for value in record.values())
-            answers = [record[name] for name in _ANSWERS & keys]
-            unanswered = not answers or (whole and all(value is None for value in answers))
-            trace = (
-                "" if unanswered and form[0] in _SAMPLES and not isinstance(record.get("user_input"), list) else form[0]
-            )
-            return Recognised(
-                trace, form[1], f"the {what} {why}" if " " in why else f"the {what.removesuffix('s')} {why}"
-            )
+        if gold == "langsmith-dataset" and isinstance(record["inputs"], str):
+            return None
+        answers = [record[name] for name in _ANSWERS & record.keys()]
+        is_cut = all(value is None for value in record.values())
+        unanswered = not answers or (not is_cut and all(value is None for value in answers))
+        if unanswered and trace in _SAMPLES and not isinstance(record.get("user_input"), list):
+            trace = ""
+        why = " and ".join(part for part in (", ".join(needed[:-1]), needed[-1]) if part).replace("_R", " R")
+        return Recognised(trace, gold, f"the {what if len(needed) > 1 else what.removesuffix('s')} {why}")
     return None
 
 

@@ -58,7 +58,7 @@ class Stream:
                 if self._peek() == b",":
                     self._take(1)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                self._report(error)
+                _report(self._inputs, self._path, self.line, bytes(self._window), error)
                 if begun == b"[":
                     return
                 self._skip()
@@ -153,9 +153,6 @@ class Stream:
             self._window += block
         return len(self._window) > before
 
-    def _report(self, error: Exception) -> None:
-        _report(self._inputs, self._path, self.line, bytes(self._window), error)
-
 
 def documents(inputs: ImportInputs, path: str) -> Iterator[Document]:
     """Yield the JSON values of a file in order, one per line or not, and the elements of an array."""
@@ -192,23 +189,6 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
         elif value is not None:
             hint = "Check the format of the file: rag-eval import auto FILE"
             inputs.problem(path, document.line, "", f"is not an object, but {what} is one", hint)
-
-
-def samples(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, Row]]:
-    """Yield line and fields of each sample."""
-    for line, row in objects(inputs, path, what):
-        yield line, {name: value for name, value in row.items() if value is not None}
-
-
-def as_list(inputs: ImportInputs, path: str, line: int, name: str, value: Any) -> list[Any] | None:
-    """Return a list of texts or numbers, or parse one from a text; None with a problem if it is no list."""
-    value = cell_value(value) if isinstance(value, str) else value
-    if isinstance(value, list) and all(isinstance(item, (str, int)) for item in value):
-        return value
-    inputs.problem(
-        path, line, f"/{name}", "is not a list of texts", "Export the samples as JSON Lines, which keeps lists."
-    )
-    return None
 
 
 def frame_rows(value: Row) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
-from rag_eval.importers.attributes import flatten, indexed, read_attributes
+from rag_eval.importers.attributes import documents_of, flatten, kind_of
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions
 
 Row = dict[str, Any]
@@ -24,7 +24,6 @@ _READ = [*_BOTH, *"""
     completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs
 """.split()]  # fmt: skip
 _READ_OF_TRACES = [*_BOTH, "timestamp", "public", "bookmarked"]
-_ATTRIBUTES = ("retrieval.", "reranker.", "openinference", "gen_ai.", "output.")
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
@@ -149,10 +148,12 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
     span.start, span.end = unwrap.nanoseconds(row.get("startTime")), unwrap.nanoseconds(row.get("endTime"))
     span.kind = _KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
-    attributes = unwrap.decoded(metadata.get("attributes"))
-    if isinstance(attributes, dict):
-        _read_attributes(conversion, span, attributes)
     asked, output = (unwrap.decoded(row.get(key), 2) for key in ("input", "output"))
+    if flat := flatten(unwrap.as_dict(unwrap.decoded(metadata.get("attributes")))):  # OpenTelemetry sent it
+        kind = kind_of(span, flat)
+        span.kind = kind if kind in (spans.RETRIEVER, spans.RERANKER) else span.kind
+        if span.kind in (spans.RETRIEVER, spans.RERANKER) and unwrap.documents_in(output) is None:
+            output = documents_of(conversion, span, flat)
     spans.read_contents(conversion, span, asked, output)
     span.qid, span.conversation = conversion.qid(metadata), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
@@ -170,17 +171,3 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
     if span.end is None and (latency := unwrap.number(row.get("latency")) or 0) > 0:
         span.latency_ms = round(latency * 1000, 3)
     return span
-
-
-def _read_attributes(conversion: Conversion, span: spans.TraceSpan, attributes: Row) -> None:
-    """Read observations that OpenTelemetry sent: metadata.attributes has their kind, and sometimes their documents."""
-    flat = flatten(attributes)
-    stated = str(flat.get("openinference.span.kind") or "").upper(), str(flat.get("gen_ai.operation.name") or "")
-    if "RETRIEVER" in stated or "retrieval" in stated or indexed(flat, "retrieval.documents"):
-        span.kind = spans.RETRIEVER
-    elif "RERANKER" in stated:
-        span.kind = spans.RERANKER
-    if span.kind in (spans.RETRIEVER, spans.RERANKER):
-        probe = spans.TraceSpan(span.path, span.line, span.trace, span.id, span.parent, span.name)
-        read_attributes(conversion, probe, {name: item for name, item in flat.items() if name.startswith(_ATTRIBUTES)})
-        span.chunks = probe.chunks

@@ -10,19 +10,17 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, spans
 from rag_eval.importers.attributes import CAPTURE, any_value, plain_attributes, read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 from rag_eval.importers.documents import Stream, decode, documents
-from rag_eval.importers.unwrap import as_dict, camel, decoded, nanoseconds
+from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, nanoseconds
 
 Row = dict[str, Any]
-_MESSAGE_EVENTS = {
-    "gen_ai.user.message": "gen_ai.input.messages",
-    "gen_ai.choice": "gen_ai.output.messages",
-}
+_MESSAGE_EVENTS = {"gen_ai.user.message": "gen_ai.input.messages", "gen_ai.choice": "gen_ai.output.messages"}
 _DETAILS = "gen_ai.client.inference.operation.details"
 _LISTS = (
     ("resourceSpans", "resource_spans", "batches", "trace", "result"),  # the last three of Tempo and Jaeger
@@ -43,18 +41,15 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
                 _read_logs(value, logs)
     if inputs.problems:
         return
-    spans_found = [span for path in inputs.paths for span in _spans(conversion, path, logs)]
-    if logs and not spans_found:
+    all_spans: list[spans.TraceSpan] = []
+    for path in inputs.paths:
+        stream = Stream(inputs, path)
+        all_spans += stream.parts(partial(_of_value, conversion, path, stream, logs))
+    if logs and not all_spans:
         message = "has log records but no spans"
         hint = f"Pass the file with the spans too. {_EXPORT_SPANS}"
         inputs.problem(inputs.paths[0], 1, "/resourceLogs", message, hint)
-    yield from conversion.rows("otlp", spans.drafts(conversion, spans_found, "service.name"))
-
-
-def _spans(conversion: Conversion, path: str, logs: dict[tuple[str, str], Row]) -> Iterator[spans.TraceSpan]:
-    """Yield the spans of a file; log records were read earlier."""
-    stream = Stream(conversion.inputs, path)
-    yield from stream.parts(lambda: _of_value(conversion, path, stream, logs))
+    yield from conversion.rows("otlp", spans.drafts(conversion, all_spans, "service.name"))
 
 
 def _of_value(
@@ -86,10 +81,10 @@ def _of_value(
 
 def _service(conversion: Conversion, resource: Any) -> str | None:
     attributes = plain_attributes(as_dict(resource).get("attributes"))
-    name = attributes.pop("service.name", None)
+    service = as_id(attributes.pop("service.name", None))
     for attribute in attributes:
         conversion.account.dropped(f"resource attribute {attribute}", NOT_READ)
-    return str(name) if name else None
+    return service
 
 
 def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[spans.TraceSpan]:
@@ -98,12 +93,11 @@ def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[s
         service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
         yield read_span(conversion, path, line, _console_span(row), service, {})
         return
-    jaeger = [item for item in row.get("data") or (row,) if isinstance(item, dict) and "traceID" in item]
-    for trace in jaeger:
-        for raw in trace.get("spans") or ():
-            service = as_dict(as_dict(trace.get("processes")).get(raw.get("processID"))).get("serviceName")
-            yield read_span(conversion, path, line, _jaeger_span(raw), service, {})
-    if jaeger:
+    if jaeger := [item for item in row.get("data") or (row,) if isinstance(item, dict) and "traceID" in item]:
+        for trace in jaeger:
+            for raw in trace.get("spans") or ():
+                process = as_dict(trace.get("processes")).get(raw.get("processID"))
+                yield read_span(conversion, path, line, _jaeger_span(raw), as_dict(process).get("serviceName"), {})
         return
     signal = next((name for name in _OTHER_SIGNALS if name in row), None)
     keys = ", ".join(list(row)[:6]) or "none"
@@ -188,23 +182,19 @@ def _console_span(value: Row) -> Row:
 
 def _jaeger_span(value: Row) -> Row:
     """Return a span of Jaeger's UI or API with the names of OTLP/JSON."""
-    tags = _jaeger_fields(value.get("tags"))
-    parents = [
-        item.get("spanID") for item in value.get("references") or () if item.get("traceID") == value.get("traceID")
-    ]
+    tags, trace = _jaeger_fields(value.get("tags")), value.get("traceID")
+    parents = [item.get("spanID") for item in value.get("references") or () if item.get("traceID") == trace]
+    events = [_jaeger_fields(log.get("fields")) for log in value.get("logs") or ()]
     start = int(value["startTime"]) * 1000
     return {
-        "traceId": value.get("traceID"),
+        "traceId": trace,
         "spanId": value.get("spanID"),
         "parentSpanId": next(iter(parents), ""),
         "name": value.get("operationName"),
         "startTimeUnixNano": start,
         "endTimeUnixNano": start + int(value.get("duration") or 0) * 1000,
         "attributes": tags,
-        "events": [
-            {"name": fields.pop("event", ""), "attributes": fields}
-            for fields in (_jaeger_fields(log.get("fields")) for log in value.get("logs") or ())
-        ],
+        "events": [{"name": fields.pop("event", ""), "attributes": fields} for fields in events],
         "status": {"code": 2 if tags.pop("error", False) else 0, "message": tags.pop("otel.status_description", None)},
     }
 

@@ -19,13 +19,13 @@ _READ = "id name context span_kind parent_id start_time end_time status_code sta
 def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace in the spans of all files."""
     conversion = Conversion(inputs, options, account, CAPTURE)
-    spans_found: list[spans.TraceSpan] = []
+    all_spans: list[spans.TraceSpan] = []
     for path, line, value in conversion.records("a span", "data"):
         if "resourceSpans" in value:
             yield from otlp.rows(inputs, account, options)
             return
-        spans_found += _spans(conversion, path, line, value)
-    yield from conversion.rows("phoenix", spans.drafts(conversion, spans_found))
+        all_spans += _spans(conversion, path, line, value)
+    yield from conversion.rows("phoenix", spans.drafts(conversion, all_spans))
 
 
 def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.TraceSpan]:
@@ -39,15 +39,13 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
     elif "start_time_unix_nano" in value or "startTimeUnixNano" in value:  # GET …/spans/otlpv1
         yield otlp.read_span(conversion, path, line, value, None, {})
     elif trace is not None and identity is not None:
-        span = spans.TraceSpan(
-            path, line, trace, identity, as_id(value.get("parent_id")) or "", str(value.get("name") or "")
-        )
+        name, parent = str(value.get("name") or ""), as_id(value.get("parent_id")) or ""
+        span = spans.TraceSpan(path, line, trace, identity, parent, name)
         _read(conversion, span, value)
         yield span
     else:
-        inner = [
-            entry for part in value.values() if isinstance(part, list) for entry in part if isinstance(entry, dict)
-        ]
+        lists = (part for part in value.values() if isinstance(part, list))
+        inner = [item for part in lists for item in part if isinstance(item, dict)]
         if not inner or "attributes" in value:
             message = "is not a span: context.trace_id and context.span_id are missing"
             inputs.problem(path, line, "/context", message, _FRAME)
@@ -67,10 +65,8 @@ def _read(conversion: Conversion, span: spans.TraceSpan, value: Row) -> None:
                 inputs.problem(path, line, f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
     span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
     span.error = as_id(value.get("status_message")) if span.failed else None
-    columns = {
-        name[len(_COLUMN) :]: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None
-    }
-    attributes = {**as_dict(value.get("attributes")), **columns}
+    columns = {name: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None}
+    attributes = as_dict(value.get("attributes")) | {name[len(_COLUMN) :]: item for name, item in columns.items()}
     if isinstance(attributes.get("retrieval.documents"), str):
         inputs.problem(path, line, "/attributes.retrieval.documents", "is the text of a Python list", _FRAME)
         return

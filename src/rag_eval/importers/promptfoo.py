@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
@@ -32,22 +32,21 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
     prompts: dict[str, set[Any]] = {}  # promptIdx counts the columns: prompts times providers
     for *_, result in results:
         prompts.setdefault(_provider(result), set()).add(result.get("promptIdx"))
-    keys = []
-    for *_, result in results:
-        name, prompt = _provider(result), result.get("promptIdx")
-        name += f"-prompt{prompt}" if len(prompts[name]) > 1 else ""
-        keys.append((name, result.get("testIdx"), str(_variables(result))))
-    repeated = max(Counter(keys).values(), default=1) > 1
-    several = len({name for name, *_ in keys}) > 1
     seen: Counter[tuple[str, Any, str]] = Counter()
-    drafts = []
-    for (path, line, result), key in zip(results, keys, strict=True):
+    drafts: list[tuple[str, Draft]] = []
+    for path, line, result in results:
+        name = _provider(result)
+        name += f"-prompt{result.get('promptIdx')}" if len(prompts[name]) > 1 else ""
+        key = (name, result.get("testIdx"), str(_variables(result)))
         seen[key] += 1
         draft = _draft(conversion, path, line, result)
-        if repeated or several:
-            draft.run = f"{key[0]}-{seen[key]}" if repeated else key[0]
-        drafts.append(draft)
-    yield from conversion.rows("promptfoo", drafts)
+        draft.run = f"{name}-{seen[key]}"
+        drafts.append((name, draft))
+    if max(seen.values(), default=1) == 1:  # nothing is repeated
+        names = {name for name, _ in drafts}
+        for name, draft in drafts:
+            draft.run = name if len(names) > 1 else None
+    yield from conversion.rows("promptfoo", [draft for _, draft in drafts])
 
 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
@@ -84,24 +83,19 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                 yield from ((path, line, result) for result in results if isinstance(result, dict))
             elif isinstance(tests := value.get("tests"), list):  # a configuration
                 conversion.left_out(value, ("tests",))
-                cases = [
-                    (test, item) for test in tests if isinstance(test, dict) for item in _expanded(test.get("vars"))
-                ]
-                for index, (test, variables) in enumerate(cases):
+                index = count()
+                for test in [test for test in tests if isinstance(test, dict)]:
                     conversion.left_out(test, ("vars", "assert", "metadata"), " of tests")
-                    yield path, line, {"testIdx": index, "testCase": test, "vars": variables}
+                    lists = {name: item if isinstance(item, list) else [item] for name, item in _given(test).items()}
+                    for values in product(*lists.values()):  # a test with lists is one for each combination
+                        variables = dict(zip(lists, values, strict=True))
+                        yield path, line, {"testIdx": next(index), "testCase": test, "vars": variables}
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield path, line, value
             else:
                 version = inner.get("version") if isinstance(inner, dict) else None
                 what = f"has results of version {version} without a list of results" if version else "has no results"
                 conversion.inputs.problem(path, line, "/results", what, _FORMS)
-
-
-def _expanded(variables: Any) -> Iterator[Row]:
-    """Yield the variables of each test that promptfoo makes of one with lists: one for each combination."""
-    lists = {name: item if isinstance(item, list) else [item] for name, item in unwrap.as_dict(variables).items()}
-    yield from (dict(zip(lists, item, strict=True)) for item in product(*lists.values()))
 
 
 def _values(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
@@ -152,30 +146,22 @@ def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
     if response.get("cached"):
         conversion.account.dropped("latency and cost of cached responses", "they come from the cache")
     else:
-        if isinstance(result.get("latencyMs"), (int, float)) and result["latencyMs"] > 0:
-            draft.latency_ms["total"] = result["latencyMs"]
-        if isinstance(cost := result.get("cost", response.get("cost")), (int, float)):
+        if (latency := unwrap.number(result.get("latencyMs")) or 0) > 0:
+            draft.latency_ms["total"] = latency
+        if (cost := unwrap.number(result.get("cost", response.get("cost")))) is not None:
             draft.usage["cost_usd"] = cost
-    tokens = unwrap.as_dict(result.get("tokenUsage") or response.get("tokenUsage"))
-    for field, name in (("input_tokens", "prompt"), ("output_tokens", "completion")):
-        if isinstance(tokens.get(name), int):
-            draft.usage[field] = tokens[name]
+    draft.usage |= unwrap.tokens(result.get("tokenUsage") or response.get("tokenUsage"))
     draft.citations = unwrap.stated_citations(output)
     conversion.left_out(result, _READ, "", _JUDGED)
     return draft
 
 
 def _chunks(conversion: Conversion, path: str, line: int, result: Row, response: Row) -> list[Row] | None:
-    sources = (_variables(result), response.get("metadata") or {}, result.get("metadata") or {}, response.get("output"))
-    stated = (
-        source[name]
-        for source in sources
-        if isinstance(source, dict)
-        for name in unwrap.CONTEXT_KEYS
-        if source.get(name)
-    )
+    sources = (_variables(result), response.get("metadata"), result.get("metadata"), response.get("output"))
+    contexts = (unwrap.as_dict(source).get(name) for source in sources for name in unwrap.CONTEXT_KEYS)
     value = conversion.pointed("chunks", result)
-    if value is None and (value := next(stated, None)) is None:
+    value = next((context for context in contexts if context), None) if value is None else value
+    if value is None:
         return None
     if isinstance(value, str):
         conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
@@ -214,20 +200,20 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     return substrings, expected, refused
 
 
+def _given(test: Row) -> Row:
+    return unwrap.as_dict(test.get("vars"))
+
+
 def _variables(result: Row) -> Row:
-    return unwrap.as_dict(result.get("vars") or unwrap.as_dict(result.get("testCase")).get("vars"))
+    return _given(result) or _given(unwrap.as_dict(result.get("testCase")))
 
 
 def _qid(conversion: Conversion, result: Row) -> str:
     variables, test = _variables(result), unwrap.as_dict(result.get("testCase"))
-    stated = conversion.qid(test.get("metadata"), variables, result.get("metadata")) or unwrap.as_id(
-        variables.get("id")
-    )
-    return stated or f"promptfoo-{result.get('testIdx', 0)}"
+    qid = conversion.qid(test.get("metadata"), variables, result.get("metadata")) or unwrap.as_id(variables.get("id"))
+    return qid or f"promptfoo-{result.get('testIdx', 0)}"
 
 
 def _provider(result: Row) -> str:
     provider = result.get("provider")
-    if isinstance(provider, dict):
-        return str(provider.get("label") or provider.get("id") or "")
-    return str(provider or "")
+    return unwrap.first_id(("label", "id"), provider) or (provider if isinstance(provider, str) else "")

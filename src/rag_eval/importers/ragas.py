@@ -7,27 +7,15 @@ from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions, Draft
-from rag_eval.importers.documents import as_list, samples
 from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
 Row = dict[str, Any]
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
-_FIELDS = {
-    "user_input",
-    "response",
-    "multi_responses",
-    "retrieved_contexts",
-    "retrieved_context_ids",
-    "reference",
-    "reference_contexts",
-    "reference_context_ids",
-    "ground_truths",
-    "qid",
-    "id",
-    "question_id",
-    *_META,
-}
+_READ = {*_META, *"""
+    user_input response multi_responses retrieved_contexts retrieved_context_ids reference reference_contexts
+    reference_context_ids ground_truths qid id question_id
+""".split()}  # fmt: skip
 
 
 def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
@@ -37,100 +25,69 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
 
 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each question; repeated samples are left out if they are equal."""
+    """Yield line and gold row of each question."""
     conversion = Conversion(inputs, options, account)
-    seen: dict[str, Row] = {}
-    empty = texts = 0
+    yield from conversion.gold_rows(_golds(conversion))
+
+
+def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    account = conversion.account
     for path, line, qid, row in _samples(conversion):
-        contexts = _list(conversion, path, line, row, "reference_contexts")
-        ids = _list(conversion, path, line, row, "reference_context_ids")
+        contexts = conversion.list_of(path, line, row, "reference_contexts")
+        ids = conversion.list_of(path, line, row, "reference_context_ids")
         reference = row.get("reference")
-        if isinstance(several := row.get("ground_truths"), list) and several:
-            reference = several[0] if reference is None else reference
-            account.dropped("other texts of ground_truths", "the first is the expected answer", len(several) - 1)
-        texts += bool(contexts and not ids)
-        empty += contexts == []
-        cited = (
-            [str(item) for item in ids] if ids else conversion.reference_ids(str(context) for context in contexts or ())
-        )
+        if isinstance(truths := row.get("ground_truths"), list) and truths:
+            reference = truths[0] if reference is None else reference
+            account.dropped("other texts of ground_truths", "the first is the expected answer", len(truths) - 1)
+        if contexts and not ids:
+            account.lacking(
+                "chunk ids are derived from texts: import the traces with ragas-trace, or use the same texts"
+            )
+        if contexts == []:
+            account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable")
+        cited = list(map(str, ids)) if ids else conversion.reference_ids(map(str, contexts or ()))
         meta = {name: row[name] for name in _META if isinstance(row.get(name), (str, int, float, bool))}
-        gold = conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
-        if seen.setdefault(qid, gold) is not gold:
-            if seen[qid] != gold:
-                inputs.problem(
-                    path,
-                    line,
-                    "",
-                    f"asks the question of {qid} again, with another reference",
-                    "Keep one sample a question.",
-                )
-            account.dropped("a sample of a question that came before", "it has the same meaning")
-            continue
-        yield line, gold
-    if texts:
-        account.lacking(
-            "chunk ids are derived from texts: import the traces with ragas-trace, or use the same texts", texts
-        )
-    if empty:
-        account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable", empty)
-    conversion.finish()
+        yield path, line, conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
 
 
 def _drafts(conversion: Conversion) -> Iterator[Draft]:
     for path, line, qid, row in _samples(conversion):
-        contexts = _list(conversion, path, line, row, "retrieved_contexts")
-        ids = _list(conversion, path, line, row, "retrieved_context_ids")
-        if contexts and ids and len(contexts) != len(ids):
-            message = f"has {len(contexts)} retrieved_contexts and {len(ids)} retrieved_context_ids"
-            conversion.inputs.problem(path, line, "/retrieved_context_ids", message, "Give one id for each context.")
-            continue
-        documents = [
-            {**({"id": as_id(ids[number])} if ids else {}), **({"text": contexts[number]} if contexts else {})}
-            for number in range(len(contexts or ids or ()))
-        ]
-        chunks = None if contexts is None and ids is None else conversion.chunks(documents, path, line)
+        names = ("retrieved_contexts", "retrieved_context_ids")
+        documents = conversion.documents(path, line, *(conversion.list_of(path, line, row, name) for name in names))
+        chunks = None if documents is None else conversion.chunks(documents, path, line)
         answers = row.get("multi_responses") if row.get("response") is None else None
-        if answers is None:
-            yield Draft(path, line, "", row["user_input"], as_id(row.get("response")), chunks, qid=qid)
-        for index, answer in enumerate(answers or (), 1):
-            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=f"try-{index}")
+        for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
+            run = None if answers is None else f"try-{index}"
+            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
 
 
 def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
     """Yield path, line, qid and fields of each single-turn sample, under current names."""
     inputs, account = conversion.inputs, conversion.account
-    for path in inputs.paths:
-        for line, row in samples(inputs, path, "a sample"):
-            if any(
-                isinstance(value, list) and value and isinstance(value[0], dict) and "metric_input" in value[0]
-                for value in row.values()
-            ):
-                hint = "Export the evaluation dataset itself: dataset.to_jsonl(PATH)."
-                inputs.problem(path, line, "", "contains annotations that train a judge, not samples", hint)
-                return
-            _rename(account, row)
-            if isinstance(row.get("user_input"), list) and not _last_turn(conversion, path, line, row):
-                continue
-            question = conversion.question(row.get("user_input"), row)
-            if question is None:
-                hint = "Ragas calls it user_input (before 0.2: question). Or name it with --question POINTER."
-                inputs.problem(path, line, "", "has no question", hint)
-                continue
-            row["user_input"] = question
-            for name, value in row.items():
-                if name not in _FIELDS:
-                    account.dropped(name, JUDGED if number(value) is not None else NOT_READ)
-            qid = conversion.qid(row) or as_id(row.get("id"))
-            yield path, line, qid or question_id("ragas", question), row
-
-
-def _rename(account: Account, row: Row) -> None:
-    """Rename the columns of versions before 0.2; the contexts of a test set were reference contexts."""
-    of_test_set = "evolution_type" in row and "answer" not in row
-    for old, new in (_OLD | ({"contexts": "reference_contexts"} if of_test_set else {})).items():
-        if old in row and new not in row:
-            row[new] = row.pop(old)
-            account.renamed(old, new)
+    for path, line, value in conversion.records("a sample"):
+        row = {name: item for name, item in value.items() if item is not None}
+        lists = [item for item in row.values() if isinstance(item, list) and item]
+        if any(isinstance(item[0], dict) and "metric_input" in item[0] for item in lists):
+            hint = "Export the evaluation dataset itself: dataset.to_jsonl(PATH)."
+            return inputs.problem(path, line, "", "contains annotations that train a judge, not samples", hint)
+        # the contexts of a test set were reference contexts
+        of_test_set = {"contexts": "reference_contexts"} if "evolution_type" in row and "answer" not in row else {}
+        for old, new in {**_OLD, **of_test_set}.items():
+            if old in row and new not in row:
+                row[new] = row.pop(old)
+                account.renamed(old, new)
+        if isinstance(row.get("user_input"), list) and not _last_turn(conversion, path, line, row):
+            continue
+        question = conversion.question(row.get("user_input"), row)
+        if question is None:
+            hint = "Ragas calls it user_input (before 0.2: question). Or name it with --question POINTER."
+            inputs.problem(path, line, "", "has no question", hint)
+            continue
+        row["user_input"] = question
+        for name, item in row.items():
+            if name not in _READ:
+                account.dropped(name, JUDGED if number(item) is not None else NOT_READ)
+        yield path, line, conversion.qid(row) or as_id(row.get("id")) or question_id("ragas", question), row
 
 
 def _last_turn(conversion: Conversion, path: str, line: int, row: Row) -> bool:
@@ -145,7 +102,3 @@ def _last_turn(conversion: Conversion, path: str, line: int, row: Row) -> bool:
     row["user_input"] = message_text(messages[last]) if last >= 0 else None
     row["response"] = answers[-1] if answers else row.get("response")
     return True
-
-
-def _list(conversion: Conversion, path: str, line: int, row: Row, name: str) -> list[Any] | None:
-    return None if row.get(name) is None else as_list(conversion.inputs, path, line, name, row[name])

@@ -9,57 +9,48 @@ from typing import Any
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
-from rag_eval.importers.documents import as_list, csv_rows, is_csv, objects
+from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
 Row = dict[str, Any]
-FIELDS = {
-    "qid": ("qid", "question_id", "query_id", "case_id", "example_id", "id"),
-    "question": ("question", "query", "user_input", "q", "input", "inputs", "prompt"),
-    "answer": ("answer", "response", "generated_answer", "actual_output", "output", "outputs", "prediction"),
-    "citations": ("citations", "cited", "cited_ids"),
-    "chunks": (
-        "chunks",
-        "documents",
-        "retrieved_contexts",
-        "retrieved_context",
-        "contexts",
-        "context",
-        "retrieval_context",
-        "passage",
-    ),
-    "chunk_ids": ("retrieved_ids", "retrieved_context_ids", "chunk_ids", "doc_ids", "passage_id"),
-    "run": ("run", "query_run", "model", "provider", "experiment"),
-    "error": ("error",),
-    "latency_ms": ("latency_ms", "duration_ms"),
-    "latency_s": ("latency", "latency_s", "duration"),
-    "input_tokens": ("input_tokens", "prompt_tokens"),
-    "output_tokens": ("output_tokens", "completion_tokens"),
-    "cost_usd": ("cost_usd", "cost", "total_cost"),
-}
-"""The fields of a map for traces, and the names by which ``--suggest-map`` finds each."""
-GOLD_FIELDS = {
-    "qid": FIELDS["qid"],
-    "question": FIELDS["question"],
-    "answerable": ("answerable", "is_answerable"),
-    "expected_answer": (
-        *("expected_answer", "expected", "reference", "reference_answer", "ground_truth", "gold_answer", "truth"),
-        *("expected_output", "ideal_answer", "answer"),
-    ),
-    "gold_claim_substr": ("gold_claim_substr", "must_contain", "keywords", "key_facts"),
-    "gold_citations": (
-        *("gold_citations", "citations", "gold_ids", "relevant_ids", "sources", "source", "reference_context_ids"),
-        *("chunk_ids", "doc_ids", "passage_id"),
-    ),
-    "contexts": ("contexts", "reference_contexts", "context", "passage"),
-    "difficulty": ("difficulty",),
-    "category": ("category",),
-    "tags": ("tags",),
-}
-"""The same for a map of gold."""
-FORMS = {"table": FIELDS, "table-gold": GOLD_FIELDS}
-_GROUPED = ("chunks", "chunk_ids")
+_NAMES = """
+qid: qid question_id query_id case_id example_id id
+question: question query user_input q input inputs prompt
+answer: answer response generated_answer actual_output output outputs prediction
+citations: citations cited cited_ids
+chunks: chunks documents retrieved_contexts retrieved_context contexts context retrieval_context passage
+chunk_ids: retrieved_ids retrieved_context_ids chunk_ids doc_ids passage_id
+run: run query_run model provider experiment
+error: error
+latency_ms: latency_ms duration_ms
+latency_s: latency latency_s duration
+input_tokens: input_tokens prompt_tokens
+output_tokens: output_tokens completion_tokens
+cost_usd: cost_usd cost total_cost
+"""
+_GOLD_NAMES = """
+qid: qid question_id query_id case_id example_id id
+question: question query user_input q input inputs prompt
+answerable: answerable is_answerable
+expected_answer: expected_answer expected reference reference_answer ground_truth gold_answer truth expected_output ideal_answer answer
+gold_claim_substr: gold_claim_substr must_contain keywords key_facts
+gold_citations: gold_citations citations gold_ids relevant_ids sources source reference_context_ids chunk_ids doc_ids passage_id
+contexts: contexts reference_contexts context passage
+difficulty: difficulty
+category: category
+tags: tags
+"""  # noqa: E501
+
+
+def _fields(table: str) -> dict[str, list[str]]:
+    pairs = (line.split(":") for line in table.strip().splitlines())
+    return {field: names.split() for field, names in pairs}
+
+
+FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
+"""The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _SEPARATORS = re.compile(r"[,;\s]+")
 
 
@@ -82,8 +73,8 @@ def gold_rows(
         if question is None:
             inputs.problem(path, line, "", "has no question", "Write the question, or remove the record.")
             continue
-        texts = _listed(conversion, path, line, "contexts", values)
-        tags = _listed(conversion, path, line, "tags", values, _SEPARATORS)
+        citations, tags = (_list_of(conversion, path, line, name, values) for name in ("gold_citations", "tags"))
+        texts = _list_of(conversion, path, line, "contexts", values)
         stated = str(values.get("answerable", True)).casefold()
         if stated not in _TRUTH:
             inputs.problem(path, line, "/answerable", f"is {quoted(stated, 40)}", "Write true or false.")
@@ -92,19 +83,17 @@ def gold_rows(
             unwrap.as_id(values.get("qid")) or question_id("table", question),
             question,
             unwrap.as_id(values.get("expected_answer")),
-            _listed(conversion, path, line, "gold_citations", values, _SEPARATORS) or conversion.reference_ids(texts),
+            citations or conversion.reference_ids(texts),
             answerable=_TRUTH[stated],
-            substrings=_listed(conversion, path, line, "gold_claim_substr", values),
-            **({"tags": tags} if tags else {}),
+            substrings=_list_of(conversion, path, line, "gold_claim_substr", values),
+            tags=tags,
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
         )
         first = items.setdefault(gold["qid"], (line, gold))[1]
-        joined = ("gold_citations", "gold_claim_substr")
-        for name in joined:
+        for name in _ADDED:
             first[name] += [text for text in gold[name] if text not in first[name]]
-        differs = [
-            name for name in ("question", *values) if name in gold.keys() - {*joined} and gold[name] != first.get(name)
-        ]
+        compared = [name for name in ("question", *values) if name in gold and name not in _ADDED]
+        differs = [name for name in compared if gold[name] != first.get(name)]
         if differs:
             message = f"repeats {quoted(gold['qid'])} with another {differs[0]}"
             inputs.problem(path, line, "", message, "Give each question its own qid, or repeat the same values.")
@@ -115,11 +104,8 @@ def gold_rows(
 def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return a first map from the names of a header or of a record's keys: only recognised fields."""
     by_lower = {name.casefold().replace(" ", "_"): name for name in names}
-    return {
-        field: by_lower[known[0]]
-        for field, names_of in fields.items()
-        if (known := [name for name in names_of if name in by_lower])
-    }
+    known = {field: [name for name in names_of if name in by_lower] for field, names_of in fields.items()}
+    return {field: by_lower[names_of[0]] for field, names_of in known.items() if names_of}
 
 
 def header(inputs: ImportInputs, path: str) -> list[str]:
@@ -135,7 +121,11 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
     for path in inputs.paths:
         used = dict.fromkeys(fields, 0)
         for line, row in objects(inputs, path, "a record"):
-            values = {field: value for field, pointer in fields.items() if (value := _value(row, pointer)) is not None}
+            pointed = {
+                field: unwrap.at(row, pointer) if pointer.startswith("/") else row.get(pointer)
+                for field, pointer in fields.items()
+            }
+            values = {field: value for field, value in pointed.items() if value not in (None, "")}
             for field in values:
                 used[field] += 1
             for name in row:
@@ -152,7 +142,8 @@ def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     drafts: dict[tuple[str | None, ...], Draft] = {}
     for path, line, values in _records(conversion, "table", fields):
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
-        documents = _documents(conversion, path, line, values)
+        texts, ids = (_items(values.get(name)) for name in ("chunks", "chunk_ids"))
+        documents = conversion.documents(path, line, texts, ids)
         if key in drafts and documents is not None and not values.get("answer"):
             known = drafts[key]  # a record for each chunk: the first one has the answer
             known.chunks = [*(known.chunks or []), *conversion.chunks(documents, path, line)]
@@ -166,56 +157,31 @@ def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     yield from drafts.values()
 
 
-def _value(row: Row, pointer: str) -> Any:
-    value = unwrap.at(row, pointer) if pointer.startswith("/") else row.get(pointer)
-    return None if value == "" else value
-
-
 def _draft(conversion: Conversion, path: str, line: int, values: Row) -> Draft:
     draft = Draft(path, line, "", conversion.question(values.get("question")), conversion.answer(values.get("answer")))
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("error") and draft.answer is None:
         draft.error, draft.ok = str(values["error"]), False
     if values.get("citations") is not None:
-        draft.citations = _listed(conversion, path, line, "citations", values, _SEPARATORS)
+        draft.citations = _list_of(conversion, path, line, "citations", values)
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
-            draft.latency_ms["total"] = round(number * scale, 3)
+            draft.latency_ms["total"] = round(float(number * scale), 3)
     for field in ("input_tokens", "output_tokens", "cost_usd"):
         if (number := unwrap.number(values.get(field))) is not None:
             draft.usage[field] = number if field == "cost_usd" else int(number)
     return draft
 
 
-def _documents(conversion: Conversion, path: str, line: int, values: Row) -> list[Any] | None:
-    texts, ids = ([] if values.get(field) is None else _items(values[field]) for field in _GROUPED)
-    if values.get("chunks") is None and values.get("chunk_ids") is None:
-        return None
-    if texts and ids and len(texts) != len(ids):
-        message = f"has {len(texts)} chunks and {len(ids)} chunk_ids"
-        conversion.inputs.problem(path, line, "", message, "Give one id for each chunk.")
-        return None
-    if not ids:
-        return texts
-    return [{"id": unwrap.as_id(item), **_text(texts[index] if texts else None)} for index, item in enumerate(ids)]
-
-
-def _text(value: Any) -> Row:
-    return value if isinstance(value, dict) else {"text": value} if isinstance(value, str) else {}
-
-
-def _items(value: Any) -> list[Any]:
+def _items(value: Any) -> list[Any] | None:
     value = unwrap.decoded(value)
-    return value if isinstance(value, list) else [value]
+    return value if value is None or isinstance(value, list) else [value]
 
 
-def _listed(
-    conversion: Conversion, path: str, line: int, name: str, values: Row, separators: re.Pattern[str] | None = None
-) -> list[str]:
-    """Return the texts of a list, or split a text without brackets at ``separators``."""
+def _list_of(conversion: Conversion, path: str, line: int, name: str, values: Row) -> list[str]:
+    """Return the texts of a list. A text without brackets is one text, or a list of ids or tags."""
     value = values.get(name)
-    if value is None:
-        return []
     if isinstance(value, str) and value.lstrip()[:1] != "[":
-        return [part for part in separators.split(value) if part] if separators else [value]
-    return [str(item) for item in as_list(conversion.inputs, path, line, name, value) or ()]
+        texts = [value] if name in ("contexts", "gold_claim_substr") else _SEPARATORS.split(value)
+        return [text for text in texts if text]
+    return [str(item) for item in conversion.list_of(path, line, values, name) or ()]

@@ -236,10 +236,11 @@ def tokens(*sources: Value) -> dict[str, Value]:
 def number(value: Value) -> float | None:
     """Return a number, or parse the text of one as in CSV; None if the value is neither, or not finite."""
     try:
-        result = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+        result = float(value) if isinstance(value, str) else value
+        is_number = isinstance(result, (int, float)) and not isinstance(result, bool) and math.isfinite(result)
     except (ValueError, OverflowError):
         return None
-    return result if result is not None and math.isfinite(result) else None
+    return result if is_number else None
 
 
 def nanoseconds(value: Any) -> int | None:
