@@ -262,8 +262,8 @@ class FakeGitHub:
     def git_commit(self, _: Seen, sha: str) -> Answer:
         return _found(self.git and self.git.git_commit(sha))
 
-    def git_tree(self, _: Seen, sha: str) -> Answer:
-        return _found(self.git and self.git.tree(sha))
+    def git_tree(self, seen: Seen, sha: str) -> Answer:
+        return _found(self.git and self.git.tree(sha, recursive="recursive" in seen.query))
 
     def git_blob(self, _: Seen, sha: str) -> Answer:
         data = self.git.blob(sha) if self.git else None

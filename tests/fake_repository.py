@@ -23,6 +23,7 @@ class FakeRepository:
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.accounts: dict[str, str] = {}
+        self.most_entries = 100_000
         self._known: dict[str, dict[str, Any]] = {}
 
     def _git(self, *words: str) -> bytes | None:
@@ -64,13 +65,16 @@ class FakeRepository:
         facts = self._facts(sha)
         return objects.commit(self.name, facts, self.accounts.get(facts["author"]["email"]))
 
-    def tree(self, sha: str) -> dict[str, Any] | None:
-        entries = self._git("ls-tree", "-z", "--full-tree", sha)
+    def tree(self, sha: str, *, recursive: bool = False) -> dict[str, Any] | None:
+        """A folder, or all that is below it; GitHub cuts the latter off behind ``most_entries``."""
+        entries = self._git("ls-tree", "-z", "--full-tree", *(("-r", "-t") if recursive else ()), sha)
         if entries is None:
             return None
         rows = [row.partition("\t")[::2] for row in entries.decode().split("\0")[:-1]]
         name = self._words("rev-parse", f"{sha}^{{tree}}")[0]
-        return objects.tree(self.name, name, [(*words.split(" "), path) for words, path in rows])  # type: ignore[misc]
+        answer = objects.tree(self.name, name, [(*words.split(" "), path) for words, path in rows])  # type: ignore[misc]
+        is_cut = recursive and len(rows) > self.most_entries
+        return {**answer, "tree": answer["tree"][: self.most_entries], "truncated": True} if is_cut else answer
 
     def blob(self, sha: str) -> bytes | None:
         return self._git("cat-file", "blob", sha)

@@ -69,6 +69,12 @@ def manifests(stage, count):
 
 
 @move
+def folders(stage, count):
+    """Folders without gates, which a search for gates passes."""
+    write(stage, {f"apps/{number:03}/notes.md": "nothing of ours\n" for number in range(count)})
+
+
+@move
 def rename(stage, files):
     """New paths by the old ones."""
     for old, new in files.items():

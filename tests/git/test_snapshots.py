@@ -10,7 +10,7 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval.git import commit_objects
-from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, differing, read
+from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, differing, lost, read
 from rag_eval.git.snapshots import object_id as blob_id
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
@@ -67,7 +67,7 @@ def plain(files):
                 rows[first] = Entry("40000", f"{name}{first}/") if below else Entry("100644", blob_id(data))
         return rows
 
-    return CommitTree("", folder, blobs.__getitem__)
+    return CommitTree("", folder, lambda names: {name: folder(name) for name in names}, lambda _: blobs)
 
 
 def trees(repo, files, at):
@@ -170,11 +170,52 @@ def test_folders_are_asked_for_once(repo):
         calls.append(name)
         return {"root": {"a": Entry("40000", "A"), "x": Entry("100644", "X")}, "A": {"b": Entry("100755", "B")}}[name]
 
-    tree = CommitTree("root", folder, lambda name: calls.append(name) or name.encode())
+    def blobs(names):
+        calls.append("+".join(names))
+        return {name: name.encode() for name in names}
+
+    tree = CommitTree("root", folder, lambda names: {name: folder(name) for name in names}, blobs)
     for _ in range(3):
         assert tree.files("a/b", "x") == {"a/b": "B", "x": "X"}
         assert tree.contents(["B", "X"]) == {"B": b"B", "X": b"X"}
-    assert calls == ["root", "A", "B", "X"]
+        assert tree.paths() == {"a/b": "B", "x": "X"}
+    assert calls == ["root", "A", "B+X"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_snapshot_lists_all_files_of_a_commit(repo, seed):
+    files = made_files(random.Random(seed), limit=40)
+    stored = trees(repo, files, commit(repo, files))
+    for name in ("git", "by id", "plain"):
+        assert stored[name].paths() == {path: blob_id(data) for path, data in files.items()}, name
+    assert NOTHING.paths() == {}
+
+
+def test_a_listing_takes_one_process_a_level_of_folders(repo, monkeypatch):
+    at = commit(repo, {f"{number % 7}/{number}/a": b"one" for number in range(200)})
+    tree = commit_objects.snapshot(Git(str(repo.path)), at)
+    commands = []
+    run = Git._run
+    monkeypatch.setattr(Git, "_run", lambda git, *words, **more: commands.append(words[0]) or run(git, *words, **more))
+    assert len(tree.paths()) == 200
+    assert commands == ["cat-file"] * 3
+
+
+def test_links_and_submodules_are_in_no_listing(repo):
+    at = irregular(repo)
+    git = Git(str(repo.path))
+    for tree in (git.at(at), commit_objects.snapshot(git, at)):
+        assert tree.paths() == {"real/file": blob_id(b"one\n")}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_files_that_only_one_state_has_are_lost(repo, seed):
+    chance = random.Random(seed)
+    before, after = made_files(chance), made_files(chance)
+    git, ids = Git(str(repo.path)), (commit(repo, before), commit(repo, after))
+    for first, other in (map(git.at, ids), (commit_objects.snapshot(git, at) for at in ids)):
+        gone = [path for path in lost(first, other) if path in first.paths()]
+        assert gone == sorted(before.keys() - after.keys() - set(folders_of(after)))
 
 
 # --- what is no file -------------------------------------------------------------------------------------------------
@@ -281,6 +322,9 @@ def test_an_object_that_was_rewritten_is_refused(repo, kind):
     put(repo, old, kind.encode(), git.raw(kind, new))
     with pytest.raises(GitError, match=r"does not match its id|does not have commit"):  # git itself checks commits
         everything(commit_objects.snapshot(Git(str(repo.path), foreign=True), at))
+    if kind == "tree":
+        with pytest.raises(GitError, match="does not match its id"):
+            commit_objects.snapshot(Git(str(repo.path), foreign=True), at).paths()
 
 
 def test_nothing_but_the_id_says_which_commit_it_is(repo):

@@ -122,9 +122,10 @@ def test_another_object_than_the_hash_says_is_never_given(fake, repo, github, mo
 
 def test_a_tree_in_part_is_refused(fake, repo, github, monkeypatch):
     whole = fake.git.tree
-    monkeypatch.setattr(fake.git, "tree", lambda sha: {**whole(sha), "truncated": True})
-    with pytest.raises(GitHubError, match="only a part"):
-        github.raw("tree", repo.git("rev-parse", "HEAD^{tree}"))
+    monkeypatch.setattr(fake.git, "tree", lambda sha, **more: {**whole(sha, **more), "truncated": True})
+    for ask in (github.raw, lambda kind, sha: github.objects(kind, [sha])):
+        with pytest.raises(GitHubError, match="only a part"):
+            ask("tree", repo.git("rev-parse", "HEAD^{tree}"))
 
 
 def test_the_default_branch(fake, github):
@@ -149,6 +150,7 @@ CHECK = {"name": "rag-eval", "head_sha": SHA, "output": {"title": "x", "summary"
 READS = {
     "commit": (lambda github: github.raw("commit", SHA), "read commit aaaaaaaaaaaa", "contents: read"),
     "tree": (lambda github: github.raw("tree", SHA), "read tree aaaaaaaaaaaa", "contents: read"),
+    "trees": (lambda github: github.objects("tree", [SHA]), "read tree aaaaaaaaaaaa", "contents: read"),
     "merge_base": (lambda github: github.merge_base("main", "side"), "compare 'main' with 'side'", "contents: read"),
     "default_branch": (lambda github: github.default_branch(), "read the repository", "contents: read"),
     "opened_by": (lambda github: github.opened_by(2), "read #2", "pull-requests: read"),

@@ -8,8 +8,9 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.commit_objects import commit_bytes, tree_bytes
+from rag_eval.git.commit_objects import commit_bytes, snapshot, tree_bytes
 from rag_eval.git.snapshots import object_id
+from seams import GitHub, GitHubError, Network
 
 
 def person(name, email, date):
@@ -149,3 +150,88 @@ def test_trees_are_built_again(repo):
     for changed in ([], entries[1:], entries[::-1], [("100755", name, entry), *entries[1:]], [(mode, "x", entry)]):
         assert tree_bytes(changed, sha) is None
     assert tree_bytes([(mode, "\ud800", entry)], sha) is None
+
+
+# --- listings of all trees -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def github(fake, repo):
+    pytest.importorskip("urllib3")
+    fake.repository_at(repo.path)
+    return GitHub(fake.url, "t0ken", "octo/hello", Network(sleep=lambda _: None))
+
+
+def commit_of(repo, files):
+    for path, data in files.items():
+        repo.write(path, data)
+    repo.git("add", "--all")
+    repo.git("commit", "-q", "-m", "files")
+    return repo.git("rev-parse", "HEAD")
+
+
+NESTED = {"a.b/c": "1", "a/b/c": "2", "a-b": "3", "a/b.c/é": "4", "z": "5"}
+
+
+def requests(fake):
+    return [seen.target.partition("/git/")[2] for seen in fake.seen if "/git/trees/" in seen.target]
+
+
+def test_all_trees_below_one_come_in_one_answer(fake, repo, github):
+    commit_of(repo, NESTED)
+    top, below = repo.git("rev-parse", "HEAD^{tree}", "HEAD:a/b.c").split()
+    trees = github.objects("tree", [top, below])
+    assert requests(fake) == [f"trees/{top}?recursive=1"]
+    assert all(object_id(data, "tree") == sha for sha, data in trees.items())
+    assert len(trees) >= 5
+
+
+def test_trees_that_github_lists_in_part_are_read_a_level_at_a_time(fake, repo, github):
+    at = commit_of(repo, NESTED)
+    fake.git.most_entries = 4
+    tree = snapshot(github, at)
+    assert NESTED.keys() <= tree.paths().keys()
+    assert [target.partition("?")[2] for target in requests(fake)] == ["recursive=1", "", *["recursive=1"] * 2]
+
+
+def dropped(rows):
+    return [row for row in rows if row["path"] != "a/b/c"]
+
+
+def swapped(rows):
+    return [{**row, "sha": rows[-1]["sha"]} if row["path"] == "a/b/c" else row for row in rows]
+
+
+def without_folders(rows):
+    return [row for row in rows if row["type"] != "tree"]
+
+
+def emptied(rows):
+    return [row for row in rows if not row["path"].startswith("a/")]
+
+
+def hidden(rows):
+    return [row for row in rows if row["path"] != "a" and not row["path"].startswith("a/")]
+
+
+def repeated(rows):
+    return [*rows, next(row for row in rows if row["path"] == "a")]
+
+
+@pytest.mark.parametrize("forge", [dropped, swapped, without_folders, emptied, hidden, repeated])
+def test_a_listing_with_any_other_entry_is_refused(fake, repo, github, monkeypatch, forge):
+    commit_of(repo, NESTED)
+    whole = fake.git.tree
+    monkeypatch.setattr(
+        fake.git, "tree", lambda sha, **more: {**(row := whole(sha, **more)), "tree": forge(row["tree"])}
+    )
+    with pytest.raises(GitHubError, match="does not match its hash"):
+        github.objects("tree", [repo.git("rev-parse", "HEAD^{tree}")])
+
+
+def test_more_files_than_may_be_requested_are_refused(fake, github):
+    with pytest.raises(
+        GitHubError, match=r"501 files .* too many to request from GitHub\. Check out with fetch-depth: 2"
+    ):
+        github.objects("blob", [f"{number:040x}" for number in range(501)])
+    assert fake.seen == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -256,17 +256,27 @@ class ApiHistory:
 
     def raw(self, kind: str, object_id: str) -> bytes:
         """Return the bytes of an object: from the checkout, the clone, or the API."""
-        read = self._checkout.content_of(object_id) if kind == "blob" else None
-        if read is not None:
-            return read
+        known = self._present(kind, [object_id])
+        return known[object_id] if known else self._from_api().raw(kind, object_id)
+
+    def objects(self, kind: str, object_ids: Collection[str]) -> dict[str, bytes]:
+        """Return the bytes of trees or blobs, from the same sources; trees below them may be added."""
+        known = self._present(kind, object_ids)
+        missing = [name for name in object_ids if name not in known]
+        return {**known, **self._from_api().objects(kind, missing)} if missing else known
+
+    def _present(self, kind: str, object_ids: Collection[str]) -> dict[str, bytes]:
+        """Return those objects that the checkout or the clone has."""
+        read = {name: self._checkout.content_of(name) for name in object_ids} if kind == "blob" else {}
+        known = {name: data for name, data in read.items() if data is not None}
         try:
             if self._clone:
-                return self._clone.raw(kind, object_id)
+                known |= self._clone.present(kind, [name for name in object_ids if name not in known])
         except GitTimeout:
             self._clone = None
         except GitError:
-            pass
-        return self._from_api().raw(kind, object_id)
+            pass  # a forged or damaged object
+        return known
 
     def _from_api(self) -> GitHub:
         self.through = "GitHub's API"

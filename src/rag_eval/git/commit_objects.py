@@ -7,13 +7,13 @@ git's chain of hashes, so that it is exactly the object in that commit, or an er
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_eval.git.plumbing import GitError
-from rag_eval.git.snapshots import CommitTree, Entry, object_id
+from rag_eval.git.snapshots import FOLDERS, CommitTree, Entry, object_id
 
 if TYPE_CHECKING:
     from rag_eval.git.plumbing import Git
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
         def raw(self, kind: str, object_id: str, /) -> bytes:
             """Return the bytes of a commit, a tree or a blob, checked against its id."""
+
+        def objects(self, kind: str, object_ids: Collection[str], /) -> Mapping[str, bytes]:
+            """Return the bytes of trees or blobs, each checked against its id; it may add trees below them."""
 
 
 def parents(objects: Objects, commit: str) -> list[str]:
@@ -72,7 +75,12 @@ def snapshot(objects: Objects, commit: str) -> CommitTree:
     """Return the tree of a commit; raise RagEvalError if its objects are missing."""
     top = root(objects, commit)
     size = len(top) // 2
-    return CommitTree(top, lambda name: _rows(objects.raw("tree", name), size), lambda name: objects.raw("blob", name))
+    return CommitTree(
+        top,
+        lambda name: _rows(objects.raw("tree", name), size),
+        lambda names: {name: _rows(data, size) for name, data in objects.objects("tree", names).items()},
+        lambda names: objects.objects("blob", names),
+    )
 
 
 def _head(data: bytes) -> list[str]:
@@ -118,6 +126,29 @@ def tree_bytes(entries: Iterable[tuple[str, str, str]], sha: str) -> bytes | Non
     except ValueError:  # a name with half a surrogate pair
         return None
     return data if object_id(data, "tree", like=sha) == sha else None
+
+
+def trees_bytes(entries: Iterable[tuple[str, str, str]], sha: str) -> dict[str, bytes] | None:
+    """Return the bytes of the tree ``sha`` and of all trees below it; None if one of them has another id.
+
+    The entries have the paths from that tree, folders included, in any order.
+    """
+    ids, rows = {"": sha}, dict[str, list[tuple[str, str, str]]]({"": []})
+    for mode, path, entry in entries:
+        folder, _, name = path.rpartition("/")
+        rows.setdefault(folder, []).append((mode, name, entry))
+        if mode in FOLDERS:
+            ids[path] = entry
+            rows.setdefault(path, [])
+    trees: dict[str, bytes] = {}
+    for folder, inside in rows.items():
+        # Git sorts a folder as if its name ended in a slash.
+        ordered = sorted(inside, key=lambda row: row[1] + "/" if row[0] in FOLDERS else row[1])
+        data = tree_bytes(ordered, ids[folder]) if folder in ids else None
+        if data is None:
+            return None
+        trees[ids[folder]] = data
+    return trees
 
 
 def _signed(answer: Mapping[str, Any], sha: str) -> Iterator[str]:

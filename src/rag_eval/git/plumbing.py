@@ -16,7 +16,7 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
 from rag_eval.errors import RagEvalError
 from rag_eval.git import snapshots
-from rag_eval.git.snapshots import is_object_id, refuse_irregular
+from rag_eval.git.snapshots import REGULAR, is_object_id, refuse_irregular
 
 INDEX = "the index"
 """Names the index where a commit could be named."""
@@ -128,6 +128,11 @@ class Git:
         rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
         return {path.rpartition("/")[2]: words[2] for words, path in rows}
 
+    def paths(self, commit: str) -> dict[str, str]:
+        """Return the object id of every regular file of a commit."""
+        rows = _rows(self._run("ls-tree", "-r", "-z", "--full-tree", _checked(commit)))
+        return {path: words[2] for words, path in rows if words[0] in REGULAR}
+
     def names(self) -> list[str]:
         """Return the paths of all files of the index."""
         return os.fsdecode(self._run("ls-files", "-z")).split("\0")[:-1]
@@ -149,15 +154,40 @@ class Git:
         Git chooses the commits, so some may be missing, or belong to no such history.
         """
         ids = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
-        return {name: checked_bytes("commit", name, data) for name, data in self.contents(ids, "commit").items()}
+        return self.present("commit", ids)
 
-    def contents(self, object_ids: Iterable[str], kind: str = "blob") -> dict[str, bytes]:
-        """Return the bytes of many blobs, or objects of another kind, by object id, read by one process."""
+    def objects(self, kind: str, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes of objects, each checked against its id."""
+        wanted = list(object_ids)
+        objects = self.present(kind, wanted)
+        return {name: objects[name] if name in objects else self.raw(kind, name) for name in wanted}
+
+    def present(self, kind: str, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes of those objects that this clone has, each checked against its id."""
+        objects = self._batch(object_ids, kind)
+        return {name: checked_bytes(kind, name, data) for name, data in objects if data is not None}
+
+    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes of many blobs by object id, read by one process."""
+        blobs: dict[str, bytes] = {}
+        for name, data in self._batch(object_ids, "blob"):
+            if data is None:
+                raise GitError(f"The object {name[:12]} is not in this clone. Check the repository with: git fsck")
+            blobs[name] = data
+        return blobs
+
+    def _batch(self, object_ids: Iterable[str], kind: str) -> Iterator[tuple[str, bytes | None]]:
+        """Yield the bytes of objects, None for one that this clone lacks or that is of another kind."""
         wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
-        if not wanted:
-            return {}
-        answer = self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode())
-        return dict(_batch(answer, wanted, kind.encode()))
+        answer = (
+            self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode()) if wanted else b""
+        )
+        at = 0
+        for object_id in wanted:
+            start = answer.index(b"\n", at) + 1
+            words = answer[at : start - 1].split(b" ")
+            at = start if len(words) != 3 else start + int(words[2]) + 1
+            yield object_id, answer[start : at - 1] if words[1:2] == [kind.encode()] else None
 
     def resolve(self, ref: str) -> str | None:
         """Return the id of the commit that ``ref`` names, None if it names none."""
@@ -327,6 +357,10 @@ class GitTree(NamedTuple):
         """Return the entries directly in a folder of a commit."""
         return self.git.entries(self.commit, folder)
 
+    def paths(self) -> dict[str, str]:
+        """Return the object id of every regular file by its path."""
+        return self.git.paths(self.commit)
+
 
 def _bare() -> dict[str, str]:
     """Return the environment of git in an untrusted folder, without anything that a step of a job can set."""
@@ -346,18 +380,6 @@ def checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
     if snapshots.object_id(data, kind, like=object_id) != object_id:
         raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
     return data
-
-
-def _batch(answer: bytes, wanted: list[str], kind: bytes) -> Iterator[tuple[str, bytes]]:
-    start = 0
-    for object_id in wanted:
-        end = answer.index(b"\n", start)
-        words = answer[start:end].split(b" ")
-        if len(words) != 3 or words[1] != kind:
-            raise GitError(f"The object {object_id[:12]} is not in this clone. Check the repository with: git fsck")
-        start = end + 1 + int(words[2])
-        yield object_id, answer[end + 1 : start]
-        start += 1
 
 
 def _checked(object_id: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import RagEvalError
 
 FOLDERS = ("040000", "40000")
-_REGULAR = ("100644", "100755")
+REGULAR = ("100644", "100755")
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
 _SHA256 = 64  # hexadecimal digits
 _ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # by SHA-1 or by SHA-256
@@ -36,6 +36,9 @@ class Snapshot(Tree, Protocol):
     def entries(self, folder: str) -> dict[str, str]:
         """Return the object id of each name directly in ``folder`` (empty: the root), folders included."""
 
+    def paths(self) -> dict[str, str]:
+        """Return the object id of every regular file by its path."""
+
 
 class _Nothing(NamedTuple):
     """The state before the first commit."""
@@ -52,6 +55,9 @@ class _Nothing(NamedTuple):
         del folder
         return {}
 
+    def paths(self) -> dict[str, str]:
+        return {}
+
 
 NOTHING: Snapshot = _Nothing()
 
@@ -66,12 +72,18 @@ class Entry(NamedTuple):
 class CommitTree:
     """The tree of a commit, loaded folder by folder.
 
-    ``root`` is the id of the root folder, ``folder`` returns the entries of a folder by its id, ``blob`` a file's
-    bytes.
+    ``root`` is the id of the root folder, ``folder`` returns the entries of a folder by its id. ``folders`` does so for
+    several, and may return those of other folders too. ``blobs`` returns the bytes of files.
     """
 
-    def __init__(self, root: str, folder: Callable[[str], dict[str, Entry]], blob: Callable[[str], bytes]) -> None:
-        self._root, self._folder, self._blob = root, folder, blob
+    def __init__(
+        self,
+        root: str,
+        folder: Callable[[str], dict[str, Entry]],
+        folders: Callable[[Collection[str]], Mapping[str, dict[str, Entry]]],
+        blobs: Callable[[Collection[str]], Mapping[str, bytes]],
+    ) -> None:
+        self._root, self._folder, self._folders, self._blobs = root, folder, folders, blobs
         self._known: dict[str, dict[str, Entry]] = {}
         self._data: dict[str, bytes] = {}
 
@@ -90,15 +102,26 @@ class CommitTree:
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of files by object id."""
-        wanted = list(object_ids)
-        for name in wanted:
-            if name not in self._data:
-                self._data[name] = self._blob(name)
+        wanted = dict.fromkeys(object_ids)
+        if missing := [name for name in wanted if name not in self._data]:
+            self._data |= self._blobs(missing)
         return {name: self._data[name] for name in wanted}
 
     def entries(self, folder: str) -> dict[str, str]:
         """Return the object id of each name directly in ``folder`` (empty, or ending in /)."""
         return {name: entry.id for name, entry in self._at(folder.rstrip("/")).items()}
+
+    def paths(self) -> dict[str, str]:
+        """Return the object id of every regular file, loading all folders of one depth together."""
+        files: dict[str, str] = {}
+        level = {"": self._root}
+        while level:
+            if missing := [name for name in dict.fromkeys(level.values()) if name not in self._known]:
+                self._known |= self._folders(missing)
+            rows = [(f"{above}{name}", row) for above, at in level.items() for name, row in self._known[at].items()]
+            files |= {path: entry.id for path, entry in rows if entry.mode in REGULAR}
+            level = {f"{path}/": entry.id for path, entry in rows if entry.mode in FOLDERS}
+        return files
 
     def _at(self, path: str) -> dict[str, Entry]:
         here, gone = self._rows(self._root), ""
@@ -128,7 +151,7 @@ class Irregular(RagEvalError):
 
 def refuse_irregular(mode: str, path: str) -> None:
     """Raise :class:`Irregular` unless ``mode`` is that of a regular file."""
-    if mode not in _REGULAR:
+    if mode not in REGULAR:
         kind = _KINDS.get(mode, "no regular file")
         message = f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file."
         raise Irregular(message, path, mode in FOLDERS)
@@ -154,39 +177,15 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
-def lost(snapshot: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[str]:
-    """Return the paths of files with some ``endings`` that only the first tree has; equal folders are skipped."""
-    return sorted(path for path, there in _near_changes(snapshot, other, endings) if not there)
-
-
-def files_near_changes(snapshot: Snapshot, other: Snapshot, names: tuple[str, ...]) -> list[str]:
-    """Return the paths of files of some ``names`` in both trees, in folders with a difference in or below them."""
-    changed = _near_changes(snapshot, other, names)
-    return sorted(path for path, there in changed if there and path.rpartition("/")[2] in names)
-
-
-def named_files(tree: Snapshot, names: tuple[str, ...], limit: int) -> list[str]:
-    """Return the paths of files of some ``names`` in at most ``limit`` folders of a tree, the topmost first.
-
-    A name with a dot counts as a file, because checking each name would take another request.
-    """
-    paths, folders = [], [""]
-    for folder in folders:
-        inside = _entries(tree, folder)
-        paths += [folder + name for name in names if name in inside]
-        folders += [f"{folder}{name}/" for name in sorted(inside) if "." not in name][: max(0, limit - len(folders))]
-    return paths
-
-
-def _near_changes(snapshot: Snapshot, other: Snapshot, endings: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """Return the files with some ``endings`` in differing folders of a tree, and whether the other tree has them."""
-    changed, rest = [], [""]
+def lost(snapshot: Snapshot, other: Snapshot) -> list[str]:
+    """Return the paths of files and folders that only the first tree has; equal folders are skipped."""
+    gone, rest = [], [""]
     while rest:
         folder = rest.pop()
         before, after = _entries(snapshot, folder), _entries(other, folder)
-        changed += [(folder + name, name in after) for name in before if name.endswith(endings)]
-        rest += [f"{folder}{subfolder}/" for subfolder in before if before[subfolder] != after.get(subfolder)]
-    return changed
+        gone += [folder + name for name in before if name not in after]
+        rest += [f"{folder}{name}/" for name in before if before[name] != after.get(name)]
+    return sorted(gone)
 
 
 def _entries(tree: Snapshot, folder: str) -> dict[str, str]:

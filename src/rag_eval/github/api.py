@@ -6,13 +6,13 @@ Every answer is checked: unexpected content is a ``GitHubError``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.git.commit_objects import commit_bytes, tree_bytes
+from rag_eval.git.commit_objects import commit_bytes, tree_bytes, trees_bytes
 from rag_eval.git.snapshots import is_object_id, object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.github.http_client import GitHubError as GitHubError
@@ -26,6 +26,7 @@ MOST_COMMITS = 250
 """GitHub lists no more commits of a pull request than these."""
 
 _PER_PAGE, _MOST_PAGES = 100, 300
+_MOST_BLOBS = 500
 _RAW, _SHA = "application/vnd.github.raw+json", "application/vnd.github.sha"
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[\w.-]+/(?!\.{1,2}\Z)[\w.-]+", re.ASCII)
 _REF = re.compile(r"(?!.*\.\.)[^\x00-\x20\x7f~^:?*\[\\]+")
@@ -164,6 +165,29 @@ class GitHub:
             self._raw[sha] = {"commit": self._commit, "tree": self._tree, "blob": self._blob}[kind](sha)
         return self._raw[sha]
 
+    def objects(self, kind: str, shas: Collection[str]) -> dict[str, bytes]:
+        """Return the bytes of trees with all trees below them, or of blobs, each checked against its hash."""
+        if kind == "blob" and len(shas) > _MOST_BLOBS:
+            what = f"{len(shas)} files of the base branch are not in this clone, too many to request from GitHub"
+            raise GitHubError(f"{what}. Check out with fetch-depth: 2 or more, so that git has them.")
+        if kind != "tree":
+            return {sha: self.raw(kind, sha) for sha in shas}
+        trees: dict[str, bytes] = {}
+        for sha in shas:
+            if sha not in trees:
+                trees |= {sha: self._raw[sha]} if sha in self._raw else self._trees(sha)
+        return trees
+
+    def _trees(self, sha: str) -> dict[str, bytes]:
+        """Return a tree and all trees below it; only the tree if GitHub does not list them all."""
+        answer = self._object(f"git/trees/{_checked_hash(sha)}?recursive=1", f"read tree {sha[:12]}", "contents: read")
+        if answer.get("truncated") is not False:
+            return {sha: self._tree(sha)}
+        trees = trees_bytes(_tree_rows(answer), sha)
+        if trees is None:
+            raise _other("tree", sha)
+        return trees
+
     def _commit(self, sha: str) -> bytes:
         answer = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
         data = commit_bytes(answer, sha)
@@ -175,8 +199,7 @@ class GitHub:
         answer = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
         if answer.get("truncated") is not False:
             raise GitHubError(f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
-        rows = _list(answer.get("tree"))
-        data = tree_bytes(((text_of(row, "mode"), text_of(row, "path"), text_of(row, "sha")) for row in rows), sha)
+        data = tree_bytes(_tree_rows(answer), sha)
         if data is None:
             raise _other("tree", sha)
         return data
@@ -293,6 +316,10 @@ def _sha(text: str) -> str:
     if not is_object_id(text):
         raise _unexpected("not the hash of a commit")
     return text
+
+
+def _tree_rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    return ((text_of(row, "mode"), text_of(row, "path"), text_of(row, "sha")) for row in _list(answer.get("tree")))
 
 
 def _list(rows: object) -> list[object]:

@@ -40,7 +40,7 @@ class Authority(NamedTuple):
     ref: str
     commit: str
     through: str
-    gates: Tree | None
+    gates: Snapshot | None
     fork: Tree
     head: Tree
     top: str

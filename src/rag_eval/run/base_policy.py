@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.pairing import plain_question
@@ -15,7 +16,7 @@ from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import restrict
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, files_near_changes, lost, named_files, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, lost, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
@@ -24,15 +25,13 @@ from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:
+    from rag_eval.git.snapshots import Snapshot
     from rag_eval.run.authority import Authority
-
-    Golds = Callable[[], Mapping[str, Gold]]
-
 
 _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 _SAME_GOLD, _NO_GOLD, _OTHER_GOLD = "the gold that is scored", "no gold of their own", "another system's gold"
-_ENDINGS, _MOST, _FOLDERS = (".yml", ".yaml"), 200, 200
+_ENDINGS = (".yml", ".yaml")
 
 
 def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
@@ -41,12 +40,9 @@ def policy_of_base(authority: Authority, options: Options, head: Policy, reader:
     If files that it names no longer exist, the pull request's files are used: removing them is another change. The
     same applies to gold that the change edits at the base's path, and to scores from elsewhere.
     """
-    silent = reader._replace(ledger=ProblemCollector())
-
-    def scored() -> dict[str, Gold]:
-        return read_gold(silent, head.gold)
-
-    policy = _base_policy(authority, head.file, options.folder, head.gold, scored, is_discovered=options.is_discovered)
+    if authority.gates is None:
+        return None
+    policy = _Search(authority, authority.gates, head.gold, reader).policy(head.file, options)
     if policy is None:
         return None
     gold, trace = options.gold or policy.gold, options.trace or policy.trace
@@ -65,53 +61,155 @@ def policy_of_base(authority: Authority, options: Options, head: Policy, reader:
     return with_verdicts(policy, reader._replace(ledger=ProblemCollector()), Digests())
 
 
-def _base_policy(
-    authority: Authority, gates: str, folder: str, gold: str, scored: Golds, *, is_discovered: bool = False
-) -> Policy | None:
-    """Return the base's gates; None if the head decides for itself, or if the base has none for this system.
+class _Search:
+    """The search for the base's gates that apply to the scored gold at the path ``gold``."""
 
-    If the gates were found, not named by the caller, they are searched on the base in the same way from ``folder``, so
-    that a change of pyproject.toml does not replace them. Next, the named path is searched as it was written, so that a
-    folder that the change turned into a link leads nowhere else; then a file of the usual name in ``folder``. Next are
-    the usual names above the ``gold``, the nearest first, and the root, so that naming another file or folder, or
-    deleting the existing one, does not replace them. The last are gates files of any name that the change deletes or
-    moves. Gates about this gold precede those that name no gold; those of another system do not decide. A file that
-    only the pyproject.toml of the change names is last. ``scored`` returns the items of the scored gold. Raises
-    InputError if the base's file is unreadable.
-    """
-    tree = authority.gates
-    if tree is None:
-        return None
-    if gates and not gates.endswith(_ENDINGS):
-        fix = "Rename it, for example to eval-gates.yml."
-        raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
-    if is_discovered and (path := _discovered(authority, tree, folder)):
-        return _policy_at(authority, path)
-    named = [authority.written(gates), authority.inside(gates)] if gates else []
-    is_by_change = is_discovered and not _is_standard_name(gates)
-    here = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
-    for path in dict.fromkeys(name for name in (*([] if is_by_change else named), *here) if name):
-        if (data := read(tree, path)) is not None:
-            return _parsed(authority, path, data)
-    candidates = [(_policy_at(authority, path), False) for path in standard_gates_paths(authority, "", gold)]
-    gone = sorted(lost(authority.before, authority.after, _ENDINGS), key=lambda path: not _is_standard_name(path))
-    candidates += [(_gates_file(authority, path), True) for path in gone[:_MOST]]
-    about = [
-        (policy, moved, _subject_of(authority, policy, gold, scored, moved=moved))
-        for policy, moved in candidates
-        if policy
-    ]
-    for wanted in (_SAME_GOLD, _NO_GOLD):
-        standing = [policy for policy, moved, what in about if what == wanted and not moved]
-        moves = [policy for policy, moved, what in about if what == wanted and moved]
-        if standing or moves:
-            return standing[0] if standing else _only_moved_policy(moves)
-        if wanted == _SAME_GOLD and (policy := _gates_moved_with_gold(authority, gold, scored)):
+    def __init__(self, authority: Authority, tree: Snapshot, gold: str, reader: Reader) -> None:
+        self.authority, self.tree, self.gold = authority, tree, gold
+        self.reader = reader._replace(ledger=ProblemCollector())
+
+    @cached_property
+    def scored(self) -> dict[str, Gold]:
+        """Return the items of the scored gold."""
+        return read_gold(self.reader, self.gold)
+
+    def policy(self, gates: str, options: Options) -> Policy | None:
+        """Return the base's gates; None if the base has none for this system.
+
+        If the gates were discovered, not named by the caller, they are searched on the base in the same way from the
+        working folder, so that a change of pyproject.toml does not replace them. Next, the named path is searched as
+        it was written, so that a folder that the change turned into a link leads nowhere else; then a file of the usual
+        name in the working folder. Next are the usual names above the gold, the nearest first, and the root, so that
+        naming another file or folder, or deleting the existing one, does not replace them. Then the whole base is
+        searched. A file that only the pyproject.toml of the change names is last. Raises InputError if the base's file
+        is unreadable.
+        """
+        authority, folder = self.authority, options.folder
+        if gates and not gates.endswith(_ENDINGS):
+            fix = "Rename it, for example to eval-gates.yml."
+            raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
+        if options.is_discovered and (path := _discovered(authority, self.tree, folder)):
+            return self.policy_at(path)
+        named = [name for name in (authority.written(gates), authority.inside(gates)) if name] if gates else []
+        is_by_change = options.is_discovered and not _is_standard_name(gates)
+        here = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+        for path in dict.fromkeys(name for name in (*([] if is_by_change else named), *here) if name):
+            if policy := self.policy_at(path):
+                return policy
+        return self._policy_elsewhere() or next(filter(None, map(self.policy_at, named)), None)
+
+    def _policy_elsewhere(self) -> Policy | None:
+        """Return the gates above the gold or at the root, or those that the change deletes or moves.
+
+        Otherwise it returns gates in any YAML file whose gold was copied. Gates about this gold precede those that name
+        no gold; those of another system do not decide.
+        """
+        near = filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold)))
+        standing = [(policy, self._subject_of(policy, moved=False)) for policy in near]
+        if same := [policy for policy, subject in standing if subject == _SAME_GOLD]:
+            return same[0]
+        files, gone = self.tree.paths(), set(lost(self.authority.before, self.authority.after))
+        removed = [path for path in sorted(files) if path in gone]
+        moves = [(policy, self._subject_of(policy, moved=True)) for policy in self._gates_in(files, removed)]
+        if same := [policy for policy, subject in moves if subject == _SAME_GOLD]:
+            return _only_moved_policy(same)
+        if policy := self._gates_of_copied_gold(files):
             return policy
-    if len(gone) > _MOST:
-        message = f"This change removes {len(gone)} YAML files, too many to search for gates that apply here."
-        raise UsageError(f"{message} Split it, or use only this pull request's gates: gates-ref: head.")
-    return next((policy for path in named if path and (policy := _policy_at(authority, path))), None)
+        for policies in (standing, moves):
+            if without := [policy for policy, subject in policies if subject == _NO_GOLD]:
+                return without[0] if policies is standing else _only_moved_policy(without)
+        return None
+
+    def _gates_of_copied_gold(self, files: Mapping[str, str]) -> Policy | None:
+        """Return the gates about gold at another path that shares most with the scored gold."""
+        paths = sorted(
+            (path for path in files if path.endswith(_ENDINGS)), key=lambda path: not _is_standard_name(path)
+        )
+        best: tuple[float, Policy] | None = None
+        for policy in self._gates_in(files, paths):
+            # Gates next to others for the same file are the first gates of that folder.
+            if gold_named_by(self.authority, policy, self.authority.before) != self.authority.inside(self.gold):
+                share = self._shared_part(policy)
+                best = (share, policy) if share >= _SHARED and (best is None or share > best[0]) else best
+        return best and best[1]
+
+    def policy_at(self, path: str) -> Policy | None:
+        """Return the gates at a path of the base; None without a file."""
+        data = read(self.tree, path)
+        return None if data is None else self._parsed(path, data)
+
+    def _gates_in(self, files: Mapping[str, str], paths: list[str]) -> Iterator[Policy]:
+        """Yield the policies of those files of the base that are gates files, whatever their names."""
+        blobs = self.tree.contents(files[path] for path in paths)
+        for path in paths:
+            data = blobs[files[path]]
+            if _is_standard_name(path):
+                yield self._parsed(path, data)
+            elif b"gates" in data:
+                policy = policy_of(data, self.authority.outside(path), ProblemCollector())
+                if policy and "gates" in policy.stated:
+                    yield policy._replace(gates=policy.gates or REFERENCE_GATES)
+
+    def _parsed(self, path: str, data: bytes) -> Policy:
+        ledger = ProblemCollector()
+        policy = policy_of(data, self.authority.outside(path), ledger)
+        if policy is None:
+            named = f"{path} of {self.authority.ref}"
+            advice = "Or use only the gates of this pull request: gates-ref: head."
+            raise InputError(
+                [problem._replace(file=named, hint=f"{problem.hint} {advice}") for problem in ledger.problems]
+            )
+        return policy._replace(gates=policy.gates or REFERENCE_GATES)
+
+    def _subject_of(self, policy: Policy, *, moved: bool) -> str:
+        """Return the subject of the gates of ``policy``: the scored gold, no gold, or another system's gold.
+
+        It is another system's if the scored gold repeats almost none of it. The gold of gates that the change leaves in
+        place must still exist.
+        """
+        named_gold = gold_named_by(self.authority, policy, self.tree)
+        if named_gold is None:
+            return _NO_GOLD
+        if named_gold == self.authority.inside(self.gold):
+            return _SAME_GOLD
+        if not has_path(self.tree, named_gold):
+            return _NO_GOLD
+        is_gone = not moved and not has_path(self.authority.after, named_gold)
+        return _SAME_GOLD if is_gone or self._shared_part(policy) >= _SHARED else _OTHER_GOLD
+
+    def _shared_part(self, policy: Policy) -> float:
+        """Return the percentage of the gold of ``policy``, or of the scored one if it is smaller, that both have.
+
+        Items are the same if their question or their labels are. It is 100 if the gold of ``policy`` is unreadable.
+        """
+        named_gold = gold_named_by(self.authority, policy, self.tree)
+        try:
+            limits = Limits(**policy.limits)
+            stored = stored_at(self.authority, self.tree, named_gold, limits) if named_gold else None
+            theirs = stored_gold_set(Reader(ProblemCollector()), stored).golds.values() if stored else ()
+        except (InputError, Irregular):
+            return 100.0
+        known, ours = {key for item in theirs for key in _item_keys(item)}, self.scored.values()
+        shared = sum(not known.isdisjoint(_item_keys(item)) for item in ours)
+        return 100 * shared / max(1, min(len(theirs), len(ours)))
+
+
+def _item_keys(gold: Gold) -> list[object]:
+    labels = gold.substrings, gold.citations
+    return [plain_question(gold.question), *([labels] if all(labels) else [])]
+
+
+def _only_moved_policy(moves: list[Policy]) -> Policy:
+    if len(moves) > 1:
+        some = ", ".join(quoted(policy.file) for policy in moves[:_NAMED])
+        message = f"This change removes several gates files, so it is unknown which one applies here: {some}."
+        advice = "Move one of them in a separate pull request, or use only this pull request's gates: gates-ref: head."
+        raise UsageError(f"{message} {advice}")
+    return moves[0]
+
+
+def _is_standard_name(path: str) -> bool:
+    return posixpath.basename(path) in GATES_FILES
 
 
 def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
@@ -129,26 +227,6 @@ def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
         if not folder or any(has_path(tree, posixpath.join(folder, name)) for name in GATES_FILES):
             return None
         folder = posixpath.dirname(folder)
-
-
-def _gates_moved_with_gold(authority: Authority, gold: str, scored: Golds) -> Policy | None:
-    """Return the gates of another folder about this gold, which the change moved or copied from there."""
-    nearby = files_near_changes(authority.before, authority.after, GATES_FILES)
-    paths = dict.fromkeys([*nearby, *named_files(authority.before, GATES_FILES, _FOLDERS)])
-    for path in list(paths)[:_MOST]:
-        policy = _policy_at(authority, path)
-        named_gold = gold_named_by(authority, policy, authority.before) if policy else None
-        # Gates moved next to others for the same file are the first gates of that folder.
-        if policy is None or named_gold == authority.inside(gold):
-            continue
-        if _subject_of(authority, policy, gold, scored, moved=True) == _SAME_GOLD:
-            return policy
-    return None
-
-
-def _policy_at(authority: Authority, path: str) -> Policy | None:
-    data = read(authority.gates, path) if authority.gates is not None else None
-    return None if data is None else _parsed(authority, path, data)
 
 
 def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[str]:
@@ -177,80 +255,12 @@ def _may_hold(tree: Tree, path: str) -> bool:
     return True
 
 
-def _only_moved_policy(moves: list[Policy]) -> Policy:
-    if len(moves) > 1:
-        some = ", ".join(quoted(policy.file) for policy in moves[:_NAMED])
-        message = f"This change removes several gates files, so it is unknown which one applies here: {some}."
-        advice = "Move one of them in a separate pull request, or use only this pull request's gates: gates-ref: head."
-        raise UsageError(f"{message} {advice}")
-    return moves[0]
-
-
-def _is_standard_name(path: str) -> bool:
-    return posixpath.basename(path) in GATES_FILES
-
-
-def _gates_file(authority: Authority, path: str) -> Policy | None:
-    """Return the policy of a YAML file of the base if it has the usual name, or if it is a gates file."""
-    if _is_standard_name(path):
-        return _policy_at(authority, path)
-    data = read_regular(authority.gates, path) if authority.gates is not None else None
-    policy = policy_of(data, authority.outside(path), ProblemCollector()) if data and b"gates" in data else None
-    return policy._replace(gates=policy.gates or REFERENCE_GATES) if policy and "gates" in policy.stated else None
-
-
-def _subject_of(authority: Authority, policy: Policy, gold: str, scored: Golds, *, moved: bool) -> str:
-    """Return the subject of the gates of ``policy``: the scored gold, no gold, or another system's gold.
-
-    It is another system's if the scored gold repeats almost none of it. The gold of gates that the change leaves in
-    place must still exist.
-    """
-    tree = authority.gates
-    named_gold = gold_named_by(authority, policy, tree) if tree is not None else None
-    if tree is None or named_gold is None:
-        return _NO_GOLD
-    if named_gold == authority.inside(gold):
-        return _SAME_GOLD
-    try:
-        stored = stored_at(authority, tree, named_gold, Limits(**policy.limits))
-        if stored is None:
-            return _NO_GOLD
-        if not moved and not has_path(authority.after, named_gold):
-            return _SAME_GOLD
-        base_items = stored_gold_set(Reader(ProblemCollector()), stored).golds.values()
-    except (InputError, Irregular):
-        return _SAME_GOLD
-    ours = scored().values()
-    enough = _count_shared(base_items, ours) * 100 >= _SHARED * max(1, min(len(base_items), len(ours)))
-    return _SAME_GOLD if enough else _OTHER_GOLD
-
-
-def _count_shared(base_items: Iterable[Gold], ours: Iterable[Gold]) -> int:
-    """Count the scored items that repeat a question, or the labels, of an item of the base."""
-    known = {key for gold in base_items for key in _item_keys(gold)}
-    return sum(not known.isdisjoint(_item_keys(gold)) for gold in ours)
-
-
-def _item_keys(gold: Gold) -> list[object]:
-    labels = gold.substrings, gold.citations
-    return [plain_question(gold.question), *([labels] if all(labels) else [])]
-
-
 def has_path(tree: Tree, path: str) -> bool:
     """Return whether a state has something at a path: a link or a submodule counts."""
     try:
         return bool(tree.files(path))
     except Irregular:
         return True
-
-
-def _parsed(authority: Authority, path: str, data: bytes) -> Policy:
-    ledger = ProblemCollector()
-    policy = policy_of(data, authority.outside(path), ledger)
-    if policy is None:
-        named, advice = f"{path} of {authority.ref}", "Or use only the gates of this pull request: gates-ref: head."
-        raise InputError([problem._replace(file=named, hint=f"{problem.hint} {advice}") for problem in ledger.problems])
-    return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
 
 def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
