@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from importing import HERE, RUN, golds, problems
 from rag_eval import api
 from rag_eval.importers import Account
-from rag_eval.importers.rag_server_golden import converted
+from rag_eval.importers.rag_server import converted
 from seams import Contract, from_json, main
 
 FORM = Contract("rag-server-golden")

@@ -71,10 +71,8 @@ IMPORTERS: dict[str, Importer] = {
     "example08-trace": Importer(
         "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08", 2, "trace_rows"
     ),
-    "rag-server-golden": Importer(
-        "gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server_golden"
-    ),
-    "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server_run"),
+    "rag-server-golden": Importer("gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server"),
+    "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server"),
 }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered
-from rag_eval.importers.documents import objects
+from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
 
 Row = dict[str, Any]
 
@@ -40,15 +39,17 @@ _LISTS = ("tests", "test_cases", "cases", "results")
 _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
 
-def gold_rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
+def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each test case. Scalars without a matching field become ``meta``, for slices."""
-    for path, line, case in _records(inputs, "a test case"):
+    for path, line, case in Conversion(inputs, options, account).records("a test case", *_LISTS):
         row, rest = _renamed(case, _GOLD, account)
         behaviour = rest.pop("expected_behavior", None)
-        if behaviour is not None and str(behaviour) not in _BEHAVIOURS:
-            inputs.problem(path, line, "/expected_behavior", f"is '{str(behaviour)[:60]}', which is not known", _FIX)
-            continue
         if behaviour is not None:
+            if str(behaviour) not in _BEHAVIOURS:
+                inputs.problem(
+                    path, line, "/expected_behavior", f"is '{str(behaviour)[:60]}', which is not known", _FIX
+                )
+                continue
             account.renamed("expected_behavior", "recency_conflict_rule" if behaviour in _RULES else "answerable")
             row.setdefault("answerable", _BEHAVIOURS[str(behaviour)])
             if behaviour in _RULES:
@@ -62,19 +63,18 @@ def gold_rows(inputs: ImportInputs, account: Account, _options: object) -> Numbe
                 account.renamed(name, f"meta.{name}")
                 meta[name] = value
             else:
-                account.dropped(name, "no metric uses it")
+                account.dropped(name, NOT_READ)
         yield line, {**row, "meta": meta} if meta else row
 
 
-def rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
+def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each result. References are cited by the id of the chunk at their position."""
-    for _, line, result in _records(inputs, "a result"):
+    for _, line, result in Conversion(inputs, options, account).records("a result", *_LISTS):
         row, rest = _renamed(result, _TRACE, account)
         ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda item: item[1].get("rank", item[0] + 1))
         chunks = [_chunk(chunk) for _, chunk in ranked]
         if "chunks" in row:
-            row["chunks"] = chunks
-            row["retrieved_ids"] = [chunk["id"] for chunk in chunks]
+            row |= {"chunks": chunks, "retrieved_ids": [chunk["id"] for chunk in chunks]}
         if "citations" in row:
             cited = (item if isinstance(item, str) else _cited(_chunk(item), chunks) for item in row["citations"] or ())
             row["citations"] = list(dict.fromkeys(cited))
@@ -88,17 +88,8 @@ def rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
         if row.get("abstained") and "answer" not in row:
             row["answer"] = ""
         for name in rest:
-            account.dropped(name, "no metric uses it")
+            account.dropped(name, NOT_READ)
         yield line, row
-
-
-def _records(inputs: ImportInputs, what: str) -> Iterator[tuple[str, int, Row]]:
-    """Yield the objects of the files, or of the list in an object, with path and line."""
-    for path in inputs.paths:
-        for line, value in objects(inputs, path, what):
-            records = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
-            for record in [value] if records is None else records:
-                yield path, line, record
 
 
 def _renamed(record: Row, names: dict[str, str], account: Account) -> tuple[Row, Row]:

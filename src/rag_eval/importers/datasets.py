@@ -6,6 +6,7 @@ Each converter takes a decoded record and yields items. Sources: the data sets' 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval.importers.unwrap import as_dict, as_id, text_id
@@ -40,7 +41,7 @@ def gold_row(
         "qid": qid,
         "question": question,
         "answerable": answerable,
-        "gold_claim_substr": [fromkey for fromkey in dict.fromkeys(answers) if len(fromkey) >= 5] if answerable else [],
+        "gold_claim_substr": [text for text in dict.fromkeys(answers) if len(text) >= 5] if answerable else [],
         "gold_citations": list(dict.fromkeys(citations)) if answerable else [],
     }
     if answers and answerable:
@@ -51,30 +52,18 @@ def gold_row(
 def squad(record: Any) -> Iterator[DatasetItem]:
     """Convert SQuAD 2.0: the official file (articles with paragraphs), or rows with one question each."""
     for article in record.get("data", ()):
+        title = article["title"]
         for number, paragraph in enumerate(article["paragraphs"]):
-            identity = f"{article['title']}#{number}"
+            identity = f"{title}#{number}"
             for asked in paragraph["qas"]:
-                answers = [item["text"] for item in asked.get("answers", ())]
-                answerable = not asked.get("is_impossible", False)
-                gold = gold_row(
-                    asked["id"],
-                    asked["question"],
-                    answers,
-                    [identity],
-                    answerable=answerable,
-                    category=article["title"],
-                )
+                texts, answerable = [item["text"] for item in asked.get("answers", ())], not asked.get("is_impossible")
+                more: Row = {"answerable": answerable, "category": title}
+                gold = gold_row(asked["id"], asked["question"], texts, [identity], **more)
                 yield DatasetItem(gold, {identity: paragraph["context"]})
     if "context" in record:
-        identity, answers = text_id(record["context"]), list(as_dict(record.get("answers")).get("text", ()))
-        gold = gold_row(
-            record["id"],
-            record["question"],
-            answers,
-            [identity],
-            answerable=bool(answers),
-            category=record.get("title"),
-        )
+        identity, texts = text_id(record["context"]), list(as_dict(record.get("answers")).get("text", ()))
+        more = {"answerable": bool(texts), "category": record.get("title")}
+        gold = gold_row(record["id"], record["question"], texts, [identity], **more)
         yield DatasetItem(gold, {identity: record["context"]})
 
 
@@ -93,13 +82,10 @@ def hotpotqa(record: Any) -> Iterator[DatasetItem]:
 def msmarco(record: Any) -> Iterator[DatasetItem]:
     """Convert MS MARCO question answering (v1.1, v2.1): selected passages are the citations."""
     qid, passages = as_id(record["query_id"]) or "", record["passages"]
-    if isinstance(passages, dict):
-        texts, selected = passages["passage_text"], passages["is_selected"]
-    else:
-        texts, selected = (
-            [passage["passage_text"] for passage in passages],
-            [passage["is_selected"] for passage in passages],
-        )
+    names = ("passage_text", "is_selected")
+    if isinstance(passages, list):
+        passages = {name: [passage[name] for passage in passages] for name in names}
+    texts, selected = (passages[name] for name in names)
     answers = [item for item in record.get("answers", ()) if item and item.casefold() != _NO_ANSWER]
     ids = [f"{qid}#{index}" for index in range(len(texts))]
     cited = [identity for identity, chosen in zip(ids, selected, strict=True) if chosen]
@@ -116,29 +102,19 @@ def qasper(record: Any) -> Iterator[DatasetItem]:
         by_text = {text: identity for identity, text in chunks.items()}
         for qid, question, answers in _asked(content["qas"]):
             stated = [answer.get("answer", answer) for answer in answers]
-            answerable = [item for item in stated if not item.get("unanswerable")]
+            stated = [item for item in stated if not item.get("unanswerable")]
             texts = [
-                text
-                for item in answerable
-                for text in [*item.get("extractive_spans", ()), item.get("free_form_answer") or ""]
-                if text
+                text for item in stated for text in (*item.get("extractive_spans", ()), item.get("free_form_answer"))
             ]
-            texts += [
-                ("yes" if item["yes_no"] else "no") for item in answerable if isinstance(item.get("yes_no"), bool)
-            ]
-            evidence = [by_text[text] for item in answerable for text in item.get("evidence", ()) if text in by_text]
-            yield DatasetItem(
-                gold_row(qid, question, texts, evidence, answerable=bool(answerable), category=paper), chunks
-            )
+            texts += ["yes" if item["yes_no"] else "no" for item in stated if isinstance(item.get("yes_no"), bool)]
+            evidence = [by_text[text] for item in stated for text in item.get("evidence", ()) if text in by_text]
+            more: Row = {"answerable": bool(stated), "category": paper}
+            yield DatasetItem(gold_row(qid, question, [text for text in texts if text], evidence, **more), chunks)
 
 
 def _paragraphs(full_text: Any) -> Iterator[str]:
-    if isinstance(full_text, dict):
-        for paragraphs in full_text["paragraphs"]:
-            yield from paragraphs
-    else:
-        for section in full_text:
-            yield from section["paragraphs"]
+    lists = full_text["paragraphs"] if isinstance(full_text, dict) else (section["paragraphs"] for section in full_text)
+    return chain.from_iterable(lists)
 
 
 def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:
@@ -146,8 +122,7 @@ def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:
         for qid, question, answers in zip(qas["question_id"], qas["question"], qas["answers"], strict=True):
             yield qid, question, answers["answer"] if isinstance(answers, dict) else answers
     else:
-        for item in qas:
-            yield item["question_id"], item["question"], item["answers"]
+        yield from ((item["question_id"], item["question"], item["answers"]) for item in qas)
 
 
 def ragbench(record: Any) -> Iterator[DatasetItem]:
@@ -179,14 +154,12 @@ def natural_questions(record: Any) -> Iterator[DatasetItem]:
         yield DatasetItem(gold_row(qid, record["question"], answers, []), {})
         return
     tokens, qid = record["document_text"].split(" "), as_id(record["example_id"]) or ""
+
+    def words(span: Row) -> str:
+        return " ".join(tokens[span["start_token"] : span["end_token"]]) if span["start_token"] >= 0 else ""
+
     annotation = record["annotations"][0]
-    answer_span = annotation["long_answer"]
-    passage = (
-        " ".join(tokens[answer_span["start_token"] : answer_span["end_token"]])
-        if answer_span["start_token"] >= 0
-        else ""
-    )
-    answers = [" ".join(tokens[item["start_token"] : item["end_token"]]) for item in annotation["short_answers"]]
+    passage, answers = words(annotation["long_answer"]), [words(item) for item in annotation["short_answers"]]
     chunks = {f"{qid}#long": passage} if passage else {}
     yield DatasetItem(gold_row(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
 

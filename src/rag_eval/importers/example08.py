@@ -59,18 +59,9 @@ def converted_trace(row: Row, qid: str, account: Account) -> Row:
     if "answer_json" in row or "answer" not in row:
         return {"qid": qid, **rest}
     account.renamed("answer", "answer_json.claim")
-    answer = {"claim": rest.pop("answer"), **_cited(row, account)}
-    rest.pop("citations", None)
-    return {"qid": qid, **rest, "answer_json": answer}
-
-
-def _cited(row: Row, account: Account) -> Row:
-    cited = row.get("citations")
+    answer, cited, written = rest.pop("answer"), rest.pop("citations", None), "citations"
+    if cited is None:
+        cited, written = inline_citations(answer), "citations in the answer"
     if cited is not None:
-        account.renamed("citations", "answer_json.citations")
-        return {"citations": cited}
-    inline = inline_citations(row["answer"])
-    if inline is None:
-        return {}
-    account.renamed("citations in the answer", "answer_json.citations")
-    return {"citations": inline}
+        account.renamed(written, "answer_json.citations")
+    return {"qid": qid, **rest, "answer_json": {"claim": answer, **({} if cited is None else {"citations": cited})}}

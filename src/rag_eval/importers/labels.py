@@ -9,14 +9,12 @@ from rag_eval.importers import Account, ImportInputs, Numbered
 
 Row = dict[str, Any]
 Labels = dict[str, dict[str, Row]]
-CASES = "cases.jsonl"
-RETRIEVAL, CONTEXT = "retrieval_labels.jsonl", "context_labels.jsonl"
-GROUNDEDNESS, PIPELINE = "groundedness_labels.jsonl", "pipeline_labels.jsonl"
+CASES, CONTEXT, PIPELINE = "cases.jsonl", "context_labels.jsonl", "pipeline_labels.jsonl"
 SCHEMAS = {
     CASES: "labels-cases",
-    RETRIEVAL: "labels-retrieval",
+    "retrieval_labels.jsonl": "labels-retrieval",
     CONTEXT: "labels-context",
-    GROUNDEDNESS: "labels-groundedness",
+    "groundedness_labels.jsonl": "labels-groundedness",
     PIPELINE: "labels-pipeline",
 }
 """The files of a folder, each with the schema of its rows; only the first has to be there."""
@@ -24,14 +22,14 @@ SCHEMAS = {
 # Grades without a prefix are of documents in this form and of chunks in the contract.
 _NAMES = {
     CASES: {"query": "question", "case_id": "qid", "query_type": "query_type"},
-    RETRIEVAL: {
+    "retrieval_labels.jsonl": {
         "relevant_chunks": "gold_citations",
         "chunk_relevance_grades": "relevance_grades",
         "relevant_docs": "relevant_docs",
         "relevance_grades": "doc_grades",
     },
     CONTEXT: {"gold_facts": "gold_facts"},
-    GROUNDEDNESS: {
+    "groundedness_labels.jsonl": {
         "expected_claims": "expected_claims",
         "expected_citations": "expected_documents",
         "forbidden_claims": "forbidden_claims",
@@ -59,10 +57,7 @@ def rows(inputs: ImportInputs, account: Account) -> Numbered:
     known = cases if inputs.problems == before else None  # against half of the cases no label counts as missing
     labels = {name: _by_case(inputs, folder, name, known)[1] for name in _NAMES if name in here and name != CASES}
     for case_id, case in cases.items():
-        yield (
-            lines[case_id],
-            joined(case, {name: by_case.get(case_id, {}) for name, by_case in labels.items()}, account),
-        )
+        yield lines[case_id], joined(case, {name: rows.get(case_id, {}) for name, rows in labels.items()}, account)
 
 
 def _by_case(
@@ -87,52 +82,33 @@ def _by_case(
 
 def joined(case: Row, labels: dict[str, Row], account: Account) -> Row:
     """Return the gold row of a case and of its labels by file; files without a row for it may be missing or empty."""
-    labels_of_case: Row = {}
+    row: Row = {"qid": "", "question": "", "answerable": True, "gold_claim_substr": [], "gold_citations": []}
     for name, names in _NAMES.items():
-        _take(labels_of_case, case if name == CASES else labels.get(name, {}), name, names, account)
-    row: Row = {
-        "qid": "",
-        "question": "",
-        "answerable": True,
-        "gold_claim_substr": [],
-        "gold_citations": [],
-    } | labels_of_case
-    _add_expected_chunks(row, labels.get(CONTEXT, {}), account)
-    _add_budget(row, labels.get(PIPELINE, {}), account)
+        fields = case if name == CASES else labels.get(name, {})
+        for field, to in names.items():
+            if field in fields:
+                row[to] = fields[field]
+                account.renamed(field if field == to else f"{field} of {name}", to)
+        if "user_roles" in fields:
+            account.dropped(f"user_roles of {name}", "no metric uses the role of the user")
+    if chunks := labels.get(CONTEXT, {}).get("expected_chunks"):
+        if row["gold_citations"]:
+            account.dropped(f"expected_chunks of {CONTEXT}", "the case has relevant_chunks")
+        else:
+            account.renamed(f"expected_chunks of {CONTEXT}", "gold_citations")
+            row["gold_citations"] = chunks
+    _add_budget(row, labels.get(PIPELINE, {}).get("latency_budget_ms"), account)
     if row.get("expected_outcome") in _UNANSWERABLE:
         row["answerable"] = False
         if row["gold_citations"]:
-            account.dropped(
-                "relevant chunks of a case that ends in no_results or blocked", "such a question has no right citation"
-            )
+            why = "such a question has no right citation"
+            account.dropped("relevant chunks of a case that ends in no_results or blocked", why)
             row["gold_citations"] = []
     return row
 
 
-def _take(row: Row, given: Row, name: str, names: dict[str, str], account: Account) -> None:
-    for field, to in names.items():
-        if field in given:
-            row[to] = given[field]
-            if to != field:
-                account.renamed(f"{field} of {name}", to)
-    if "user_roles" in given:
-        account.dropped(f"user_roles of {name}", "no metric uses the role of the user")
-
-
-def _add_expected_chunks(row: Row, context: Row, account: Account) -> None:
-    chunks = context.get("expected_chunks")
-    if not chunks:
-        return
-    if row["gold_citations"]:
-        account.dropped(f"expected_chunks of {CONTEXT}", "the case has relevant_chunks")
-    else:
-        account.renamed(f"expected_chunks of {CONTEXT}", "gold_citations")
-        row["gold_citations"] = chunks
-
-
-def _add_budget(row: Row, pipeline: Row, account: Account) -> None:
+def _add_budget(row: Row, given: Row | None, account: Account) -> None:
     """Add the latency budget under contract names of stages; single answers have one percentile."""
-    given = pipeline.get("latency_budget_ms")
     if given is None:
         return
     limits = {name: limit for name, limit in given.items() if name in _STAGES}

@@ -5,9 +5,9 @@ Source: trec_eval. Runs are ordered by score, then by document id, both descendi
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import isfinite, isnan
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered
@@ -21,34 +21,29 @@ _QRELS = "A line of qrels is: TOPIC ITERATION DOCUMENT RELEVANCE, such as 301 0 
 _RUN = "A line of a run is: TOPIC Q0 DOCUMENT RANK SCORE TAG, such as 301 Q0 FR940202-2-00150 1 14.2 bm25"
 
 
-class Judgements:
-    """The grade of each document by topic, and the line of each topic."""
+Judgements = dict[str, tuple[int, dict[str, int]]]  # by topic: its first line, and its documents with their grades
 
-    def __init__(self, inputs: ImportInputs) -> None:
-        self._inputs = inputs
-        self.grades: dict[str, dict[str, int]] = {}
-        self.lines: dict[str, int] = {}
 
-    def add(self, path: str, line: int, topic: str, document: str, grade: str) -> None:
-        """Add a judgement; a second one of a document is a problem."""
-        grades = self.grades.setdefault(topic, {})
-        self.lines.setdefault(topic, line)
-        if document in grades:
-            message = f"document {document[:60]} is judged twice for topic {topic[:60]}"
-            self._inputs.problem(path, line, "", message, "Keep one judgement per document, as trec_eval requires.")
-        grades[document] = int(grade)
+def _judge(judged: Judgements, inputs: ImportInputs, path: str, line: int, fields: Sequence[str]) -> None:
+    """Add a judgement: topic, document and grade; a second one of a document is a problem."""
+    topic, document, grade = fields
+    grades = judged.setdefault(topic, (line, {}))[1]
+    if document in grades:
+        message = f"document {document[:60]} is judged twice for topic {topic[:60]}"
+        inputs.problem(path, line, "", message, "Keep one judgement per document, as trec_eval requires.")
+    grades[document] = int(grade)
 
 
 def qrels_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
-    path, judged = inputs.paths[0], Judgements(inputs)
+    path, judged = inputs.paths[0], Judgements()
     for line, text in text_lines(inputs, path):
         fields = text.split()
         if len(fields) == 3 or fields[0] == "query-id":
             hint = "Give the folder's files to: rag-eval import beir queries.jsonl qrels/test.tsv"
             return inputs.problem(path, line, "", "is a judgement of BEIR, not of TREC", hint)
         if len(fields) == 4 and _INTEGER.fullmatch(fields[3]):
-            judged.add(path, line, fields[0], fields[2], fields[3])
+            _judge(judged, inputs, path, line, (fields[0], *fields[2:]))
         else:
             inputs.problem(path, line, "", "is not a judgement", _QRELS)
     questions: dict[str, str] = {}
@@ -65,7 +60,7 @@ def qrels_rows(inputs: ImportInputs, account: Account, options: ConversionOption
 def beir_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
     questions: dict[str, str] = {}
-    judged = Judgements(inputs)
+    judged: Judgements = {}
     for path in inputs.paths:
         if path.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
             questions |= _by_id(inputs, path, "_id", "text", account)
@@ -73,7 +68,7 @@ def beir_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
         for number, (line, text) in enumerate(text_lines(inputs, path)):
             fields = [field.strip() for field in text.split("\t")]
             if len(fields) == 3 and _INTEGER.fullmatch(fields[2]):
-                judged.add(path, line, *fields)
+                _judge(judged, inputs, path, line, fields)
             elif number:  # the first line is a header
                 hint = "A line is: query-id, corpus-id, score, with tabs between."
                 inputs.problem(path, line, "", "is not a judgement of BEIR", hint)
@@ -107,14 +102,12 @@ def run_rows(inputs: ImportInputs, account: Account, options: ConversionOptions)
         if options.questions is not None and topic not in options.qids:
             account.dropped("topics that the gold set does not have", "--gold")
             continue
-        order = sorted(documents, key=lambda name: (documents[name], name.encode()), reverse=True)
-        chunks = [
-            {"id": name, **({"text": texts[name]} if name in texts else {})} | _finite(documents[name])
-            for name in order
-        ]
-        draft = Draft(
-            *first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic, run=tag if several else None
-        )
+        chunks: list[Row] = []
+        for name, score in sorted(documents.items(), key=lambda item: (item[1], item[0].encode()), reverse=True):
+            passage = {"text": texts[name]} if name in texts else {}
+            chunks.append({"id": name, **passage, **({"score": score} if isfinite(score) else {})})
+        draft = Draft(*first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic)
+        draft.run = tag if several else None
         if topic not in answers:
             account.lacking(
                 "topics without an answer: answer metrics have no value; use --perspective retrieval or --answers FILE"
@@ -128,8 +121,8 @@ def run_rows(inputs: ImportInputs, account: Account, options: ConversionOptions)
 def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[tuple[int, Row]]:
     account = conversion.account
     # Irrelevant documents are judged too; bpref and judged@k count them.
-    graded = any(grade != 1 for grades in judged.grades.values() for grade in grades.values())
-    for topic, grades in judged.grades.items():
+    graded = any(grade != 1 for _, grades in judged.values() for grade in grades.values())
+    for topic, (line, grades) in judged.items():
         relevant = [document for document, grade in grades.items() if grade >= 1]
         account.lacking("judgements below 0: they count as not judged", sum(grade < 0 for grade in grades.values()))
         if not relevant:
@@ -138,8 +131,8 @@ def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str])
         if topic not in questions:
             account.lacking("topics without a text: their id is used as the question")
         question, grading = questions.get(topic, topic), grades if graded else None
-        yield judged.lines[topic], conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
-    unjudged = len(questions.keys() - judged.grades.keys())
+        yield line, conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
+    unjudged = len(questions.keys() - judged.keys())
     account.dropped("topics without a judgement", "retrieval cannot be scored on them", unjudged)
     conversion.finish()
 
@@ -162,11 +155,7 @@ def _by_id(inputs: ImportInputs, path: str, key: str, field: str, account: Accou
 
 def _score(text: str) -> float | None:
     try:
-        value = float(text)
+        value = float(text)  # may be infinite
     except ValueError:
         return None
-    return None if math.isnan(value) else value
-
-
-def _finite(score: float) -> Row:
-    return {"score": score} if math.isfinite(score) else {}
+    return None if isnan(value) else value

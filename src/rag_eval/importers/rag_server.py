@@ -1,0 +1,251 @@
+"""A RAG server's golden set, an array of questions with passages, as gold rows, and its saved run as a baseline.
+
+Of a run's metrics the ranking metrics have the same definition as here. The others differ, though most have a
+counterpart: their values are shown without a metric fingerprint, so that they are never compared.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Any
+
+from rag_eval import __version__
+from rag_eval.analysis.baseline import MOST
+from rag_eval.analysis.notes import Input, InputNote
+from rag_eval.analysis.report import Report, contract
+from rag_eval.common.escaping import quoted
+from rag_eval.gates.policy import Policy
+from rag_eval.gates.results import MetricResult, QuestionList
+from rag_eval.importers import Account, ImportInputs, Numbered
+from rag_eval.metrics import Measure, find, measure
+from rag_eval.scoring.scorecard import Completeness
+
+Row = dict[str, Any]
+_GOLD_NAMES = {
+    "id": "qid",
+    "answer": "expected_answer",
+    "expected_answer": "expected_answer",
+    "gold_doc_ids": "relevant_docs",
+    "domain": "category",
+    "document": "meta.document",
+    "is_unanswerable": "answerable",
+    "metadata": "meta",
+}
+_GOLD_DROPPED = {
+    "context_hint": "it is a hint for people",
+    "source_file": "the document is named already",
+    "evidence": "places in source files are not compared",
+    "context_passages": "the context of the model is read from traces",
+}
+_HUNDREDTHS = 100
+_BESIDE = "is also given and differs"
+_CUT = re.compile(r"(recall|precision|ndcg)_at_([1-9][0-9]{0,5})", re.ASCII)
+_METRICS = {
+    "mrr": "mrr",
+    "citation_precision": "citation_precision",
+    "citation_recall": "citation_recall",
+    "section_accuracy": "section_accuracy",
+    "unanswerable_accuracy": "abstention_accuracy",
+    "abstention_false_positive_rate": "over_refusal",
+    "abstention_false_negative_rate": "under_refusal",
+    "latency_p50": "latency_total_ms.p50",
+    "latency_p50_ms": "latency_total_ms.p50",
+    "latency_p95": "latency_total_ms.p95",
+    "latency_p95_ms": "latency_total_ms.p95",
+    "cost_per_query": "cost_usd",
+}
+_PHRASES = "a refusal is any answer with one of its phrases in it, or an empty one"
+_CITED = "an answer without citations counts there, and passages are matched by their words too"
+_OTHER = {
+    "precision": "it divides by the number returned if that is less than k",
+    "citation_precision": _CITED,
+    "citation_recall": _CITED,
+    "section_accuracy": _CITED,
+    "abstention_accuracy": _PHRASES,
+    "over_refusal": _PHRASES,
+    "under_refusal": _PHRASES,
+    "latency_total_ms": "it is measured from the client, and percentiles are taken otherwise",
+    "cost_usd": "it uses the framework's prices",
+}
+_JUDGED = "an LLM judged it, and judged values are not imported"
+_UNKNOWN = "rag-eval has no such metric"
+_SHOWN = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
+_RUN_DROPPED = {
+    "weighted_score": "rag-eval compare uses its own weights",
+    "metadata": "it changes no value",
+    "datasets": "a baseline names no data set",
+}
+
+
+def rows(inputs: ImportInputs, account: Account) -> Numbered:
+    """Yield line and gold row of each question."""
+    path, seen = inputs.paths[0], dict[str, int]()
+    for line, question in inputs.elements(path, "rag-server-golden"):
+        row = converted(question, account)
+        if seen.setdefault(row["qid"], line) == line:
+            yield line, row
+        else:
+            field = "id" if question.get("id") else "question"
+            message = f"{quoted(question[field])} is already used on line {seen[row['qid']]}"
+            inputs.problem(path, line, f"/{field}", message, "Give each question a unique id, or remove one.")
+
+
+def converted(question: Row, account: Account) -> Row:
+    """Return the gold row of a valid question.
+
+    A question without an id is identified by its text, which does not depend on the order.
+    """
+    for field in question:
+        if field in _GOLD_NAMES:
+            account.renamed(field, _GOLD_NAMES[field])
+        elif field in _GOLD_DROPPED:
+            account.dropped(field, _GOLD_DROPPED[field])
+    unanswerable = question.get("is_unanswerable") or question.get("query_type", "").lower() == "unanswerable"
+    relevance = _relevance(question, bool(unanswerable), account)
+    row: Row = {
+        "qid": question.get("id") or f"golden-{sha256(question['question'].encode()).hexdigest()[:12]}",
+        "question": question["question"],
+        "answerable": not unanswerable,
+        "gold_claim_substr": [],
+        "gold_citations": relevance.pop("gold_citations"),
+    }
+    answers = [text for name in ("answer", "expected_answer") if (text := question.get(name))]
+    if answers:
+        row["expected_answer"] = answers[0]
+    if answers[1:] and answers[0] != answers[1]:
+        account.dropped("expected_answer", f"answer {_BESIDE}")
+    fields = (("query_type", "query_type"), ("difficulty", "difficulty"), ("domain", "category"))
+    row |= {to: question[field] for field, to in fields if field in question}
+    if not (unanswerable or row["gold_citations"] or relevance):
+        account.lacking("answerable items without a passage or document: precision counts any answer to them as right")
+    meta = {"document": question["document"]} if "document" in question else {}
+    for name, value in question.get("metadata", {}).items():
+        if not isinstance(value, (str, int, float)):
+            account.dropped("metadata other than texts, numbers and truth values", "slices use only these")
+        elif meta.setdefault(name, value) != value:
+            account.dropped("metadata.document", f"document {_BESIDE}")
+    return row | relevance | ({"meta": meta} if meta else {})
+
+
+def _relevance(question: Row, unanswerable: bool, account: Account) -> Row:
+    """Return citations, documents, and grades of chunks if some score is not 1.
+
+    Gain is linear: hundredths order as scores do.
+    """
+    citations: list[str] = []
+    docs: list[str] = []
+    grades: dict[str, int] = {}
+    for passage in question.get("gold_passages", []):
+        fields = passage if isinstance(passage, dict) else {}
+        chunk = fields.get("chunk_id")
+        docs += [fields["doc_id"]] if "doc_id" in fields else []
+        if chunk is None:
+            account.dropped("a gold passage without chunk_id", "it has no chunk id")
+            continue
+        if unanswerable:
+            account.dropped("a gold passage of an unanswerable question", "such a question has no right citation")
+        else:
+            account.renamed("gold_passages.chunk_id", "gold_citations")
+            citations.append(chunk)
+        grade = round(fields.get("relevance_score", 1) * _HUNDREDTHS)
+        if grades.setdefault(chunk, grade) != grade:
+            account.dropped("another relevance_score of the same chunk", "the highest one counts")
+        grades[chunk] = max(grade, grades[chunk])
+    names = {name for passage in question.get("gold_passages", []) if isinstance(passage, dict) for name in passage}
+    for field, to in (("doc_id", "relevant_docs"), ("relevance_score", "relevance_grades, in hundredths")):
+        if field in names:
+            account.renamed(f"gold_passages.{field}", to)
+    if "text" in names:
+        account.dropped("gold_passages.text", "chunks are identified by their ids")
+    docs = list(dict.fromkeys(docs + question.get("gold_doc_ids", [])))
+    graded = any(grade != _HUNDREDTHS for grade in grades.values())
+    found: Row = {"relevant_docs": docs, "relevance_grades": grades if graded else {}}
+    return {"gold_citations": citations, **{name: value for name, value in found.items() if value}}
+
+
+def report(inputs: ImportInputs, account: Account) -> Report | None:
+    """Return the report of the run; None with the problems if it is unreadable."""
+    path = inputs.paths[0]
+    run = inputs.value(path, "rag-server-run")
+    if run is None:
+        return None
+    before = inputs.problems
+    metrics = _metrics(run, path, inputs, account)
+    for name in run.keys() - _SHOWN:
+        account.dropped(name, _RUN_DROPPED.get(name, "it is not a field of the format"))
+    if inputs.problems > before:
+        return None
+    comparable = {name: contract(measure(name), Policy()) for name in metrics if not _differs(measure(name))}
+    return _report(run, metrics, comparable, Input("baseline", path, inputs.digest(path)))
+
+
+def _metrics(run: Row, path: str, inputs: ImportInputs, account: Account) -> dict[str, MetricResult]:
+    metrics: dict[str, MetricResult] = {}
+    for index, entry in enumerate(run["scorecard"]["metrics"]):
+        measure, where = _counterpart(entry, account), f"/scorecard/metrics/{index}"
+        if measure is None:
+            continue
+        if measure.name in metrics:
+            hint = "Remove one of the two."
+            inputs.problem(
+                path, 0, f"{where}/name", f"{quoted(entry['name'])} gives {measure.name} a second time", hint
+            )
+        elif not 0 <= entry["value"] <= (1 if measure.metric.bounded else MOST):
+            hint = "Use the file in the folder of the saved run."
+            inputs.problem(path, 0, f"{where}/value", f"{measure.name} cannot be {quoted(entry['value'])}", hint)
+        else:
+            n, value = int(entry.get("sample_size", run["question_count"])), float(entry["value"])
+            metrics[measure.name] = MetricResult(
+                value, n, None, None, measure.metric.better, measure.metric.perspective
+            )
+    return metrics
+
+
+def _counterpart(entry: Row, account: Account) -> Measure | None:
+    """Return the metric that corresponds to an entry; None if there is none, with the reason in the account."""
+    name, cut = entry["name"], _CUT.fullmatch(entry["name"])
+    ours = f"{cut[1]}@{cut[2]}" if cut else _METRICS.get(name, "")
+    if entry["value"] is None:
+        account.dropped(name, "it has no value in that run")
+        return None
+    measure = find(ours)
+    if measure is None:
+        account.dropped(name, _JUDGED if entry.get("group") == "generation" else _UNKNOWN)
+        return None
+    account.renamed(name, f"{ours}, which is not compared: {why}" if (why := _differs(measure)) else ours)
+    return measure
+
+
+def _differs(measure: Measure) -> str:
+    """Return how the framework's definition differs from the metric's; '' if it does not."""
+    return _OTHER.get(measure.metric.name.removesuffix("@k"), "")
+
+
+def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
+    asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
+    notes = [InputNote(source.path, 0, "values of another framework's run, which has no questions to compare", 1)]
+    if failed:
+        message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
+        notes.append(InputNote(source.path, 0, message, 1))
+    policy = Policy()
+    about = {field: run[field] for field in ("id", "name", "created_at", "completed_at") if run.get(field)}
+    about |= {"config": run["config"]} if "config" in run else {}
+    return Report(
+        version=__version__,
+        verdict="passed",
+        gates_file="",
+        k=policy.k,
+        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        gates=(),
+        metrics=metrics,
+        completeness=Completeness(asked, asked - failed, failed, 0, 0, failed),
+        allowed={},
+        labels={},
+        diagnosis=(),
+        questions=QuestionList(),
+        notes=tuple(notes),
+        inputs=(source,),
+        contracts=contracts,
+        run=about,  # name and settings of the server, as fields of run.json
+    )
