@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from math import log2
 
 from rag_eval.textual.leaks.prefilter import among
@@ -87,6 +85,9 @@ def _has_mixed_word(text: str) -> bool:
 @cache
 def _key() -> re.Pattern[str]:
     """Compile the forms of ``data/keys.toml``. A key begins where its word does, so that nothing is scanned twice."""
+    import tomllib  # start-up time: few answers have a long word
+    from importlib.resources import files
+
     forms = tomllib.loads(files("rag_eval.textual").joinpath("data", "keys.toml").read_text(encoding="utf-8"))
     return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in forms.values()]))
 
