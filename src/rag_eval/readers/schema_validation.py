@@ -99,20 +99,20 @@ class _Compiler:
         return lambda value: _inside([(name, checks[name], item) for name, item in value.items() if name in checks])
 
     def pattern_properties(self, fields: dict[str, Schema], _: Schema) -> Check:
-        checks = [(_compiled(pattern).search, self.check(field)) for pattern, field in fields.items()]
+        checks = [(_matcher(pattern), self.check(field)) for pattern, field in fields.items()]
         return lambda value: _inside(
-            [(name, check, item) for name, item in value.items() for search, check in checks if search(name)]
+            [(name, check, item) for name, item in value.items() for matches, check in checks if matches(name)]
         )
 
     def additional_properties(self, others: Schema | bool, schema: Schema) -> Check:
         if others is True:
             return lambda _: ()
         known = schema.get("properties", {})
-        patterns = [_compiled(pattern).search for pattern in schema.get("patternProperties", {})]
+        patterns = [_matcher(pattern) for pattern in schema.get("patternProperties", {})]
         check = self.check(others) if others else None
 
         def errors(value: dict[str, Any]) -> Sequence[SchemaError]:
-            extra = [name for name in value if name not in known and not any([search(name) for search in patterns])]
+            extra = [name for name in value if name not in known and not any([matches(name) for matches in patterns])]
             if check:
                 return _inside([(name, check, value[name]) for name in extra])
             return [SchemaError(EXTRA, extra, value, schema)] if extra else ()
@@ -213,20 +213,17 @@ def _equal(value: Any, other: Any) -> bool:
     return value == other and (type(value) is type(other) or (_is_number(value) and _is_number(other)))
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern)
-
-
-def _pattern(pattern: str) -> Callable[[Any], bool]:
-    search = _compiled(pattern).search
-    return lambda value: search(value) is not None
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a search for a pattern, which is compiled at its first use."""
+    exact = f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
+    return lambda text: re.search(exact, text) is not None
 
 
 _TESTS: dict[str, tuple[type, Callable[[Any], Callable[[Any], bool]]]] = {
     "type": (object, _type),
     "const": (object, lambda wanted: lambda value: _equal(value, wanted)),
     "enum": (object, lambda allowed: lambda value: any([_equal(value, item) for item in allowed])),
-    "pattern": (str, _pattern),
+    "pattern": (str, _matcher),
     "minimum": (object, lambda least: lambda value: not _is_number(value) or value >= least),
     "maximum": (object, lambda limit: lambda value: not _is_number(value) or value <= limit),
     "minLength": (str, lambda least: lambda value: len(value) >= least),
