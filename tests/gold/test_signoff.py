@@ -310,8 +310,11 @@ def test_white_space_in_a_line_is_part_of_it():
     assert plain["A1"].hash != spaced["A1"].hash
 
 
+INTEGERS = st.integers(-(2**63), 2**64 - 1)
+
+
 @given(
-    st.lists(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.text()), max_size=3), min_size=1),
+    st.lists(st.dictionaries(st.text(), INTEGERS | st.text() | st.lists(st.text()), max_size=3), min_size=1),
     st.sampled_from(["", " ", "\n", "\r\n\t "]),
     st.sampled_from([None, 1, "\t"]),
     st.booleans(),

@@ -7,12 +7,12 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.fields import known_fields, without_unknown
+from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import SourceFile
-from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, has_large_integer, nesting, repeated_key
+from rag_eval.readers.strict_json import JsonError
 
 Row = dict[str, Any]
 DUPLICATE_QID_HINT = "Give every question its own qid."
@@ -50,7 +50,7 @@ def kind_of_row(row: Any) -> str:
 
 
 R = TypeVar("R", Gold, Trace)
-_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, JsonError)
 _KINDS: dict[type, str] = {Gold: "gold", Trace: "trace"}
 
 
@@ -63,7 +63,7 @@ class JsonLines(Generic[R]):
     def __init__(self, record: type[R], ledger: ProblemCollector, path: str, depth: int) -> None:
         self._record: type[R] = record
         self._ledger, self._path, self._depth = ledger, path, depth
-        self._unique_keys = record is Gold
+        self._is_gold = record is Gold
         self._typed: msgspec.json.Decoder[R] = msgspec.json.Decoder(record)
         self._untyped = msgspec.json.Decoder()
         self._has_unknown_fields = False
@@ -82,79 +82,56 @@ class JsonLines(Generic[R]):
             if self._ledger.foreign == self._path:
                 return
 
-    def rows(self, source: SourceFile) -> Iterator[tuple[R, dict[str, Any]]]:
+    def rows(self, source: SourceFile) -> Iterator[tuple[R, Row]]:
         """Yield the valid rows of a file, each as a record and as it was decoded."""
         for first, lines in source.line_blocks():
-            for record, line in self._lines(first, lines):
-                yield record, self._untyped.decode(line)
+            yield from self._lines(first, lines)
             if self._ledger.foreign == self._path:
                 return
 
     def _block(self, first: int, lines: list[bytes]) -> list[R] | None:
         """Return the records of lines that are all valid; None if each line must be checked by itself."""
         try:
-            if self._has_unknown_fields:
-                decoded = list(map(self._untyped.decode, lines))
-                records = self._with_unknown_fields(first, decoded)
-            else:
-                decoded = records = list(map(self._typed.decode, lines))
+            if self._has_unknown_fields and not self._is_gold:
+                rows = [self._without_unknown(self._untyped.decode(line)) for line in lines]
+                records = msgspec.convert([known for known, _ in rows], list[self._record])  # type: ignore[name-defined]
+                for number, (_, unknown) in enumerate(rows, first):
+                    self._note_unknown(number, unknown)
+                return records
+            records = list(map(self._typed.decode, lines))
         except _REFUSED:
             return None
-        return None if self._unique_keys and _may_repeat_keys(lines, decoded) else records
+        return None if self._is_gold and _may_repeat_keys(lines, records) else records
 
-    def _with_unknown_fields(self, first: int, rows: list[Any]) -> list[R]:
-        cleaned = [without_unknown(self._record, row) for row in rows]
-        for row, (_, unknown) in zip(rows, cleaned, strict=True):
-            self._check_unknown(row, unknown)
-        records = msgspec.convert([known for known, _ in cleaned], list[self._record])  # type: ignore[name-defined]
-        for number, (_, unknown) in enumerate(cleaned, first):
-            self._note_unknown(number, unknown)
-        return records
-
-    def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, bytes]]:
-        """Yield each valid line of a block by itself."""
+    def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, Row]]:
+        """Yield the record and the decoded row of each valid line of a block."""
         for number, ended in enumerate(lines, first):
             line = ended.removesuffix(b"\n")
             if not line or line.isspace():
                 continue
-            record = self._line(number, line)
-            if record is not None:
-                record.line = number
-                yield record, line
-            elif self._ledger.foreign == self._path:
-                return
-
-    def _line(self, number: int, line: bytes) -> R | None:
-        try:
-            return self._checked(self._typed.decode(line), line)
-        except _REFUSED as error:
-            refusal = str(error)
-        try:
-            row = self._untyped.decode(line)
-            known, unknown = without_unknown(self._record, row)
-            self._check_unknown(row, unknown)
-            record = self._checked(msgspec.convert(known, self._record), line)
-        except _REFUSED as error:
-            refusal = refusal if "unknown field" not in refusal else str(error)
-        else:
-            self._has_unknown_fields = True
+            try:
+                row = self._untyped.decode(line)
+                if self._is_gold:
+                    strict_json.parse(line, self._depth)
+                known, unknown = self._without_unknown(row)
+                record = msgspec.convert(known, self._record)
+            except _REFUSED as error:
+                self._refuse(number, line, str(error))
+                if self._ledger.foreign == self._path:
+                    return
+                continue
+            self._has_unknown_fields = self._has_unknown_fields or bool(unknown)
             self._note_unknown(number, unknown)
-            return record
-        self._refuse(number, line, refusal)
-        return None
+            record.line = number
+            yield record, row
 
-    def _check_unknown(self, row: dict[str, Any], unknown: list[tuple[str, str]]) -> None:
-        """Refuse unknown fields that nest deeper than allowed, and in gold those with integers beyond 64 bits."""
+    def _without_unknown(self, row: Any) -> tuple[Any, list[tuple[str, str]]]:
+        """Return a row without unknown fields, and these; raise JsonError for one that nests too deep."""
+        known, unknown = without_unknown(self._record, row)
         for name in {parent.partition(".")[0] or field for parent, field in unknown}:
-            if type(row[name]) in (dict, list) and nesting(row[name]) >= self._depth:
-                raise msgspec.ValidationError(f"nested deeper than {self._depth} levels")
-            if self._unique_keys and has_large_integer(row[name]):
-                raise msgspec.ValidationError("an integer of more than 64 bits")
-
-    def _checked(self, record: R, line: bytes) -> R:
-        if self._unique_keys and (key := repeated_key(line)):
-            raise msgspec.ValidationError(f"the key {quoted(key)} is repeated")
-        return record
+            if type(row[name]) in (dict, list):
+                strict_json.check_depth(msgspec.json.encode(row[name]).decode(), self._depth - 1)
+        return known, unknown
 
     def _refuse(self, number: int, line: bytes, refusal: str) -> None:
         kind = _KINDS[self._record]
@@ -166,7 +143,7 @@ class JsonLines(Generic[R]):
         else:
             from rag_eval.readers.schema_validation import Contract, RowError
 
-            decoder = DECODER if self._unique_keys else TRACE_DECODER
+            decoder = strict_json.DECODER if self._is_gold else strict_json.TRACE_DECODER
             _, faults = Contract(kind, self._depth).validate(line, decoder)
             for fault in faults or [RowError("", refusal)]:
                 self._ledger.problem(self._path, number, fault.where, fault.message, fault.hint)
@@ -177,9 +154,9 @@ class JsonLines(Generic[R]):
             self._ledger.unknown_field(self._path, number, name, field, known_fields(self._record, parent))
 
 
-def _may_repeat_keys(lines: list[bytes], decoded: list[Any]) -> bool:
+def _may_repeat_keys(lines: list[bytes], records: list[Any]) -> bool:
     """Return whether a key may be repeated: then the lines have more quotes than their records encoded again."""
     block = b"".join(lines)
     if b"u0022" in block:  # an escape that is written as another one
         return True
-    return block.count(b'"') != msgspec.json.encode(decoded).count(b'"')
+    return block.count(b'"') != msgspec.json.encode(records).count(b'"')
