@@ -38,7 +38,7 @@ class Report(AnalysisReport):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        from rag_eval.rendering.table import verdict
+        from rag_eval.rendering.terminal import verdict
 
         return f"<Report: {verdict(self)}>"
 
@@ -47,9 +47,9 @@ class Report(AnalysisReport):
 
     def _repr_html_(self) -> str:
         """Return the verdict and the gates as HTML, for notebooks."""
-        from rag_eval.rendering.html import summary
+        from rag_eval.rendering.html import verdict_and_gates
 
-        return summary(self)
+        return verdict_and_gates(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of report.json.

@@ -56,13 +56,14 @@ class GatesFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """Score, and yield a test of each outcome."""
         from rag_eval.cases.labels import GOOD, MEANING
-        from rag_eval.rendering import phrases
+        from rag_eval.rendering.document import PLAIN
+        from rag_eval.rendering.gates_table import reason
         from rag_eval.rendering.number_format import bound
 
         report = _scored(_options(self.config)._replace(gates=os.path.relpath(self.path)))
         for gate in report.gates:
-            why = "" if gate.outcome == "passed" else phrases.reason(report, gate)
-            name = f"{phrases.PLAIN.gate(gate)} {bound(gate)}"
+            why = "" if gate.outcome == "passed" else reason(report, gate)
+            name = f"{PLAIN.gate(gate)} {bound(gate)}"
             yield self._test(name, why, gate.blocks, self.path, gate.line)
         for finding in report.errors:
             yield self._test(finding.code, f"{finding}. {finding.fix}", True, self.path, 0)

@@ -22,6 +22,7 @@ from project import apart
 from rag_eval.analysis.history import Contrast, GoldCounts, Reading, Series, gated, history, point
 from rag_eval.api import Options, run
 from rag_eval.readers.report_file import read_report
+from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.history import FORMS, headline, spark, trend_remarks
 from seams import ProblemCollector, Reader, from_json, main, render
 
@@ -240,7 +241,7 @@ def test_the_headline_reassures_only_where_something_was_compared(scored, kinds)
     assert sum(item.readings for item in series.uncompared) == (
         len(kinds) - 1 if series.oldest is None else int(series.oldest.before[1:])
     )
-    assert len(list(trend_remarks(series, str))) == len(series.uncompared)
+    assert len(list(trend_remarks(series, PLAIN))) == len(series.uncompared)
 
 
 def test_of_several_metrics_the_headline_counts_those_that_nobody_compared(scored):

@@ -72,7 +72,7 @@ def test_a_value_shown_is_on_the_side_of_the_threshold_that_it_is_on(gate):
 
 @given(bounds())
 def test_an_interval_shown_encloses_the_value_and_says_what_the_outcome_says(gate):
-    ends = numbers(number_format.enclosed(gate).partition(" (")[2])
+    ends = numbers(number_format.value_with_interval(gate).partition(" (")[2])
     known = [end for end in (gate.low, gate.high) if end is not None]
     assert len(ends) == len(known)
     number = Fraction(gate.exact)
@@ -187,7 +187,7 @@ def test_an_amount_shown_is_on_the_side_of_the_threshold_that_it_is_on_and_has_i
 
 @given(amounts())
 def test_the_interval_of_an_amount_shown_encloses_it_and_says_what_the_outcome_says(gate):
-    _, *ends = numbers(number_format.enclosed(gate))
+    _, *ends = numbers(number_format.value_with_interval(gate))
     true = [end for end in (gate.low, gate.high) if end is not None]
     assert len(ends) == len(true)
     for shown, end in zip(ends, true, strict=True):
@@ -227,4 +227,4 @@ def test_an_amount_has_its_unit_and_as_many_decimals_as_it_takes(name, value, sh
 
 def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
     gate = judge_bound(Gate("latency_total_ms.p95", "max", "2000"), Held(Value(1010.0, 14), 810.0, None))
-    assert number_format.enclosed(gate).startswith("1010 ms (≥ 810)")
+    assert number_format.value_with_interval(gate).startswith("1010 ms (≥ 810)")

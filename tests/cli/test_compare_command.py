@@ -11,15 +11,12 @@ import re
 import cmarkgfm
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, trace_row, write_rows
 from importing import RUN
 from rag_eval.analysis.policy_changes import changes
 from rag_eval.cli.commands.compare import FORMATS, MOST
 from rag_eval.gates.objectives import WEIGHTS, Scoring
-from rag_eval.rendering.comparison import HEIGHT, SEVERAL, WIDTH, mark, scatter
 from seams import ProblemCollector, main, policy_of
 
 QUICKSTART = ROOT / "examples" / "quickstart"
@@ -396,24 +393,6 @@ def test_a_difference_that_chance_would_do_is_said_to_be_one(rag):
 def test_a_second_run_gives_the_same_bytes(rag):
     once, again = (rag("compare", *quickstart("good.jsonl", "bad.jsonl"), "--format", "json")[1] for _ in range(2))
     assert once == again
-
-
-def test_the_better_of_two_points_stands_above_and_to_the_left():
-    lines = scatter([(10, 0.5), (2, 0.75)], "cost, USD", "quality").splitlines()
-    assert lines[0] == "quality, 0.500 to 0.750"
-    assert (lines[1], lines[HEIGHT]) == ("|B", "|" + " " * (WIDTH - 1) + "A")
-    assert lines[-2].split() == ["2", "10"]
-
-
-@given(st.lists(st.tuples(st.floats(0, 1e15), st.floats(0, 1)), min_size=1, max_size=60))
-def test_a_plot_shows_every_point_once_or_together_with_others(points):
-    lines = scatter(points, "latency, ms", "quality").splitlines()
-    assert {len(line) <= WIDTH + 1 for line in lines} == {True}
-    drawn = "".join(lines[1 : HEIGHT + 1]).replace("|", "").replace(" ", "")
-    alone = [letter for letter in drawn if letter != SEVERAL]
-    assert set(alone) <= {mark(index) for index in range(len(points))}
-    assert 1 <= len(drawn) <= len(points)
-    assert len(drawn) == len(points) or SEVERAL in drawn
 
 
 def test_notes_say_what_was_left_aside_unless_quiet(rag, project):

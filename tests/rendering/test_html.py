@@ -16,7 +16,7 @@ from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import api
 from rag_eval.analysis.failed_cases import CaseDetails, Named
-from rag_eval.rendering import phrases
+from rag_eval.rendering import cases, gates_table, summary
 from rag_eval.rendering.html import element, svg
 from rag_eval.rendering.html.element import Markup, tag
 from rag_eval.rendering.html.svg import PlotRow
@@ -97,20 +97,20 @@ def test_what_went_wrong_comes_before_the_gates_and_all_else(report, page):
 def test_the_title_says_verdict_and_system(report, page):
     title = said(next(page.all("title")))
     verdict, _, system = title.partition(": ")
-    assert verdict == phrases.title(report)
+    assert verdict == summary.title(report)
     assert system
 
 
 def test_the_verdict_is_said_as_everywhere(report, page):
     verdict = next(item for item in page.all("p") if item.get("class") == "verdict")
-    assert plain(said(verdict)) == plain(phrases.headline(report, element.FORMATTER._replace(**CLEAN)))
-    assert phrases.title(report) in said(next(page.all("h1")))
+    assert plain(said(verdict)) == plain(summary.headline(report, element.FORMATTER._replace(**CLEAN)))
+    assert summary.title(report) in said(next(page.all("h1")))
 
 
 CLEAN = {
-    "named": lambda metric, part: f"{element.shown(metric)}{f' where {element.shown(part)}' if part else ''}",
-    "code": lambda text, _=0: element.shown(text),
-    "text": lambda text, _=0: element.shown(text),
+    "named": lambda metric, part: f"{element.visible(metric)}{f' where {element.visible(part)}' if part else ''}",
+    "code": lambda text, _=0: element.visible(text),
+    "text": lambda text, _=0: element.visible(text),
     "figure": str,
     "strong": str,
     "sign": lambda _: "",
@@ -120,17 +120,17 @@ CLEAN = {
 def test_every_gate_that_is_told_of_has_a_row_with_its_outcome(report, page):
     tables = [item for item in page.all("table") if "The gates with their outcomes" in said(item)]
     rows = [[said(cell) for cell in row] for row in tables[0].iter("tr")][1:]
-    message = phrases.telling(report.gates)
-    assert sorted(plain(row[-1]) for row in rows) == sorted(phrases.outcome(gate) for gate in message)
+    message = gates_table.gates_with_row(report.gates)
+    assert sorted(plain(row[-1]) for row in rows) == sorted(gates_table.outcome(gate) for gate in message)
     assert sorted(row[0].partition(" where ")[0] for row in rows) == sorted(
-        element.shown(gate.name) for gate in message
+        element.visible(gate.name) for gate in message
     )
 
 
 def test_failed_gates_come_first_and_passed_ones_last(report, page):
     rows = [[said(cell) for cell in row] for row in page.table("The gates with their outcomes")]
     words = [re.match("[a-z ]+", plain(row[-1]))[0].strip() for row in rows]
-    blocking = sum(gate.blocks for gate in phrases.telling(report.gates))
+    blocking = sum(gate.blocks for gate in gates_table.gates_with_row(report.gates))
     assert all("failed" in plain(row[-1]) for row in rows[:blocking])
     assert "passed" not in words[:blocking]
     assert words[words.index("passed") :] == ["passed"] * words.count("passed") if "passed" in words else True
@@ -240,14 +240,14 @@ def test_details_without_an_html_report_are_refused(capsys):
 
 def test_every_case_has_a_row_failing_ones_first(report, page):
     rows = page.rows()
-    ordered = phrases.by_urgency(report.questions)
-    assert [row[0] for row in rows] == [element.shown(question.qid) for question in ordered]
-    texts = {element.shown(question.question) for question in ordered}
+    ordered = cases.by_urgency(report.questions)
+    assert [row[0] for row in rows] == [element.visible(question.qid) for question in ordered]
+    texts = {element.visible(question.question) for question in ordered}
     assert all(texts & set(row) for row in rows)
     failing = [question.label not in GOOD for question in ordered]
     assert failing == sorted(failing, reverse=True)
     assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
-    assert all(phrases.by_urgency(report.questions, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
+    assert all(cases.by_urgency(report.questions, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
 
 
 def test_every_metric_with_a_value_and_every_contract_is_there(report, page):
@@ -309,8 +309,8 @@ def test_a_question_reads_as_it_was_written(texts):
     value = report_of("bad")
     item = {**value["questions"][0], "qid": texts[0], "run": texts[1], "question": texts[2]}
     [row] = page_of({**value, "questions": [item], "flips": []}).rows()
-    assert (row[0], texts[2] and row[2]) == (element.shown(texts[0]), texts[2] and row[2])
-    assert element.shown(texts[2]) in row
+    assert (row[0], texts[2] and row[2]) == (element.visible(texts[0]), texts[2] and row[2])
+    assert element.visible(texts[2]) in row
 
 
 ALLOWED = ["www.e.test", "@octocat", "9" * 300, "", "<b>", ("<b>@octocat|`" * 9)[:64]]

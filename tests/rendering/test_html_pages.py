@@ -224,4 +224,4 @@ def test_a_title_of_data_is_text(tmp_path, capsys):
         (tmp_path / position / name).write_text(rows, "utf-8")
     page = Page(printed(capsys, "compare", *GOLD, tmp_path / "a" / name, tmp_path / "b" / name, "--format", "html"))
     assert page.complaints() == []
-    assert any(element.shown("<i>&run") in said(item) for item in page.all("h2"))
+    assert any(element.visible("<i>&run") in said(item) for item in page.all("h2"))

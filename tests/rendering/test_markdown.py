@@ -16,7 +16,7 @@ from depth import examples
 from hostile import TAGS
 from rag_eval.analysis.report import SliceResult
 from rag_eval.github.comment import last_line
-from rag_eval.rendering import markdown, markdown_writer
+from rag_eval.rendering import markdown
 from seams import RENDERERS, InputError, Problem, from_json, render, with_verdict
 
 SPICES = ["|", "`", "``", "\\", "@octocat", "<b>", "</details>", "<!--", "-->", "[a](b)", "![a](b)", "https://a.b"]
@@ -94,7 +94,7 @@ NARROW = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", 
 def test_a_table_is_the_one_that_tabulate_writes(table):
     headers, rows = table
     filled = [[cell or "–" for cell in row] for row in rows]
-    assert markdown_writer.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
+    assert markdown.table(headers, rows) == tabulate(filled, headers, "github", disable_numparse=True)
 
 
 @given(st.lists(texts, min_size=1, max_size=5))

@@ -8,6 +8,7 @@ from cases import gold_row, trace_row, write_rows
 from rag_eval import api
 from rag_eval.metrics import column_of
 from rag_eval.rendering import metrics_tables
+from rag_eval.rendering.document import PLAIN
 from seams import METRICS, PERSPECTIVES, measure, render
 
 ANSWER = {"claim": "30 days", "citations": ["a"]}
@@ -29,7 +30,7 @@ def test_each_metric_with_a_value_stands_under_its_perspective(tmp_path):
     text = render(report, "markdown").partition("All metrics")[2].partition("</details>")[0]
     parts = re.split(r"^\*\*(\w+)\*\*: ", text, flags=re.MULTILINE)[1:]
     results = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert [name.lower() for name in results] == metrics_tables.perspectives(report)
+    assert list(results) == [group.title for group in metrics_tables.by_group(report, PLAIN)]
     for name, result in report.metrics.items():
         ours = (
             name.partition("@")[0]
@@ -65,3 +66,10 @@ def test_what_is_said_of_metrics_without_data_stays_short(tmp_path):
     output = metrics_tables.without_cases(scored(tmp_path))
     assert all(len(names.split(", ")) <= 4 for names in re.findall(r"\(([^)]*)\)", output))
     assert output.count("(") <= len({metric.needs for metric in METRICS.values()})
+
+
+def test_a_report_whose_metrics_all_have_values_says_nothing_of_missing_fields(tmp_path):
+    report = scored(tmp_path)
+    valued = {name: result for name, result in report.metrics.items() if result.n}
+    assert metrics_tables.without_cases(report._replace(metrics=valued)) == ""
+    assert "*(empty)*" not in render(report._replace(metrics=valued), "markdown")

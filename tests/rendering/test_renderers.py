@@ -18,7 +18,7 @@ from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import Base
 from rag_eval.errors import Finding
-from rag_eval.rendering import phrases
+from rag_eval.rendering import cases, summary
 from seams import GOOD, RENDERERS, Contract, as_json, from_json, measure, render, score_files, with_verdict
 
 QUICKSTART = "examples/quickstart"
@@ -236,7 +236,7 @@ def test_junit_counts_are_those_of_its_cases(report):
 def test_every_count_of_gates_and_questions_is_the_same(report):
     suites = {suite.get("name"): suite for suite in junit(report)}
     gates = [gate for gate in report.gates if not gate.name.startswith("completeness.")]
-    failed, wrong = sum(gate.blocks for gate in gates), len(phrases.failing(report))
+    failed, wrong = sum(gate.blocks for gate in gates), len(cases.failing(report))
     assert int(suites["rag-eval.gates"].get("tests")) == len(gates)
     assert int(suites["rag-eval.gates"].get("failures")) == failed
     assert int(suites["rag-eval.questions"].get("tests")) == len(report.questions)
@@ -250,14 +250,14 @@ def test_every_count_of_gates_and_questions_is_the_same(report):
 
 
 def test_junit_places_gates_and_questions(report):
-    cases = [case for case in junit(report).iter("testcase") if case.get("classname") == "rag-eval.questions"]
-    assert [int(case.get("line", "0")) for case in cases] == [question.gold_line for question in report.questions]
+    tests = [case for case in junit(report).iter("testcase") if case.get("classname") == "rag-eval.questions"]
+    assert [int(case.get("line", "0")) for case in tests] == [question.gold_line for question in report.questions]
 
 
 def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report):
     [output] = (element.text for element in junit(report).iter("system-out"))
     verdict, *lines = output.split("\n")
-    assert verdict == phrases.headline(report)
+    assert verdict == summary.headline(report)
     assert [line.startswith("warning: ") for line in lines] == [True] * len(report.warnings)
     assert all(f"[{warning.code}]" in line for line, warning in zip(lines, report.warnings, strict=True))
     failed = [case.get("name") for case in junit(report).iter("testcase") if case.get("classname").endswith("findings")]
@@ -402,7 +402,7 @@ def test_code_quality_is_what_gitlab_reads(report):
     fingerprints = [issue["fingerprint"] for issue in issues]
     assert len(set(fingerprints)) == len(fingerprints)
     kinds = Counter(issue["check_name"].partition("/")[0] for issue in issues)
-    gates, wrong = [gate for gate in report.gates if gate.broken], phrases.failing(report)
+    gates, wrong = [gate for gate in report.gates if gate.broken], cases.failing(report)
     assert kinds == Counter(gate=len(gates), finding=len(report.findings), question=len(wrong))
     severities = [issue["severity"] for issue in issues]
     assert severities[: len(gates)] == ["critical" if gate.blocks else "minor" for gate in gates]

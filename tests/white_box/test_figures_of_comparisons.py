@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_eval.gates.regression import compared
-from rag_eval.rendering.gates_table import _blind
+from rag_eval.rendering.gates_table import is_underpowered
 from runs import questions
 from seams import Baseline, Completeness, Gate, RunEvidence, Statistics
 
@@ -12,7 +12,7 @@ def blind(name, pairs, direction="max_drop"):
     before, after = (questions(name.partition(".")[0], side) for side in zip(*pairs, strict=True))
     now = RunEvidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
     (result,) = compared([Gate(name, direction, "1")], now, Statistics())
-    return _blind(result)
+    return is_underpowered(result)
 
 
 def test_where_there_is_no_figure_none_is_not_said():

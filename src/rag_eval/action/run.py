@@ -47,7 +47,7 @@ from rag_eval.github.workflow import (
     publish_check,
 )
 from rag_eval.readers.work_tree import WorkTree
-from rag_eval.rendering import RENDERERS, files, markdown, phrases, render
+from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
 from rag_eval.run.options import Options
 
@@ -219,7 +219,7 @@ def judge(inputs: ActionInputs, runner: Runner, open_api: Open) -> ActionOutcome
     text, why = markdown.within, ""
     if code and report.passed:
         text = markdown.warned_within
-        why = f"The report passed, but the step fails, because fail-on is warning: {phrases.warned(report)}."
+        why = f"The report passed, but the step fails, because fail-on is warning: {summary.warned(report)}."
     return ActionOutcome(report.verdict, partial(text, report), {**_outputs(report), **paths}, notes, code, why)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # The first entry is a module with a function of a report, loaded at first use; the second is the file that ``--out``
 # writes.
 RENDERERS = {
-    "table": ("table:render", "report.txt"),
+    "table": ("terminal:render", "report.txt"),
     "markdown": ("markdown:render", "report.md"),
     "html": ("html:render", "report.html"),
     "json": ("json_file:render", "report.json"),

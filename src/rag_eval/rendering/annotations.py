@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from rag_eval.cases.labels import GOOD, MEANING
 from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.rendering import phrases
+from rag_eval.rendering.document import PLAIN
+from rag_eval.rendering.gates_table import reason
+from rag_eval.rendering.summary import headline
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -52,8 +54,8 @@ def of_gates(report: Report) -> Iterator[Pointer]:
     for gate in (gate for gate in report.gates if gate.broken):
         location = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
         level: Literal["error", "warning"] = "error" if gate.blocks else "warning"
-        subject = f"{gate.origin} {phrases.PLAIN.gate(gate)} {gate.direction}"
-        yield Pointer("gate", level, gate.name, phrases.reason(report, gate), *location, subject)
+        subject = f"{gate.origin} {PLAIN.gate(gate)} {gate.direction}"
+        yield Pointer("gate", level, gate.name, reason(report, gate), *location, subject)
 
 
 def of_findings(report: Report) -> Iterator[Pointer]:
@@ -118,7 +120,7 @@ def render_sarif(report: Report) -> str:
         }
         results.append(result)
     driver = {"name": "rag-eval", "semanticVersion": report.version, "rules": list(rules.values())}
-    properties = {"verdict": report.verdict, "summary": one_line(phrases.headline(report), _LONGEST)}
+    properties = {"verdict": report.verdict, "summary": one_line(headline(report), _LONGEST)}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results, "properties": properties}
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 

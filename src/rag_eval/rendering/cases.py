@@ -1,44 +1,104 @@
-"""The questions of a report: their columns, and the meanings of their labels."""
+"""The cases of a report: counts, failing ones, flips since the baseline, questions and conversations as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
-from rag_eval.rendering import phrases
-from rag_eval.rendering.blocks import Paragraph, Table, more, paragraphs
+from rag_eval.common.escaping import quantity, some
+from rag_eval.gates.dependent_cases import count_questions, has_several_runs
+from rag_eval.rendering.document import PLAIN, Paragraph, Table, TextFormatter, more, paragraphs, table_of
+from rag_eval.rendering.number_format import signed
 
 if TYPE_CHECKING:
+    from rag_eval.analysis.baseline import Flip
     from rag_eval.analysis.report import Report
     from rag_eval.gates.results import Question
-    from rag_eval.rendering.blocks import Block
-    from rag_eval.rendering.phrases import TextFormatter
+    from rag_eval.rendering.document import Block
 
-_FAILING, _CONVERSATIONS, _DIGITS = 10, 20, 15
-_LABEL = attrgetter("label")
+_LABEL, _RUN_OF = attrgetter("label"), attrgetter("run")
+_FAILING, _BROKEN, _FIXED, _CONVERSATIONS, _NAMED, _COMMIT, _DIGITS = 10, 10, 5, 20, 5, 12, 15
 _QID, _RUN, _TEXT = 40, 24, 80
+
+
+def count_cases(report: Report) -> str:
+    """Return the number of cases: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
+    n, runs = count_questions(report.questions), set(map(_RUN_OF, report.questions))
+    questions = quantity(n, "question")
+    return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
+
+
+def failing(report: Report) -> list[Question]:
+    """Return the cases that fail."""
+    return _labelled(report.questions, {*map(_LABEL, report.questions)} - GOOD)
+
+
+def by_urgency(questions: Sequence[Question], limit: int = sys.maxsize) -> list[Question]:
+    """Return the first cases, failures first, each group in the order of the report."""
+    labels = {*map(_LABEL, questions)}
+    failing = _labelled(questions, labels - GOOD)
+    return [*failing, *(_labelled(questions, labels & GOOD) if len(failing) < limit else ())][:limit]
+
+
+def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
+    """Return the cases with some labels, without a function call for each, because there may be millions."""
+    return list(compress(questions, map(labels.__contains__, map(_LABEL, questions))))
+
+
+def labels(report: Report) -> list[str]:
+    """Return the labels that some case has, in the order of their meanings."""
+    return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
+
+
+def signed_label(text: str, formatter: TextFormatter) -> str:
+    """Return a label with a sign for good or bad; an unknown label is untrusted input."""
+    return f"{formatter.sign('passed' if text in GOOD else 'failed')} {_label(text, formatter)}"
+
+
+def _label(text: str, formatter: TextFormatter) -> str:
+    return text if text in MEANING else formatter.code(text)
 
 
 def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
     """Count the failing cases and list the first ones."""
-    failing = phrases.failing(report)
-    if not failing:
+    wrong = failing(report)
+    if not wrong:
         return []
-    cut = len(failing) - _FAILING
-    fail = "fails" if len(failing) == 1 else "fail"
-    head = Paragraph(formatter.strong(f"{len(failing)} of {phrases.cases(report)} {fail}."))
-    return [head, _table(report, failing[:_FAILING], formatter), *paragraphs(f"… and {cut} more." if cut > 0 else "")]
+    cut = len(wrong) - _FAILING
+    rest = paragraphs(f"… and {cut} more." if cut > 0 else "")
+    return [Paragraph(formatter.strong(_count_failing(report))), _table(report, wrong[:_FAILING], formatter), *rest]
+
+
+def _count_failing(report: Report) -> str:
+    n = len(failing(report))
+    return f"{n} of {count_cases(report)} {'fails' if n == 1 else 'fail'}." if n else ""
 
 
 def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Block]:
     """List the first cases, failing ones first, with the meanings of their labels."""
-    first = phrases.by_urgency(report.questions, limit)
     cut = len(report.questions) - limit
     left_out = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
-    meant = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
-    return [_table(report, first, formatter), *paragraphs(left_out, f"{meant}.")]
+    meanings = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
+    return [_table(report, by_urgency(report.questions, limit), formatter), *paragraphs(left_out, f"{meanings}.")]
+
+
+def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
+    several = has_several_runs(report.questions)
+    rows = [
+        [
+            formatter.code(question.qid, _QID),
+            *([formatter.code(question.run or "", _RUN)] if several else []),
+            question.label,
+            STAGE.get(question.label, "–"),
+            formatter.text(question.question, _TEXT),
+        ]
+        for question in chosen
+    ]
+    return Table("Cases", ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"], rows)
 
 
 def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
@@ -54,17 +114,17 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
     for (name, _), turns in by_conversation.items():
         wrong = sorted((item for item in turns if item.label not in GOOD), key=_turn)
         if wrong:
-            first = wrong[0]
+            code, right, first = formatter.code(name, _QID), len(turns) - len(wrong), wrong[0]
             turn = f"{formatter.code(first.qid, _QID)} {first.label}"
-            rows.append((len(turns) - len(wrong), len(turns), formatter.code(name, _QID), turn, first))
+            cells = [code, f"{right} of {len(turns)}", turn, formatter.text(first.question, _TEXT)]
+            rows.append((right / len(turns), code, cells))
     if not rows:
         return []
-    rows.sort(key=lambda row: (row[0] / row[1], row[2]))
-    cells = [[name, f"{right} of {n}", turn, formatter.text(row.question, _TEXT)] for right, n, name, turn, row in rows]
-    head = f"{len(rows)} of {len(by_conversation)} conversations have a wrong turn"
-    shown = Table(head, ["Conversation", "Right turns", "First wrong turn", "Text"], cells[:_CONVERSATIONS])
-    left_out = more(len(rows) - _CONVERSATIONS, formatter.whole)
-    return [Paragraph(formatter.strong(f"{head}.")), shown, *left_out]
+    rows.sort(key=lambda row: row[:2])
+    about = f"{len(rows)} of {len(by_conversation)} conversations have a wrong turn"
+    headers = ["Conversation", "Right turns", "First wrong turn", "Text"]
+    table = Table(about, headers, [cells for _, _, cells in rows[:_CONVERSATIONS]])
+    return [Paragraph(formatter.strong(f"{about}.")), table, *more(len(rows) - _CONVERSATIONS, formatter.whole)]
 
 
 def _turn(question: Question) -> tuple[int, int]:
@@ -74,22 +134,97 @@ def _turn(question: Question) -> tuple[int, int]:
     return int(turn) if turn.isdecimal() and len(turn) <= _DIGITS else 0, question.gold_line
 
 
-def labels(report: Report) -> list[str]:
-    """Return the labels that some case has, in the order of their meanings."""
-    return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
-
-
-def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
-    several = phrases.several(report)
-    headers = ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"]
-    rows = [
-        [
-            formatter.code(question.qid, _QID),
-            *([formatter.code(question.run or "", _RUN)] if several else []),
-            question.label,
-            STAGE.get(question.label, "–"),
-            formatter.text(question.question, _TEXT),
-        ]
-        for question in chosen
+def compared_with(report: Report, formatter: TextFormatter = PLAIN) -> str:
+    """Describe the baseline: its file, where it was read, its commit, and how many cases are comparable."""
+    baseline = report.baseline
+    if baseline is None:
+        return ""
+    details = [f"system commit {formatter.code(baseline.commit[:_COMMIT])}"] if baseline.commit else []
+    if baseline.commits_ago is not None and baseline.days_ago is not None:  # the base has moved since it was written
+        details.append(f"{quantity(baseline.commits_ago, 'commit')} and {quantity(baseline.days_ago, 'day')} old")
+    details += ["traces scored again"] if baseline.rescored else []
+    where = f" of {formatter.code(baseline.ref)}" if baseline.ref else ""
+    what = f"{formatter.code(baseline.path)}{where}" + (f" ({', '.join(details)})" if details else "")
+    rest = [
+        (baseline.unpaired, "of them without a run of the same name"),
+        (baseline.changed, "with a changed gold item"),
+        (baseline.gone, "removed"),
+        (baseline.new, "new"),
     ]
-    return Table("Cases", headers, rows)
+    shared = f"{quantity(baseline.cases, 'question')} in both with the same gold item"
+    text = f"Compared with {what}: {', '.join([shared, *(f'{count} {text}' for count, text in rest if count)])}."
+    if baseline.new_runs:
+        names = some([name or "(no name)" for name in baseline.new_runs], _NAMED, formatter.code)
+        text += f" Runs that the baseline lacks, which are not compared: {names}."
+    if baseline.incomparable:
+        names = some(baseline.incomparable, _NAMED, formatter.code)
+        text += f" Not comparable (not measured there, or defined differently): {names}."
+    return text
+
+
+def fixed(report: Report) -> list[Flip]:
+    """Return the cases that failed in the baseline and pass now."""
+    return [flip for flip in report.flips if flip.after in GOOD]
+
+
+def count_flips(report: Report) -> str:
+    """Return ``Newly broken (3), newly fixed (1)``; empty without a baseline."""
+    if report.baseline is None:
+        return ""
+    if report.baseline.cases == report.baseline.unpaired:
+        return "No case to compare"
+    if not report.flips:
+        where = " in the runs that both have" if report.baseline.new_runs else ""
+        return f"Nothing newly broken, nothing newly fixed{where}"
+    n = len(fixed(report))
+    return f"Newly broken ({len(report.flips) - n}), newly fixed ({n})"
+
+
+def flips(report: Report, formatter: TextFormatter, where: str = "report.json", *, brief: bool = False) -> list[Block]:
+    """List the cases that flipped against the baseline, newly broken first; ``where`` is where to find all of them.
+
+    If ``brief``, only count them and the cases that fail.
+    """
+    if report.baseline is None:
+        return []
+    head = f"{formatter.strong(f'{count_flips(report)}.')} {_count_failing(report)}".rstrip()
+    if brief:
+        return [Paragraph(head)]
+    broken = [flip for flip in report.flips if flip.after not in GOOD]
+    chosen = [*broken[:_BROKEN], *fixed(report)[:_FIXED]]
+    several = has_several_runs(report.questions)
+    texts = {(question.qid, question.run): question.question for question in report.questions}
+    rows = []
+    for flip in chosen:
+        sign = formatter.sign("passed" if flip.after in GOOD else "failed")
+        cells = [
+            formatter.code(flip.qid, _QID),
+            *([formatter.code(flip.run or "", _RUN)] if several else []),
+            f"{sign} {_label(flip.before, formatter)} → {_label(flip.after, formatter)}",
+            STAGE.get(flip.after, ""),
+            formatter.text(texts[flip.qid, flip.run], _TEXT) if (flip.qid, flip.run) in texts else "",
+        ]
+        rows.append(cells)
+    headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
+    table = table_of("Cases that flipped since the baseline", headers, rows)
+    return [
+        Paragraph(f"{head} {compared_with(report, formatter)}"),
+        *table,
+        *more(len(report.flips) - len(chosen), where),
+    ]
+
+
+def effects(report: Report, formatter: TextFormatter) -> list[Block]:
+    """Split the change of each gated metric into the system's part and the gold's part, if the gold contributed."""
+    baseline, changes = report.baseline, [effect for effect in report.effects if effect.system or effect.gold]
+    if baseline is None or not changes:
+        return []
+    if not (baseline.changed or baseline.gone or baseline.new or any(effect.gold for effect in changes)):
+        return []
+    rows = []
+    for effect in changes:  # unknown if the traces of the baseline are missing
+        parts = (effect.system, effect.gold)
+        texts = ["unknown" if number is None else signed(number, effect.name) for number in parts]
+        rows.append([formatter.named(effect.name, ""), *texts])
+    headers = ["Change since the baseline", "Due to the system", "Due to the gold"]
+    return [Table("Why metrics changed since the baseline", headers, rows)]

@@ -1,34 +1,42 @@
-"""The gates: their table, why some have no outcome, and what the tests could not have detected."""
+"""The gates: their table, the reasons for their outcomes, and what the tests could not have detected."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rag_eval.common.escaping import some
+from rag_eval.common.escaping import quantity, some
+from rag_eval.gates.dependent_cases import has_several_runs
 from rag_eval.gates.regression import aim
 from rag_eval.metrics import column_of, of_column
-from rag_eval.rendering import phrases
-from rag_eval.rendering.blocks import Table, bullets, paragraphs
+from rag_eval.rendering.document import PLAIN, Table, TextFormatter, bullets, paragraphs
 from rag_eval.rendering.number_format import (
     SMALL,
     at_least,
-    enclosed,
-    move_of,
-    moves,
+    delta_of,
+    deltas,
+    is_completeness,
+    metric,
     number,
+    probability,
+    regression_interval,
     regression_text,
+    size,
     threshold,
+    unit,
+    value,
+    value_with_interval,
 )
-from rag_eval.rendering.phrases import PLAIN, TextFormatter
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Comparison, GateResult
-    from rag_eval.rendering.blocks import Block
-    from rag_eval.rendering.number_format import Moves
+    from rag_eval.gates.policy import GateResult
+    from rag_eval.gates.results import MetricResult
+    from rag_eval.rendering.document import Block
 
 _TOKEN = re.compile("[a-z]+[0-9]*")
 _ABBREVIATIONS = {
@@ -43,13 +51,41 @@ _ABBREVIATIONS = {
     "tfidf": "term frequency and inverse document frequency",
     "tpr": "true positive rate",
 }
+OUTCOMES = {"passed": "passed", "failed": "failed", "inconclusive": "inconclusive", "no_data": "no data"}
+ORIGINS = {"both": "both", "base": "base branch", "head": "this change"}
 _ORDER = ("failed", "warning", "inconclusive", "no_data", "passed")
+_MOST_ROWS, _MOST_SLICES, _MOST_NOTES, _NAMED = 200, 6, 12, 3
 
 
 def gates(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> list[Block]:
-    """Return the gates that get a row, and a line for each that needs a remark."""
-    lines: list[Block] = bullets(asides(report, formatter))
-    return [table(report, formatter, failed_first=failed_first), *lines, *paragraphs(phrases.usual(report))]
+    """Return the gates that get a row, and a line for each that needs a note."""
+    default = "" if report.gates_file else DEFAULT_GATES
+    lines = bullets(gate_notes(report, formatter))
+    return [table(report, formatter, failed_first=failed_first), *lines, *paragraphs(default)]
+
+
+DEFAULT_GATES = "There is no gates file, so the default gates apply."
+
+
+def table(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> Table:
+    """Return the table of the gates that get a row, each with its outcome in the last cell."""
+    chosen = gates_with_row(report.gates)
+    two_sided, changes = has_two_sides(report), deltas(report)
+    rows = [
+        [
+            formatter.gate(gate),
+            *([ORIGINS[gate.origin]] if two_sided else []),
+            formatter.figure(value_with_interval(gate)),
+            formatter.figure(cases_of(report, gate)),
+            formatter.figure(threshold(gate)),
+            *([delta_of(gate, changes)] if changes else []),
+            f"{formatter.sign(kind(gate))}\u00a0{outcome(gate)}",
+        ]
+        for gate in (by_outcome(chosen) if failed_first else chosen)
+    ]
+    delta = ["Δ baseline"] if changes else []
+    headers = ["Gate", *(["Set by"] if two_sided else []), "Value", "Cases", "Threshold", *delta, "Outcome"]
+    return Table("The gates with their outcomes", headers, rows)
 
 
 def by_outcome(gates: Iterable[GateResult]) -> list[GateResult]:
@@ -57,28 +93,9 @@ def by_outcome(gates: Iterable[GateResult]) -> list[GateResult]:
     return sorted(gates, key=lambda gate: _ORDER.index(kind(gate)))
 
 
-def table(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> Table:
-    """Return the table of the gates that get a row, each with its outcome in the last cell."""
-    chosen = phrases.telling(report.gates)
-    mixed, changes = phrases.two_sided(report), moves(report)
-    delta = ["Δ baseline"] if changes else []
-    headers = ["Gate", *(["Set by"] if mixed else []), "Value", "Cases", "Threshold", *delta, "Outcome"]
-    rows = [
-        _row(report, gate, changes, formatter, mixed=mixed) for gate in (by_outcome(chosen) if failed_first else chosen)
-    ]
-    return Table("The gates with their outcomes", headers, rows)
-
-
-def _row(report: Report, gate: GateResult, changes: Moves, formatter: TextFormatter, *, mixed: bool) -> list[str]:
-    return [
-        formatter.gate(gate),
-        *([phrases.WHOSE[gate.origin]] if mixed else []),
-        formatter.figure(enclosed(gate)),
-        formatter.figure(phrases.cases_of(report, gate)),
-        formatter.figure(threshold(gate)),
-        *([move_of(gate, changes)] if changes else []),
-        f"{formatter.sign(kind(gate))}\u00a0{phrases.outcome(gate)}",
-    ]
+def by_severity(gates: Iterable[GateResult]) -> list[GateResult]:
+    """Return the gates that fail the run first, among these completeness: missing answers explain the others."""
+    return sorted(gates, key=lambda gate: (not gate.blocks, not is_completeness(gate)))
 
 
 def kind(gate: GateResult) -> str:
@@ -88,102 +105,118 @@ def kind(gate: GateResult) -> str:
     return "warning" if gate.broken and not gate.unclear else gate.outcome
 
 
-_MOST, _NAMED = 12, 3
+def outcome(gate: GateResult) -> str:
+    """Return the outcome in words."""
+    word = OUTCOMES[gate.outcome]
+    if gate.unclear:
+        return f"{word} (counts as failed)" if gate.blocks else word
+    if gate.broken and not gate.blocks:
+        return f"{word} (warning only)"
+    if gate.outcome == "no_data":
+        return f"{word} ({'counts as failed' if gate.broken else 'skipped'})"
+    return word
 
 
-def asides(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
-    """Return a line for each gate that needs one; gates with the same remark share a line, and too many are counted."""
-    gates = phrases.telling(report.gates)
-    unclear = [gate for gate in phrases.hushed(report.gates) if gate.unclear]
+def has_two_sides(report: Report) -> bool:
+    """Return whether base and head have different gates, so that a gate's origin matters."""
+    return report.base is not None and any(gate.origin == "base" for gate in report.gates)
+
+
+def gates_with_row(gates: Sequence[GateResult]) -> list[GateResult]:
+    """Return the gates that get a row, grouped by name, failed completeness first; at most two hundred.
+
+    A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. If there are
+    too many gates, those that fail the run stay, then those that warn; a line counts the rest.
+    """
+    return _rows(gates)[0]
+
+
+def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResult]]:
+    """Return the gates that get a row, and those that would get one if there were fewer."""
+    order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
+    summarized = {id(gate) for gate in _summarized(gates)}
+    rows = [gate for gate in gates if id(gate) not in summarized and (gate.broken or not is_completeness(gate))]
+    rows.sort(key=lambda gate: (not is_completeness(gate), order[gate.name]))
+    if len(rows) <= _MOST_ROWS:
+        return rows, []
+    chosen = {id(gate) for gate in sorted(rows, key=lambda gate: (not gate.blocks, not gate.broken))[:_MOST_ROWS]}
+    return [gate for gate in rows if id(gate) in chosen], [gate for gate in rows if id(gate) not in chosen]
+
+
+def _summarized(gates: Sequence[GateResult]) -> list[GateResult]:
+    """Return the gates on slices that passed, and inconclusive ones that fail nothing, if they are many."""
+    slices = [gate for gate in gates if gate.slice and not gate.blocks]
+    same_outcome = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
+    return [gate for group in same_outcome if len(group) > _MOST_SLICES for gate in group]
+
+
+def gate_notes(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
+    """Return a line for each gate that needs one; gates with the same note share a line, and too many are counted."""
+    (gates, cut), summarized = _rows(report.gates), _summarized(report.gates)
     notes: dict[str, list[str]] = {}
-    for gate in [*gates, *unclear]:
-        if text := "; ".join(_reasons(report, gate, formatter)):
+    for gate in [*gates, *(gate for gate in summarized if gate.unclear)]:
+        if text := "; ".join(_notes_of(report, gate, formatter)):
             notes.setdefault(text, []).append(formatter.gate(gate))
     lines = [f"{some(list(dict.fromkeys(names)), _NAMED)}: {text}." for text, names in notes.items()]
-    cut = len(lines) - _MOST
-    lines[_MOST:] = [f"… and {cut} more; {formatter.whole} has all."] if cut > 0 else []
-    more = (
-        _seen(gates, formatter),
-        phrases.beyond(report.gates),
-        phrases.counted_aside(report.gates),
-        _tries(report, formatter),
-        _one_sided(gates),
-        _small(report),
-    )
-    return [line for line in [_legend(gates), *lines, *more] if line]
+    if len(lines) > _MOST_NOTES:
+        lines[_MOST_NOTES:] = [f"… and {len(lines) - _MOST_NOTES} more; {formatter.whole} has all."]
+    detectable = [
+        f"{formatter.gate(gate)} {at_least(gate.comparison.mde)}"
+        for gate in gates
+        if gate.comparison is not None and gate.comparison.mde is not None and not is_underpowered(gate)
+    ]
+    lines += [f"Minimum detectable effect: {some(detectable, _MOST_NOTES)}."] if detectable else []
+    if cut:
+        failed = sum(gate.blocks for gate in cut)
+        lines.append(f"… and {len(cut):,} more gates, {failed:,} of them failed; report.json has all.")
+    if counts := Counter[str](gate.outcome for gate in summarized):
+        parts = [f"{counts[word]} {word}" for word in ("passed", "inconclusive") if counts[word]]
+        lines.append(f"Gates on slices that are not shown: {', '.join(parts)}.")
+    return [line for line in [_legend(gates), *lines, *_legend_of_intervals(report, gates, formatter)] if line]
 
 
-def _reasons(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
+def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
+    comparison = gate.comparison
     if gate.outcome == "no_data" and gate.why:
         yield f"no data ({formatter.words(gate.why)})"
     if gate.unclear:
-        yield f"inconclusive, {phrases.unclear(report, gate)}"
-    if gate.outcome == "failed" and (p := phrases.chance(report, gate)):
+        yield f"inconclusive, {_inconclusive_reason(report, gate)}"
+    if gate.outcome == "failed" and (p := _p_value(report, gate)):
         yield f"significant, {p}"
-    if gate.comparison is not None and _blind(gate):
-        yield _sight(report, gate, gate.comparison)
-    if gate.comparison is not None and _untested(gate):
-        reason = "its difference has no interval" if gate.comparison.n else "there are no cases to compare"
+    if comparison is None:
+        return
+    if is_underpowered(gate):
+        what, cases = regression_text(gate), f"{comparison.n} {unit_of_tests(report, comparison.n)}"
+        text = f"{cases} cannot detect any {what}"
+        if comparison.mde is not None:
+            text = f"{cases} reliably detect a {what} of {at_least(comparison.mde)} or more"
+        if comparison.needed:
+            item = of_column(column_of(gate.name))
+            bounded = item is None or item.bounded
+            drop = aim(Decimal(gate.threshold), bounded=bounded)
+            shown = f"{drop:.2f}" if bounded else number(drop, gate.name)
+            text += f"; a {what} of {shown} takes {comparison.needed} {unit_of_tests(report)}"
+        yield text
+    regression_untested = comparison.p is None if comparison.test == "regression" else comparison.high is None
+    if comparison.test != "none" and comparison.regression is not None and not gate.few and regression_untested:
+        reason = "its difference has no interval" if comparison.n else "there are no cases to compare"
         yield f"judged only by the margin, because {reason}"
 
 
-def _blind(gate: GateResult) -> bool:
-    """Return whether a test was known to be too weak to show a regression that matters."""
-    comparison = gate.comparison
-    if comparison is None or comparison.adjusted is None or not _has_formula(gate, comparison):
-        return False
-    return comparison.mde is None or comparison.needed is not None
+def is_underpowered(gate: GateResult) -> bool:
+    """Return whether a test was known to be too weak to show a regression that matters.
 
-
-def _has_formula(gate: GateResult, comparison: Comparison) -> bool:
-    """Return whether a missing size means that no change is visible: not for percentiles, areas or constant values.
-
-    Scores of at most 1 have a formula even if none changed.
+    Without a size and a number of cases, it was if there is a formula for them: not for percentiles, areas or
+    unbounded values that are constant.
     """
-    if comparison.mde is not None or comparison.needed is not None:
-        return True
-    column = column_of(gate.name)
-    metric = of_column(column)
-    return metric is None or (metric.bounded and metric.folds.get(gate.name.removeprefix(column), "mean") == "mean")
-
-
-def _untested(gate: GateResult) -> bool:
-    """Return whether a requested test was impossible because only two values are available."""
     comparison = gate.comparison
-    if comparison is None or comparison.regression is None or gate.few:
+    if comparison is None or comparison.adjusted is None:
         return False
-    return (
-        comparison.p is None
-        if comparison.test == "regression"
-        else comparison.test != "none" and comparison.high is None
-    )
-
-
-def _sight(report: Report, gate: GateResult, comparison: Comparison) -> str:
-    """Return ``30 cases reliably detect a drop of 0.12 or more; a drop of 0.05 takes 180 cases``."""
-    what, cases = regression_text(gate), f"{comparison.n} {phrases.unit_of(report, comparison.n)}"
-    if comparison.mde is None:
-        text = f"{cases} cannot detect any {what}" + ("" if _within_reach(report) else " with so many tests")
-    else:
-        text = f"{cases} reliably detect a {what} of {at_least(comparison.mde)} or more"
-    wanted = (
-        f"; a {what} of {_aim(gate)} takes {comparison.needed} {phrases.unit_of(report)}" if comparison.needed else ""
-    )
-    return text + wanted
-
-
-def _within_reach(report: Report) -> bool:
-    """Return whether a test of so many cases can reach a p-value below alpha."""
-    from rag_eval.stats.paired import within_reach
-
-    tests = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in report.gates)
-    return report.statistics.correction != "holm" or within_reach(float(report.statistics.alpha) / max(1, tests))
-
-
-def _aim(gate: GateResult) -> str:
-    metric = of_column(column_of(gate.name))
-    wanted = aim(Decimal(gate.threshold), bounded=metric is None or metric.bounded)
-    return f"{wanted:.2f}" if metric is None or metric.bounded else number(wanted, gate.name)
+    if comparison.mde is not None or comparison.needed is not None:
+        return comparison.mde is None or comparison.needed is not None
+    column = column_of(gate.name)
+    item = of_column(column)
+    return item is None or (item.bounded and item.folds.get(gate.name.removeprefix(column), "mean") == "mean")
 
 
 def _legend(gates: Sequence[GateResult]) -> str:
@@ -195,44 +228,98 @@ def _legend(gates: Sequence[GateResult]) -> str:
     return " ".join([*parts, *(f"{word}: {_ABBREVIATIONS[word]}." for word in used)])
 
 
-def _seen(gates: Iterable[GateResult], formatter: TextFormatter) -> str:
-    """Return the smallest regressions that would have been detected, if they are small enough."""
-    sharp = (gate for gate in gates if gate.comparison is not None and not _blind(gate))
-    sizes = [
-        f"{formatter.gate(gate)} {at_least(gate.comparison.mde)}"
-        for gate in sharp
-        if gate.comparison is not None and gate.comparison.mde is not None
-    ]
-    return f"Minimum detectable effect: {some(sizes, _MOST)}." if sizes else ""
-
-
-def _tries(report: Report, formatter: TextFormatter) -> str:
-    """State what intervals and tests count, and what a single run cannot show."""
-    several, cluster = phrases.several(report), report.statistics.cluster
-    if cluster:
-        field = formatter.code(cluster)
-        return f"Clusters: intervals and paired tests count the values of {field}, not single questions."
-    if several:
-        return "Several runs: intervals, paired tests and slices count each question once, not each of its repeats."
-    measured = any(result.low is not None for result in report.metrics.values())
-    return (
-        "One run: intervals and tests describe these answers. The system may answer differently next time."
-        if measured
-        else ""
-    )
-
-
-def _one_sided(gates: Sequence[GateResult]) -> str:
-    """Explain an interval with an unknown end."""
-    ends = [(gate.low, gate.high) for gate in gates]
-    ends += [(gate.comparison.low, gate.comparison.high) for gate in gates if gate.comparison is not None]
-    open_ended = any((low is None) is not (high is None) for low, high in ends)
-    return "≥ or ≤ in brackets: only one end of the interval is known." if open_ended else ""
-
-
-def _small(report: Report) -> str:
+def _legend_of_intervals(report: Report, gates: Sequence[GateResult], formatter: TextFormatter) -> Iterator[str]:
+    """State what intervals and tests count, what a single run cannot show, and what the marks of intervals mean."""
+    if report.statistics.cluster:
+        field = formatter.code(report.statistics.cluster)
+        yield f"Clusters: intervals and paired tests count the values of {field}, not single questions."
+    elif has_several_runs(report.questions):
+        yield "Several runs: intervals, paired tests and slices count each question once, not each of its repeats."
+    elif any(result.low is not None for result in report.metrics.values()):
+        yield "One run: intervals and tests describe these answers. The system may answer differently next time."
+    ends = [(item.low, item.high) for gate in gates for item in (gate, gate.comparison) if item is not None]
+    if any((low is None) is not (high is None) for low, high in ends):
+        yield "≥ or ≤ in brackets: only one end of the interval is known."
     values = (report.metrics, *(part.metrics for part in report.slices))
-    marked = any(result.small for results in values for result in results.values()) or any(
-        gate.small for gate in report.gates
-    )
-    return f"{SMALL} small sample: too few cases to reach the stated confidence." if marked else ""
+    small = any(result.small for results in values for result in results.values())
+    if small or any(gate.small for gate in report.gates):
+        yield f"{SMALL} small sample: too few cases to reach the stated confidence."
+
+
+def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -> str:
+    """Return why a gate did not pass, in a few words, and whether the change under test lacks this gate."""
+    foreign = gate.origin == "base" and report.base is not None
+    if is_completeness(gate) and gate.value is not None:
+        what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
+        return f"{gate.value:g} {what} ({'the base branch allows' if foreign else 'allowed'}: {gate.threshold})"
+    return _reason(report, gate, formatter) + (" (a gate of the base branch)" if foreign else "")
+
+
+def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
+    name, limit = formatter.gate(gate), f"{gate.threshold}{unit(gate.name)}"
+    if gate.unclear:
+        return f"{name} is inconclusive: {_inconclusive_reason(report, gate)}"
+    if gate.value is None:
+        return f"{name} has no data: {formatter.words(gate.why)}" if gate.why else f"{name} applies to no case"
+    if gate.comparison is not None:
+        what, ends = regression_text(gate), regression_interval(gate)
+        confidence = f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"
+        terms = "; ".join([value(gate), *([f"{confidence} interval {ends}"] if ends else [])])
+        if gate.comparison.test == "non_inferiority":
+            return f"{name} does not rule out a {what} of more than {limit} ({terms})"
+        return f"{name} {'fell' if what == 'drop' else 'rose'} by {size(gate)} ({terms}; allowed: {limit})"
+    shown = value_with_interval(gate) if gate.confidence else value(gate)
+    return f"{name} {shown} is {'below' if gate.direction == 'min' else 'above'} {limit}"
+
+
+def _inconclusive_reason(report: Report, gate: GateResult) -> str:
+    if gate.few:
+        return f"the slice has fewer than {report.min_n} cases"
+    if gate.comparison is not None:
+        return f"not significant ({_p_value(report, gate)})"
+    return f"its interval includes {gate.threshold}"
+
+
+def _p_value(report: Report, gate: GateResult) -> str:
+    """Return ``p = 0.12 after correction``; empty if no test was made."""
+    if gate.comparison is None or gate.comparison.adjusted is None:
+        return ""
+    corrected = " after correction" if report.statistics.correction != "none" else ""
+    text = probability(gate.comparison.adjusted, report.statistics.alpha)
+    return f"p {'' if text.startswith('<') else '= '}{text.replace('<', '< ')}{corrected}"
+
+
+def unit_of_tests(report: Report, n: int = 2) -> str:
+    """Return the unit of tests and intervals: cases, questions of several runs, or clusters."""
+    several = has_several_runs(report.questions)
+    word = "cluster" if report.statistics.cluster else "question" if several else "case"
+    return word if n == 1 else f"{word}s"
+
+
+def value_of(report: Report, name: str) -> str:
+    """Return a metric's value, as its gate shows it if it has one: two roundings would look like two values."""
+    gate = next((gate for gate in report.gates if gate.name == name and _is_on_metric(report, gate)), None)
+    return metric(report.metrics[name], name) if gate is None else value(gate)
+
+
+def _is_on_metric(report: Report, gate: GateResult) -> bool:
+    """Return whether a gate uses the metric's value over all cases: the base may define the metric differently."""
+    if gate.slice or gate.comparison is not None:
+        return False
+    result = report.metrics.get(gate.name)
+    return gate.origin != "base" or (result is not None and (result.value, result.n) == (gate.value, gate.n))
+
+
+def cases_of(report: Report, gate: GateResult) -> str:
+    """Return the number of cases behind a gate."""
+    if gate.comparison is not None:
+        return quantity(gate.n, "pair")
+    result = report.metrics.get(gate.name)
+    if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
+        return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"
+    return counted(result if _is_on_metric(report, gate) else None, gate.n)
+
+
+def counted(result: MetricResult | None, n: int) -> str:
+    """Return the number of cases: ``26 of 30`` for a 0/1 metric, otherwise their count."""
+    return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)

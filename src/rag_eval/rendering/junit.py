@@ -8,9 +8,11 @@ from xml.etree import ElementTree as ET
 
 from rag_eval.cases.labels import GOOD, MEANING
 from rag_eval.common.escaping import one_line, unbracketed
-from rag_eval.rendering import phrases
-from rag_eval.rendering.number_format import bound, is_count
-from rag_eval.rendering.phrases import PLAIN
+from rag_eval.rendering.cases import failing
+from rag_eval.rendering.document import PLAIN
+from rag_eval.rendering.gates_table import cases_of, outcome, reason
+from rag_eval.rendering.number_format import bound, is_completeness
+from rag_eval.rendering.summary import headline
 from rag_eval.stats.tally import as_float
 
 if TYPE_CHECKING:
@@ -44,17 +46,17 @@ def render(report: Report) -> str:
     why = "not judged: it belongs to a metric group that was not requested"
     labels = report.scope.left_out_gates if report.scope else ()
     left_out = [_Test(one_line(label, 200), "skipped", why) for label in labels]
-    lines = [phrases.headline(report)]
+    lines = [headline(report)]
     lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
     questions: Sequence[Question] = report.questions
     if len(questions) > _MOST:  # only wrong ones
-        wrong = phrases.failing(report)
+        wrong = failing(report)
         questions = wrong[:_MOST]
         counts = f"{len(questions):,} of {len(wrong):,} wrong questions are test cases"
         lines.append(f"{counts}; {len(report.questions):,} were asked.")
     suites = {
-        "gates": [*(_of_gate(report, gate) for gate in report.gates if not is_count(gate)), *left_out],
-        "completeness": [_of_gate(report, gate) for gate in report.gates if is_count(gate)],
+        "gates": [*(_of_gate(report, gate) for gate in report.gates if not is_completeness(gate)), *left_out],
+        "completeness": [_of_gate(report, gate) for gate in report.gates if is_completeness(gate)],
         "findings": [
             _Test(
                 finding.code,
@@ -103,14 +105,14 @@ def _suite(name: str, tests: Sequence[_Test]) -> ET.Element:
 
 
 def _of_gate(report: Report, gate: GateResult) -> _Test:
-    name, why = f"{PLAIN.gate(gate)} {bound(gate)}", phrases.reason(report, gate)
+    name, why = f"{PLAIN.gate(gate)} {bound(gate)}", reason(report, gate)
     file, line = ("", 0) if gate.origin == "base" else (report.gates_file, gate.line)
     if gate.blocks:
-        text = f"{why}; cases: {phrases.cases_of(report, gate)}"
+        text = f"{why}; cases: {cases_of(report, gate)}"
         return _Test(name, "failure", why, text, gate.outcome, file, line)
     if gate.outcome == "passed":
         return _Test(name, file=file, line=line)
-    message = why if gate.unclear else f"{why}: {phrases.outcome(gate)}"
+    message = why if gate.unclear else f"{why}: {outcome(gate)}"
     return _Test(name, "skipped", message, file=file, line=line)
 
 

@@ -1,34 +1,116 @@
-"""The report as Markdown, for the pull request comment and the job summary."""
+"""GitHub's Markdown: the writer of all pages, and the report for the pull request comment and the job summary."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import prose, quantity, untabled
-from rag_eval.metrics import PERSPECTIVES
-from rag_eval.rendering import cases, changes, gates_table, metrics_tables, notes, phrases
-from rag_eval.rendering.markdown_writer import FORMATTER, SIGNS, escaped, folded, glued, laid, name, table, titled
+from rag_eval.rendering import cases, gates_table, metrics_tables, summary
+from rag_eval.rendering.document import Paragraph, Table, TextFormatter
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.errors import InputError
+    from rag_eval.rendering.document import Block, Section
 
     _Size = Callable[[str], int]
 
-_QUESTIONS = 200
-_PROBLEMS = 20
-_UNJUDGED = "## 🚫 Cannot be judged"
+SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
+SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
+_SLICE, _NAME, _SENTENCE = 60, 200, 1_000
+_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9k])")
+_PADDING = 2  # of a header
+_RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 _HEADING = re.compile("(?m)^## .*$")
+_QUESTIONS, _PROBLEMS = 200, 20
+_UNJUDGED = "## 🚫 Cannot be judged"
 _CUT = "Metrics, questions and provenance do not fit here; report.json has all."
 _NO_SLICES = "Every metric by slice did not fit here; report.html and report.json have it."
 
 
+def write_page(sections: Iterable[Section]) -> str:
+    """Return the text of sections, the first one with the title of the page."""
+    parts: list[str] = []
+    for level, section in enumerate(sections):
+        parts += [f"{'###' if level else '##'} {section.title}" if section.title else "", write_blocks(section.blocks)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def write_blocks(blocks: Iterable[Block]) -> str:
+    """Return the blocks with an empty line between them."""
+    texts = []
+    for block in blocks:
+        if isinstance(block, Table):
+            texts.append(table(block.headers, block.rows))
+        elif isinstance(block, Paragraph):
+            texts.append(untabled(block.text))
+        else:
+            lines = []
+            for item in block.items:
+                lines += [f"- {item.text}", *(f"  - {below}" for below in item.below)]
+            texts.append(untabled("\n".join(lines)))
+    return "\n\n".join(texts)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as tabulate's ``github`` writes it, its empty cells as a dash.
+
+    Tabulate is not used: importing it takes longer than scoring a small run, and its padding changes if a package for
+    wide characters is installed. A test compares both.
+    """
+    filled = [[(cell or "–").strip() for cell in row] for row in rows]
+    widths = [max([len(head) + _PADDING, *map(len, cells)]) for head, *cells in zip(headers, *filled, strict=True)]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    first, *others = (
+        f"| {' | '.join([cell.ljust(width) for cell, width in zip(cells, widths, strict=True)])} |"
+        for cells in (headers, *filled)
+    )
+    return "\n".join([first, f"|{rule}|", *others])
+
+
+def folded(title: str, body: str) -> str:
+    """Wrap content that opens on a click."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _titled(title: str, blocks: Sequence[Block]) -> str:
+    return f"**{title}**\n\n{write_blocks(blocks)}" if blocks else ""
+
+
+def _metric_name(metric: str, part: str = "") -> str:
+    """Return a metric's name as code, with its slice; in code ``@`` is no mention, and the name can be copied."""
+    code = f"`{metric}`" if _METRIC.fullmatch(metric) else safe(metric)
+    return f"{code} where {safe(part, _SLICE)}" if part else code
+
+
+def _escaped(text: str) -> str:
+    """Escape a sentence of this program, without code in it: names of metrics contain underscores and ``@``.
+
+    A report may come from elsewhere: text that cannot be such a sentence becomes code.
+    """
+    if prose(_CUTOFF.sub("", text), _SENTENCE) == _CUTOFF.sub("", text).replace("_", "\\_"):
+        return text.replace("_", "\\_").replace("@", "@\u200b")
+    return safe(text, _SENTENCE)
+
+
+FORMATTER = TextFormatter(
+    named=_metric_name,
+    words=lambda text, limit=_NAME: prose(text, limit),
+    code=lambda text, limit=_NAME: safe(text, limit),
+    text=lambda text, limit=_NAME: safe(text, limit),
+    trusted=_escaped,
+    strong=lambda text: f"**{text}**",
+    figure=lambda text: _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text)),  # breaks only before brackets
+    sign=SIGNS.__getitem__,
+)
+
+
 def render(report: Report) -> str:
     """Return the whole report; failing questions first, at most two hundred questions."""
-    return _render(report, laid(gates_table.gates(report, FORMATTER)), _QUESTIONS, whole=True)
+    return _render(report, write_blocks(gates_table.gates(report, FORMATTER)), _QUESTIONS)
 
 
 def within(report: Report, limit: int, size: _Size) -> str:
@@ -36,22 +118,79 @@ def within(report: Report, limit: int, size: _Size) -> str:
 
     Metrics by slice are left out first, then questions, then folded parts, then details.
     """
-    gates = laid(gates_table.gates(report, FORMATTER))  # with thousands of slices a table is slow
-    if size(text := _render(report, gates, _QUESTIONS, whole=True)) <= limit:
+    gates = write_blocks(gates_table.gates(report, FORMATTER))  # with thousands of slices a table is slow
+    if size(text := _render(report, gates, _QUESTIONS)) <= limit:
         return text
-    options = [(questions, True) for questions in (_QUESTIONS, 100, 50, 20)]
-    for questions, whole in [*options, (0, False)]:
-        text = _render(report, gates, questions, whole=whole, every=False)
+    for questions in (_QUESTIONS, 100, 50, 20, 0):
+        text = _render(report, gates, questions, by_slice=False)
         if size(text) <= limit:
             return text
-    return _least(report, limit, size)
+    # The verdict, and as many failed gates and errors as fit; the others are counted.
+    broken = gates_table.by_severity(gate for gate in report.gates if gate.broken)
+    lines = [f"\n- {gates_table.reason(report, gate, FORMATTER)}" for gate in broken]
+    lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
+    lines = [untabled(line) for line in lines]
+    text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
+    shown = 0
+    while shown < len(lines) and size(text + lines[shown]) + room <= limit:
+        text += lines[shown]
+        shown += 1
+    text += f"\n- … and {len(lines) - shown} more\n" if shown < len(lines) else "\n"
+    return text if size(text) <= limit else ""
 
 
 def warned_within(report: Report, limit: int, size: _Size) -> str:
     """Return the report below a line that explains why its step fails: warnings were forbidden."""
-    why = untabled(phrases.warned(report, FORMATTER))
+    why = untabled(summary.warned(report, FORMATTER))
     line = f"{SIGNS['failed']} **The step fails** because `fail-on` is `warning`: {why}.\n\n"
     return line + within(report, limit - size(line), size) if size(line) <= limit else within(report, limit, size)
+
+
+def _render(report: Report, gates: str, questions: int, *, by_slice: bool = True) -> str:
+    """Return the report, without details if it has no ``questions``."""
+    whole = questions > 0
+    changed = cases.flips(report, FORMATTER, brief=not whole)
+    if report.baseline is None and whole:
+        changed = cases.first_failing(report, FORMATTER)
+    parts = [
+        _head(report),
+        write_blocks(summary.authority(report, FORMATTER)),
+        gates,
+        _titled(summary.FINDINGS, summary.findings(report, FORMATTER)),
+        write_blocks(changed),
+        _titled(summary.POLICY, summary.policy(report, FORMATTER)),
+        write_blocks((summary.gold if whole else summary.gold_counts)(report, FORMATTER)),
+        write_blocks(cases.effects(report, FORMATTER)) if whole else "",
+        f"**Completeness.** {summary.completeness(report)}",
+        _titled(summary.NOTES, summary.notes(report, FORMATTER)),
+        write_blocks(metrics_tables.worst_slices(report, FORMATTER)) if whole else "",
+        _titled(summary.DIAGNOSIS, summary.diagnosis(report, FORMATTER)),
+    ]
+    parts += _folded_parts(report, questions, by_slice=by_slice) if whole else [_CUT]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(report: Report) -> str:
+    sign = SIGNS["inconclusive" if summary.passed_in_part(report) else report.verdict]
+    return f"## {sign} {summary.title(report)}\n\n{untabled(summary.headline(report, FORMATTER))}"
+
+
+def _folded_parts(report: Report, questions: int, *, by_slice: bool) -> list[str]:
+    metrics = []
+    for group in metrics_tables.by_group(report, FORMATTER):
+        metrics += [f"**{prose(group.title)}**: {_escaped(group.about)}", write_blocks(group.tables)]
+    metrics += [_escaped(text)] if (text := metrics_tables.without_cases(report)) else []
+    parts = [folded("All metrics", "\n\n".join(metrics))]
+    if report.slices:
+        gated = metrics_tables.gated_by_slice(report, FORMATTER)
+        parts.append(folded(f"Slices ({len(report.slices)})", write_blocks(gated)))
+    parts.append(write_blocks(cases.conversations(report, FORMATTER)))
+    if report.slices:
+        every = write_blocks(metrics_tables.all_by_slice(report, FORMATTER)) if by_slice else ""
+        parts.append(folded("Every metric by slice", every) if by_slice else _NO_SLICES)
+    shown = write_blocks(cases.questions(report, FORMATTER, questions))
+    parts.append(folded(f"Questions ({len(report.questions)})", shown))
+    return [*parts, folded("Provenance", write_blocks(summary.provenance(report, FORMATTER)))]
 
 
 def unjudged(reason: str) -> str:
@@ -81,82 +220,13 @@ def reason_within(reason: str, limit: int, size: _Size) -> str:
 
 def named(text: str, name: str) -> str:
     """Return the text with ``name`` in its heading, which distinguishes several in one pull request."""
-    return _HEADING.sub(lambda heading: heading[0] + _name(name), text, count=1)
+    return _HEADING.sub(lambda heading: heading[0] + _suffix(name), text, count=1)
 
 
 def named_within(name: str, within: Callable[[int, _Size], str], limit: int, size: _Size) -> str:
     """Return the text of ``within`` in at most ``limit`` units of ``size``, with the name in its heading."""
-    return named(within(limit - size(_name(name)), size), name)
+    return named(within(limit - size(_suffix(name)), size), name)
 
 
-def _name(name: str) -> str:
+def _suffix(name: str) -> str:
     return f" · {untabled(safe(name, 100))}" if name else ""
-
-
-def _render(report: Report, gates: str, questions: int, *, whole: bool, every: bool = True) -> str:
-    if report.baseline is not None:
-        changed = (changes.changed if whole else changes.headed)(report, FORMATTER)
-    else:
-        changed = cases.first_failing(report, FORMATTER) if whole else []
-    parts = [
-        _head(report),
-        laid(notes.authority(report, FORMATTER)),
-        gates,
-        titled(notes.FINDINGS, notes.findings(report, FORMATTER)),
-        laid(changed),
-        titled(notes.POLICY, notes.policy(report, FORMATTER)),
-        laid((notes.gold if whole else notes.counted)(report, FORMATTER)),
-        laid(changes.effects(report, FORMATTER)) if whole else "",
-        f"**Completeness.** {phrases.completeness(report)}",
-        titled(notes.NOTES, notes.notes(report, FORMATTER)),
-        laid(changes.worst(report, FORMATTER)) if whole else "",
-        titled(notes.DIAGNOSIS, notes.diagnosis(report, FORMATTER)),
-    ]
-    parts += _folds(report, questions, every=every) if whole else [_CUT]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _folds(report: Report, questions: int, *, every: bool) -> list[str]:
-    slices = folded(f"Slices ({len(report.slices)})", laid(changes.slices(report, FORMATTER))) if report.slices else ""
-    by_slice = _NO_SLICES
-    if every:
-        by_slice = folded("Every metric by slice", laid(changes.every(report, FORMATTER)))
-    return [
-        folded("All metrics", _metrics(report)),
-        slices,
-        laid(cases.conversations(report, FORMATTER)),
-        by_slice if report.slices else "",
-        folded(f"Questions ({len(report.questions)})", laid(cases.questions(report, FORMATTER, questions))),
-        folded("Provenance", laid(notes.provenance(report, FORMATTER))),
-    ]
-
-
-def _least(report: Report, limit: int, size: _Size) -> str:
-    """Return verdict, failed gates and errors, as many as fit; the others are counted."""
-    broken = phrases.gravest(gate for gate in report.gates if gate.broken)
-    lines = [f"\n- {phrases.reason(report, gate, FORMATTER)}" for gate in broken]
-    lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
-    lines = [untabled(line) for line in lines]
-    text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
-    shown = 0
-    while shown < len(lines) and size(text + lines[shown]) + room <= limit:
-        text += lines[shown]
-        shown += 1
-    text += f"\n- … and {len(lines) - shown} more\n" if shown < len(lines) else "\n"
-    return text if size(text) <= limit else ""
-
-
-def _head(report: Report) -> str:
-    sign = SIGNS["inconclusive" if phrases.in_part(report) else report.verdict]
-    return f"## {sign} {phrases.title(report)}\n\n{untabled(phrases.headline(report, FORMATTER))}"
-
-
-def _metrics(report: Report) -> str:
-    """Return all metrics, a section for each metric group; those with a cutoff are in their own table."""
-    parts = []
-    for perspective in metrics_tables.perspectives(report):
-        parts.append(f"**{prose(perspective.capitalize())}**: {escaped(PERSPECTIVES.get(perspective, ''))}")
-        for headers, rows in metrics_tables.tables(report, perspective):
-            titles = [escaped(header[:1].upper() + header[1:]) for header in headers]
-            parts.append(table(titles, ([name(metric), *map(glued, cells)] for metric, *cells in rows)))
-    return "\n\n".join(part for part in (*parts, escaped(metrics_tables.without_cases(report))) if part)

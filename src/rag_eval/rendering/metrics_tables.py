@@ -1,114 +1,240 @@
-"""All metrics of a report as tables, by metric group, and the fields that metrics without a value need."""
+"""Metrics as tables: all of a report by metric group, and by slice, with the worst slice of each gated one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quantity, some
-from rag_eval.metrics import column_of, measure
-from rag_eval.rendering.number_format import metric_interval
-from rag_eval.rendering.phrases import counted, value_of
+from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.metrics import PERSPECTIVES, column_of, measure
+from rag_eval.rendering.document import Paragraph, Table, more, paragraphs
+from rag_eval.rendering.gates_table import counted, value_of
+from rag_eval.rendering.number_format import FEW, metric, metric_interval, value
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis.report import Report, SliceResult
+    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
     from rag_eval.metrics import Metric
+    from rag_eval.rendering.document import Block, TextFormatter
 
-    Results = Mapping[str, MetricResult]
-    Table = tuple[list[str], list[list[str]]]
-    """Headers, the first of which is that of a metric's name, and rows."""
+    Bounds = Mapping[tuple[str, str, float | None], GateResult]
 
 _CUT = re.compile("@[0-9]+$")
 _NAMED, _FIELDS, _COLUMNS = 3, 5, 20
-_MANY = 3
+_MANY_FOLDS = 3
 """Values of one metric that are worth a table of their own."""
+_TEXT, _QID, _SLICES, _SLICE_COLUMNS = 60, 40, 100, 8
 
 
-def perspectives(report: Report) -> list[str]:
-    """Return the metric groups that have a value, in the order of the report."""
-    return list(dict.fromkeys(result.perspective for result in report.metrics.values() if result.n))
+class Group(NamedTuple):
+    """A metric group: what it measures, and tables of its plain values, values by cutoff, metrics with many values."""
+
+    title: str
+    about: str
+    tables: list[Table]
 
 
-def tables(report: Report, perspective: str) -> Iterator[Table]:
-    """Yield the tables of a metric group: plain values, values by cutoff, and those of metrics with many values."""
-    results = {
-        name: result for name, result in report.metrics.items() if result.perspective == perspective and result.n
-    }
-    cut = [name for name in results if _CUT.search(name)]
-    other = [name for name in results if not _CUT.search(name)]
-    many = [name for name in other if len(measure(name).metric.folds) >= _MANY]
-    plain = [name for name in other if len(measure(name).metric.folds) < _MANY]
-    yield from _plain(report, results, plain)
-    yield from _with_baseline(report, results, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut])
-    yield from _with_baseline(report, results, [(name, column_of(name), name.rpartition(".")[2]) for name in many])
-
-
-def _plain(report: Report, results: Results, names: Sequence[str]) -> Iterator[Table]:
-    rows = [
-        [
-            name,
-            value_of(report, name) + metric_interval(results[name], name),
-            counted(results[name], results[name].n),
-            _arrow(results[name].better),
+def by_group(report: Report, formatter: TextFormatter) -> list[Group]:
+    """Return the metric groups with every metric that has a value."""
+    groups = []
+    for group in dict.fromkeys(result.perspective for result in report.metrics.values() if result.n):
+        results = {name: item for name, item in report.metrics.items() if item.perspective == group and item.n}
+        cut = [name for name in results if _CUT.search(name)]
+        other = [name for name in results if not _CUT.search(name)]
+        many = [name for name in other if len(measure(name).metric.folds) >= _MANY_FOLDS]
+        rows = [
+            [
+                formatter.named(name, ""),
+                formatter.figure(value_of(report, name) + metric_interval(results[name], name)),
+                formatter.figure(counted(results[name], results[name].n)),
+                "↑" if results[name].better == "higher" else "↓",
+            ]
+            for name in other
+            if name not in many
         ]
-        for name in names
-    ]
-    if rows:
-        yield ["metric", "value", "cases", "better"], rows
+        about = f"Metrics: {group.capitalize()}"
+        tables = [
+            *([Table(about, ["Metric", "Value", "Cases", "Better"], rows)] if rows else []),
+            *_by_column(report, about, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut], formatter),
+            *_by_column(report, about, [(name, column_of(name), name.rpartition(".")[2]) for name in many], formatter),
+        ]
+        groups.append(Group(group.capitalize(), PERSPECTIVES.get(group, ""), tables))
+    return groups
 
 
-def _with_baseline(report: Report, results: Results, parts: Sequence[tuple[str, str, str]]) -> Iterator[Table]:
+def _by_column(
+    report: Report, about: str, parts: Sequence[tuple[str, str, str]], formatter: TextFormatter
+) -> Iterator[Table]:
     """Yield a row for each metric, a column for each value; ``parts`` are a value's name, its metric and its column."""
     if not parts:
         return
-    at = {(metric, column): name for name, metric, column in parts}
+    names = {(metric, column): name for name, metric, column in parts}
     columns = list(dict.fromkeys(column for _, _, column in parts))
-    cut = len(columns) - _COLUMNS
-    columns, more = columns[:_COLUMNS], [f"… and {cut:,} more"] if cut > 0 else []
-    first = {metric: results[name] for name, metric, _ in reversed(parts)}
+    cut = [f"… and {len(columns) - _COLUMNS:,} more"] if len(columns) > _COLUMNS else []
+    columns = columns[:_COLUMNS]
+    first = {metric: report.metrics[name] for name, metric, _ in reversed(parts)}
     rows = [
         [
-            metric,
-            *(value_of(report, at[metric, column]) if (metric, column) in at else "" for column in columns),
-            *("" for _ in more),
+            formatter.named(metric, ""),
+            *(
+                formatter.figure(value_of(report, names[metric, column])) if (metric, column) in names else ""
+                for column in columns
+            ),
+            *("" for _ in cut),
             str(first[metric].n),
-            _arrow(first[metric].better),
+            "↑" if first[metric].better == "higher" else "↓",
         ]
         for metric in dict.fromkeys(metric for _, metric, _ in parts)
     ]
-    yield ["metric", *columns, *more, "cases", "better"], rows
+    heads = [formatter.trusted(column[:1].upper() + column[1:]) for column in columns]
+    yield Table(about, ["Metric", *heads, *cut, "Cases", "Better"], rows)
 
 
 def without_cases(report: Report) -> str:
     """Name the metrics that apply to no case, by the missing fields that they need."""
-    absent, there = _by_value(report)
-    known = {field for entry in there for field in entry.needs}
+    by_name: dict[str, Metric] = {}
+    valued: set[str] = set()
+    for name, result in report.metrics.items():
+        item = measure(name).metric
+        by_name[item.name] = item
+        valued |= {item.name} if result.n else set()
+    absent = [item for item in by_name.values() if item.name not in valued]
+    known = {field for name in valued for field in by_name[name].needs}
     groups: dict[tuple[str, ...], list[str]] = {}
     for item in absent:
         groups.setdefault(tuple(field for field in item.needs if field not in known), []).append(item.name)
     bare = groups.pop((), [])
     largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     parts = [f"{' and '.join(fields)} ({some(names, _NAMED)})" for fields, names in largest_first]
-    more = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"] if len(parts) > _FIELDS else []
-    needed = [f"needed: {'; '.join([*parts[:_FIELDS], *more])}"] if parts else []
-    idle = [f"apply to no case: {some(bare, _NAMED)}"] if bare else []
-    head = f"No data for {quantity(len(absent), 'metric')}"
-    return f"{'; '.join([head, *needed, *idle])}." if absent else ""
+    if len(parts) > _FIELDS:
+        parts[_FIELDS:] = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"]
+    texts = [f"No data for {quantity(len(absent), 'metric')}"]
+    texts += [f"needed: {'; '.join(parts)}"] if parts else []
+    texts += [f"apply to no case: {some(bare, _NAMED)}"] if bare else []
+    return f"{'; '.join(texts)}." if absent else ""
 
 
-def _by_value(report: Report) -> tuple[list[Metric], list[Metric]]:
-    """Return the metrics without a value that applies to any case, and the others."""
-    by_value: dict[str, Metric] = {}
-    valued: set[str] = set()
-    for name, result in report.metrics.items():
-        item = measure(name).metric
-        by_value[item.name] = item
-        valued |= {item.name} if result.n else set()
-    sides = [[entry for entry in by_value.values() if (entry.name in valued) is there] for there in (False, True)]
-    return sides[0], sides[1]
+def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
+    """Describe the worst slice of each gated metric that is worse than the whole; small ones if there is no other."""
+    if not report.slices:
+        return []
+    bounds, rows, any_few = bounds_of(report), [], False
+    for name in gated(report):
+        whole = report.metrics[name]
+        measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
+        regressions = [(part, result) for part, result in measured if _is_worse(result, whole)]
+        if not regressions:
+            continue
+        enough = [pair for pair in regressions if min(pair[0].n, pair[1].n) >= report.min_n]  # questions and cases
+        part, result = min(enough or regressions, key=by_value)
+        cells = [
+            formatter.named(name, ""),
+            formatter.code(part.slice, _TEXT),
+            formatter.figure(in_slice(bounds, part, name) + metric_interval(result, name)),
+            formatter.figure(f"{counted(result, result.n)}{'' if enough else FEW}"),
+            _as_gated(bounds, name, "", whole),
+        ]
+        rows.append(cells)
+        any_few = any_few or not enough
+    if not rows:
+        return [Paragraph(f"{formatter.strong('Slices.')} No slice is worse than all cases together.")]
+    headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
+    return [Table("The worst slice of each gated metric", headers, rows), *_legend(report, few=any_few)]
 
 
-def _arrow(better: str) -> str:
-    return "↑" if better == "higher" else "↓"
+def _is_worse(part: MetricResult, other: MetricResult) -> bool:
+    if part.value is None or other.value is None:
+        return False
+    return part.value < other.value if other.better == "higher" else part.value > other.value
+
+
+def by_value(pair: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
+    """Sort the worst first, of equal ones the larger."""
+    value = pair[1].value or 0.0
+    return (value if pair[1].better == "higher" else -value), -pair[1].n
+
+
+def bounds_of(report: Report) -> Bounds:
+    """Return the gates on values, by metric, slice and value: a search in thousands of slices would be slow."""
+    bounds = (gate for gate in reversed(report.gates) if gate.comparison is None)
+    return {(gate.name, gate.slice, gate.value): gate for gate in bounds}
+
+
+def in_slice(bounds: Bounds, part: SliceResult, name: str) -> str:
+    """Return a metric's value in a slice, as its gate shows it if it has one; empty without a result."""
+    return _as_gated(bounds, name, part.slice, part.metrics[name]) if name in part.metrics else ""
+
+
+def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str:
+    gate = bounds.get((name, part, result.value))
+    return value(gate) if gate is not None else metric(result, name)
+
+
+def gated(report: Report) -> list[str]:
+    """Return the gated metrics that have a value in some slice."""
+    names = {gate.name for gate in report.gates}
+    return [name for name in valued(report, report.slices) if name in names]
+
+
+def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
+    """Return the metrics that have a value in some slice, in the order of the report."""
+    names = {name for part in parts for name, result in part.metrics.items() if result.n}
+    return [name for name in report.metrics if name in names]
+
+
+def by_field(report: Report) -> dict[str, list[SliceResult]]:
+    """Return the slices of each field, the largest first."""
+    fields: dict[str, list[SliceResult]] = {}
+    for part in report.slices:
+        fields.setdefault(part.slice.partition("=")[0], []).append(part)
+    return fields
+
+
+def gated_by_slice(report: Report, formatter: TextFormatter, limit: int = _SLICES) -> list[Block]:
+    """List every slice with the value of each gated metric."""
+    names, shown, bounds = gated(report), report.slices[:limit], bounds_of(report)
+    rows = [
+        [
+            formatter.code(part.slice, _TEXT),
+            f"{part.n}{FEW if part.n < report.min_n else ''}",
+            *(in_slice(bounds, part, name) for name in names),
+        ]
+        for part in shown
+    ]
+    headers = ["Slice", "Cases", *(formatter.named(name, "") for name in names)]
+    table = Table("Gated metrics by slice", headers, rows)
+    few = any(part.n < report.min_n for part in shown)
+    return [table, *more(len(report.slices) - limit, formatter.whole), *_legend(report, few=few)]
+
+
+def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
+    """Return a table for each field: every metric by its slices, the largest first."""
+    blocks: list[Block] = []
+    bounds = bounds_of(report)
+    for field, parts in by_field(report).items():
+        shown = parts[:_SLICE_COLUMNS]
+        rows = [
+            [
+                formatter.named(name, ""),
+                metric(report.metrics[name], name),
+                *(in_slice(bounds, part, name) for part in shown),
+            ]
+            for name in valued(report, parts)
+        ]
+        headers = ["Metric", "All cases", *(slice_with_size(report, part, formatter) for part in shown)]
+        blocks.append(Table(f"Every metric by {formatter.trusted(field)}", headers, rows))
+        blocks += more(len(parts) - _SLICE_COLUMNS, formatter.whole)
+    return [*blocks, *_legend(report, few=any(part.n < report.min_n for part in report.slices))]
+
+
+def slice_with_size(report: Report, part: SliceResult, formatter: TextFormatter) -> str:
+    """Return the name of a slice with its number of cases."""
+    return f"{formatter.code(part.slice, _QID)} {part.n:,}{FEW if part.n < report.min_n else ''}"
+
+
+def _legend(report: Report, *, few: bool) -> list[Block]:
+    unit = "questions" if has_several_runs(report.questions) else "cases"
+    return paragraphs(f"{FEW} fewer than {report.min_n} {unit}: too few to judge a slice." if few else "")

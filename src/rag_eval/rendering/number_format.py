@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
 
-    Moves = Mapping[tuple[str, str, str], str]
+    Deltas = Mapping[tuple[str, str, str], str]
 
 _NARROW, _RARE = 0.05, 0.01
 _SIGNIFICANT = 2
@@ -26,7 +26,7 @@ SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 
 
-def is_count(gate: GateResult) -> bool:
+def is_completeness(gate: GateResult) -> bool:
     """Return whether a gate is on completeness, whose value is a number of traces."""
     return gate.name.startswith("completeness.")
 
@@ -38,12 +38,12 @@ def value(gate: GateResult) -> str:
         return f"{before} → {after}"
     if gate.value is None:
         return "–"
-    if is_count(gate):
+    if is_completeness(gate):
         return f"{gate.value:g}"
     return shown(_exact(gate), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(gate.name)
 
 
-def enclosed(gate: GateResult) -> str:
+def value_with_interval(gate: GateResult) -> str:
     """Return a gate's value with its interval, whose ends do not contradict the outcome either."""
     if gate.value is None or gate.comparison is not None:
         return value(gate)
@@ -78,7 +78,7 @@ def change(gate: GateResult) -> str:
     if comparison is None or comparison.regression is None:
         return ""
     up = (comparison.regression > 0) == (gate.direction == "max_rise")
-    far = _moved(size(gate), up=up) if comparison.regression else size(gate)
+    far = f"{'+' if up else '−'}{size(gate)}" if comparison.regression else size(gate)
     ends = regression_interval(gate, turned=gate.direction == "max_drop")
     return f"{far} ({ends})" if ends else far
 
@@ -92,17 +92,16 @@ def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
     ends = [(end, gate.gate.keeps) for end in (comparison.low, comparison.high)]
     if turned:
         ends = [(None if end is None else -end, lambda number: gate.gate.keeps(-number)) for end, _ in reversed(ends)]
-    return between(*[None if end is None else _signed_end(end, keeps, gate.name) for end, keeps in ends])
+    texts: list[str | None] = []
+    for end, keeps in ends:
+        least = decimals(abs(end), gate.name) if end is not None and (unit(gate.name) or abs(end) > 1) else 3
+        texts.append(None if end is None else _signed(exactly(end), keeps, least))
+    return between(*texts)
 
 
 def between(low: str | None, high: str | None) -> str:
     """Return ``−0.01 to 0.08``, ``≥ −0.01`` or ``≤ 0.08``."""
     return f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}" if high else ""
-
-
-def _signed_end(end: float, keeps: Callable[[Fraction], bool], name: str) -> str:
-    least = decimals(abs(end), name) if unit(name) or abs(end) > 1 else 3
-    return _signed(exactly(end), keeps, least)
 
 
 def size(gate: GateResult) -> str:
@@ -116,37 +115,30 @@ def size(gate: GateResult) -> str:
     return far + unit(gate.name)
 
 
-def moved(number: float, name: str = "") -> str:
+def signed(number: float, name: str = "") -> str:
     """Return a change with its sign; for shares, three decimals."""
     if not number:
         return "0.000"
-    return _moved(shown(abs(exactly(number)), bool, decimals(abs(number), name)), up=number > 0) + unit(name)
+    far = shown(abs(exactly(number)), bool, decimals(abs(number), name))
+    return f"{'+' if number > 0 else '−'}{far}{unit(name)}"
 
 
-def _moved(far: str, *, up: bool) -> str:
-    return f"{'+' if up else '−'}{far}"
-
-
-def moves(report: Report) -> Moves:
+def deltas(report: Report) -> Deltas:
     """Return the changes of the gates' values by metric, slice and origin, if there is a baseline.
 
     A bound without a margin shows how the system changed the metric.
     """
     if report.baseline is None and not any(gate.comparison for gate in report.gates):
         return {}
-    system = {effect.name: moved(effect.system, effect.name) for effect in report.effects if effect.system is not None}
-    whole = (gate for gate in report.gates if not gate.slice and gate.origin != "base")
-    by_gate = {_key(gate): system.get(gate.name, "") for gate in whole}
-    return {**by_gate, **{_key(gate): change(gate) for gate in report.gates if gate.comparison is not None}}
+    system = {effect.name: signed(effect.system, effect.name) for effect in report.effects if effect.system is not None}
+    keys: list[tuple[str, str, str]] = [(gate.name, gate.slice, gate.origin) for gate in report.gates]
+    whole = {key: system.get(key[0], "") for key in keys if not key[1] and key[2] != "base"}
+    return whole | {key: change(gate) for key, gate in zip(keys, report.gates, strict=True) if gate.comparison}
 
 
-def move_of(gate: GateResult, changes: Moves) -> str:
+def delta_of(gate: GateResult, changes: Deltas) -> str:
     """Return the change of a gate's value, empty if it is unknown."""
-    return changes.get(_key(gate), "")
-
-
-def _key(gate: GateResult) -> tuple[str, str, str]:
-    return gate.name, gate.slice, gate.origin
+    return changes.get((gate.name, gate.slice, gate.origin), "")
 
 
 def threshold(gate: GateResult) -> str:
@@ -216,8 +208,8 @@ def decimals(value: float, name: str = "") -> int:
 @lru_cache(maxsize=256)
 def unit(name: str) -> str:
     """Return the unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
-    metric_found = of_column(column_of(name))
-    return f" {metric_found.unit}" if metric_found and metric_found.unit else ""
+    item = of_column(column_of(name))
+    return f" {item.unit}" if item and item.unit else ""
 
 
 def _signed(number: Fraction, condition: Callable[[Fraction], object], least: int) -> str:

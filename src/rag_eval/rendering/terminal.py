@@ -1,4 +1,4 @@
-"""Plain text for a terminal: tables and paragraphs of at most a hundred columns, and colours."""
+"""Plain text for a terminal, at most a hundred columns wide: the writer of all pages, and the page of a report."""
 
 from __future__ import annotations
 
@@ -9,50 +9,76 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 from wcwidth import wcswidth
 
-from rag_eval.common.escaping import log_line
-from rag_eval.rendering.blocks import Figure, Paragraph, Table
+from rag_eval.cases.labels import MEANING
+from rag_eval.common.escaping import log_line, one_line, quantity, some
+from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.rendering import cases, metrics_tables, summary
+from rag_eval.rendering.document import PLAIN, Paragraph, Table
+from rag_eval.rendering.gates_table import (
+    DEFAULT_GATES,
+    ORIGINS,
+    cases_of,
+    gate_notes,
+    gates_with_row,
+    has_two_sides,
+    outcome,
+    reason,
+)
+from rag_eval.rendering.number_format import delta_of, deltas, is_completeness, threshold, value_with_interval
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block, PageSection
+    from rag_eval.analysis.report import Report
+    from rag_eval.gates.policy import GateResult
+    from rag_eval.rendering.document import Block, Section
 
-WIDTH = 100
+_WIDTH = 100
 _GAP, _NARROWEST = 2, 12
 _PADDING = "  "  # tabulate sets it for a header
 _RED, _GREEN, _YELLOW = "31", "32", "33"
 _COLOURS = {"FAILED": _RED, "failed": _RED, "error": _RED, "PASSED": _GREEN, "passed": _GREEN}
 _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
-_FIRST = re.compile(
+_COLOURED = re.compile(
     "^(FAILED|PASSED)|(?<=^- )(error|warning)(?= )|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
 )
+_SHOWN, _QUESTIONS, _TEXT, _QID, _RUN = 20, 10, 60, 30, 20
+_MORE = "rag-eval score -v shows"
 
 
-def columns(text: str) -> int:
-    """Return the number of terminal columns of a text: two for a wide character, none for a combining one."""
-    return len(text) if text.isascii() else max(wcswidth(text), 0)
+def write_page(sections: Iterable[Section]) -> str:
+    """Return a page of sections."""
+    parts: list[str] = []
+    for section in sections:
+        parts += [f"{section.title}\n{'=' * len(section.title)}" if section.title else "", write_blocks(section.blocks)]
+    return join_parts(parts)
 
 
-def shortened(text: str, limit: int) -> str:
-    """Return ``text`` cut to ``limit`` columns, with ``…`` if anything was cut."""
-    if columns(text) <= limit:
-        return text
-    while columns(text) >= limit:
-        text = text[:-1]
-    return f"{text}…"
+def join_parts(parts: Iterable[str]) -> str:
+    """Join the parts of a page with an empty line between them, each line safe to print."""
+    text = "\n\n".join(part for part in parts if part)
+    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
 
 
-def wrapped(text: str, indent: str = "", first: str | None = None, width: int = WIDTH) -> str:
-    """Break a paragraph at its spaces; ``first`` begins its first line, ``indent`` the others."""
-    lines = [indent if first is None else first]
-    for word in text.split():
-        blank = "" if lines[-1] in (indent, first) else " "
-        if blank and columns(lines[-1]) + 1 + columns(word) > width:
-            lines.append(indent)
-            blank = ""
-        lines[-1] += blank + word
-    return "\n".join(lines)
+def write_blocks(blocks: Iterable[Block]) -> str:
+    """Return the blocks with an empty line between them."""
+    texts = []
+    for block in blocks:
+        if isinstance(block, Table):
+            texts.append(grid(block.headers, block.rows))
+        elif isinstance(block, Paragraph):
+            texts.append(wrapped(block.text))
+        else:
+            lines = []
+            for item in block.items:
+                lines += [wrapped(item.text, "  ", "- "), *(wrapped(below, "    ", "  ") for below in item.below)]
+            texts.append("\n".join(lines))
+    return "\n\n".join(texts)
 
 
-def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = WIDTH) -> str:
+def _titled(title: str, blocks: Sequence[Block]) -> str:
+    return f"{title}:\n{write_blocks(blocks)}" if blocks else ""
+
+
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = _WIDTH) -> str:
     """Return a table of at most ``width`` columns, if that leaves twelve for each column: the widest wrap."""
     cells = [[log_line(cell).strip() for cell in row] for row in rows]
     padded = [f"{title}{_PADDING}" for title in headers]
@@ -80,44 +106,146 @@ def _folded(cell: str, limit: int) -> str:
     return wrapped(" ".join(words), width=limit)
 
 
-def page(parts: Iterable[str]) -> str:
-    """Join the parts of a page with an empty line between them, each line safe to print."""
-    text = "\n\n".join(part for part in parts if part)
-    return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
+def columns(text: str) -> int:
+    """Return the number of terminal columns of a text: two for a wide character, none for a combining one."""
+    return len(text) if text.isascii() else max(wcswidth(text), 0)
 
 
-def laid(parts: Iterable[Block]) -> str:
-    """Return the blocks of a report."""
-    return "\n\n".join(_block(part) for part in parts)
+def shortened(text: str, limit: int) -> str:
+    """Return ``text`` cut to ``limit`` columns, with ``…`` if anything was cut."""
+    if columns(text) <= limit:
+        return text
+    while columns(text) >= limit:
+        text = text[:-1]
+    return f"{text}…"
 
 
-def titled(title: str, parts: Sequence[Block]) -> str:
-    """Return blocks under a title; empty without blocks."""
-    return f"{title}:\n{laid(parts)}" if parts else ""
-
-
-def _block(part: Block) -> str:
-    if isinstance(part, Table):
-        return grid(part.headers, part.rows)
-    if isinstance(part, Paragraph):
-        return wrapped(part.text)
-    if isinstance(part, Figure):
-        return part.text
-    return "\n".join(
-        line
-        for item in part.items
-        for line in (wrapped(item.text, "  ", "- "), *(wrapped(below, "    ", "  ") for below in item.below))
-    )
-
-
-def written(sections: Iterable[PageSection]) -> str:
-    """Return a page of sections."""
-    parts: list[str] = []
-    for section in sections:
-        parts += [f"{section.title}\n{'=' * len(section.title)}" if section.title else "", laid(section.blocks)]
-    return page(parts)
+def wrapped(text: str, indent: str = "", first: str | None = None, width: int = _WIDTH) -> str:
+    """Break a paragraph at its spaces; ``first`` begins its first line, ``indent`` the others."""
+    lines = [indent if first is None else first]
+    for word in text.split():
+        blank = "" if lines[-1] in (indent, first) else " "
+        if blank and columns(lines[-1]) + 1 + columns(word) > width:
+            lines.append(indent)
+            blank = ""
+        lines[-1] += blank + word
+    return "\n".join(lines)
 
 
 def coloured(text: str) -> str:
     """Return a page with its verdict and outcomes in colour."""
-    return _FIRST.sub(lambda match: f"\x1b[1;{_COLOURS[match[0]]}m{match[0]}\x1b[0m", text)
+    return _COLOURED.sub(lambda match: f"\x1b[1;{_COLOURS[match[0]]}m{match[0]}\x1b[0m", text)
+
+
+def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
+    """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
+    judged = report.gates if verbose else tuple(gate for gate in report.gates if gate.broken)
+    gates = gates_with_row(judged)
+    fixed = [one_line(flip.qid, 40) for flip in cases.fixed(report)]  # broken ones are in the table of failures
+    flips = f"{cases.count_flips(report)}{f': {some(fixed, _SHOWN)}' if fixed else ''}." if report.baseline else ""
+    parts = [
+        verdict(report),
+        wrapped(summary.left_out(report)),
+        write_blocks(summary.authority(report, PLAIN)),
+        _gates(report._replace(gates=judged), gates, verbose=verbose),
+        write_blocks(summary.findings(report, PLAIN)),
+        "" if report.gates_file else DEFAULT_GATES,
+        _failures(report, len(report.questions) if verbose else _QUESTIONS),
+        wrapped(cases.compared_with(report)),
+        wrapped(flips),
+        _titled(summary.POLICY, summary.policy(report, PLAIN)),
+        write_blocks([*summary.gold_counts(report, PLAIN), *summary.gold_items(report, PLAIN)]),
+        write_blocks(cases.effects(report, PLAIN)),
+        _titled("Likely causes", summary.diagnosis(report, PLAIN, brief=not verbose)),
+    ]
+    if verbose:
+        parts += [wrapped(summary.completeness(report)), write_blocks(metrics_tables.worst_slices(report, PLAIN))]
+        for group in metrics_tables.by_group(report, PLAIN):
+            parts.append(f"{wrapped(f'{group.title}: {group.about}')}\n{write_blocks(group.tables)}")
+        parts.append(wrapped(metrics_tables.without_cases(report)))
+    if (verbose or by) and report.slices:
+        parts.append(write_blocks([*cases.conversations(report, PLAIN), *metrics_tables.all_by_slice(report, PLAIN)]))
+    if not verbose:
+        valued = [result for result in report.metrics.values() if result.n]
+        groups = quantity(len({result.perspective for result in valued}), "group")
+        rest = sum(gate.outcome == "passed" and not is_completeness(gate) for gate in report.gates)
+        passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
+        parts.append(wrapped(f"Also measured: {passed}{len(valued)} metrics in {groups}. {_MORE} everything."))
+    return join_parts(parts)
+
+
+def verdict(report: Report) -> str:
+    """Return the verdict with its counts in one line: ``FAILED  4 of 8 gates · 6 of 14 questions wrong``."""
+    counted = [gate for gate in report.gates if not is_completeness(gate)]
+    of_gates = f"of {quantity(len(counted), 'gate')}"
+    if report.passed:
+        passing = sum(gate.outcome == "passed" for gate in counted)
+        reasons = [f"{passing} {of_gates}", *summary.not_passed(report)] if counted else []
+    else:
+        failed, codes = sum(gate.blocks for gate in counted), list({finding.code for finding in report.errors})
+        reasons = [reason(report, gate) for gate in report.failed_gates if is_completeness(gate)]
+        reasons += [f"{failed} {of_gates}"] if failed else []
+        reasons += codes if len(codes) <= 1 else [f"{len(codes)} kinds of errors"]
+    total, wrong = len(report.questions), len(cases.failing(report))
+    unit = ("case" if has_several_runs(report.questions) else "question") + ("s" if total != 1 else "")
+    right = f"{'all ' if total > 1 else ''}{total or 'no'} {unit} right"
+    reasons.append(f"{wrong} of {total} {unit} wrong" if wrong else right)
+    word = "PASSED IN PART" if summary.passed_in_part(report) else report.verdict.upper()
+    return shortened(f"{word}  {one_line(' · '.join(reasons), 400)}", _WIDTH)
+
+
+def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str:
+    """Return the table of ``gates``, and below it a legend and what tests could not detect."""
+    if not gates:
+        return ""
+    two_sided, changes = has_two_sides(report), deltas(report)
+    outcomes = verbose or any(not gate.blocks or gate.outcome != "failed" for gate in gates)
+    shown = gates if verbose else gates[:_SHOWN]
+    rows = [
+        [
+            PLAIN.gate(gate),
+            *([ORIGINS[gate.origin]] if two_sided else []),
+            value_with_interval(gate),
+            cases_of(report, gate),
+            threshold(gate),
+            *([delta_of(gate, changes) or "–"] if changes else []),
+            *([outcome(gate)] if outcomes else []),
+        ]
+        for gate in shown
+    ]
+    headers = ["gate" if outcomes else "failed gate", *(["set by"] if two_sided else []), "value", "cases", "threshold"]
+    headers += [*(["baseline"] if changes else []), *(["outcome"] if outcomes else [])]
+    cut = len(gates) - len(shown)
+    lines = [f"… and {cut} more. {_MORE} all."] if cut else []
+    if not verbose:  # only notes on the metrics of the shown gates
+        names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
+        report = report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
+    lines += gate_notes(report)
+    return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines)])
+
+
+def _failures(report: Report, limit: int) -> str:
+    """Return the table of the first wrong questions, and what their labels mean."""
+    failing = cases.failing(report)
+    if not failing:
+        return ""
+    before = {(flip.qid, flip.run): flip.before for flip in report.flips}
+    several, shown = has_several_runs(report.questions), failing[:limit]
+    headers = ["run"] if several else []
+    headers += ["before"] if report.baseline else []
+    rows = [
+        [
+            shortened(one_line(item.qid, 40), _QID),
+            *([one_line(item.run or "", _RUN)] if several else []),
+            *([one_line(before.get((item.qid, item.run), "–"))] if report.baseline else []),
+            item.label,
+            shortened(one_line(item.question, _TEXT), _TEXT),
+        ]
+        for item in shown
+    ]
+    cut = len(failing) - len(shown)
+    qid = failing[0].qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", failing[0].qid) else "QID"  # others need quotes
+    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} says why one is wrong."]
+    used = sorted({question.label for question in shown}, key=list(MEANING).index)
+    table = grid(["wrong question", *headers, "label", "text"], rows)
+    return "\n".join([table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in used)])

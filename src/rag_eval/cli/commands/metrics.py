@@ -15,8 +15,8 @@ from rag_eval.contract import OPTIONAL
 from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.rendering import markdown_writer, phrases, terminal
-from rag_eval.rendering.blocks import PageSection, Paragraph, Table, paragraphs, table_of
+from rag_eval.rendering import markdown, terminal
+from rag_eval.rendering.document import PLAIN, Paragraph, Section, Table, paragraphs, table_of
 from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json_text(_as_json(perspectives, known)))
         return 0
     sections = _listing(perspectives) if known is None else _sections(known, args.format)
-    sys.stdout.write((terminal if args.format == "table" else markdown_writer).written(sections))
+    sys.stdout.write((terminal if args.format == "table" else markdown).write_page(sections))
     return 0
 
 
@@ -91,17 +91,17 @@ def _known(options: Options, *, is_required: bool) -> _Known | None:
     return _Known(policy.gold, policy.trace, covered(scorer.close(), policy, fields, about or {}), fields)
 
 
-def _listing(perspectives: tuple[str, ...]) -> list[PageSection]:
+def _listing(perspectives: tuple[str, ...]) -> list[Section]:
     rows = [
         [metric.name, metric.better, metric.perspective, metric.summary]
         for metric in METRICS.values()
         if not perspectives or metric.perspective in perspectives
     ]
-    return [PageSection("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
+    return [Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
 
 
-def _sections(present: _Known, form: str) -> list[PageSection]:
-    say = (phrases.PLAIN if form == "table" else markdown_writer.FORMATTER).code
+def _sections(present: _Known, form: str) -> list[Section]:
+    say = (PLAIN if form == "table" else markdown.FORMATTER).code
     used = [item for item in present.covered if item.cases]
     where = (
         f"{len(used)} of {len(present.covered)} metrics apply to {say(present.gold, 80)} and {say(present.trace, 80)}."
@@ -118,13 +118,13 @@ def _sections(present: _Known, form: str) -> list[PageSection]:
     ]
     nothing = idle(present.covered)
     sections = [
-        PageSection(
+        Section(
             "Metrics that apply",
             [Paragraph(where), *table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)],
         ),
-        PageSection("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
-        PageSection("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
-        PageSection("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
+        Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
+        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
+        Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
     ]
     return [section for section in sections if section.blocks]
 

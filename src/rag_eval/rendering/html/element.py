@@ -9,17 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import hypertext, one_line
-from rag_eval.rendering.blocks import Bullets, Figure, Table
-from rag_eval.rendering.phrases import TextFormatter
+from rag_eval.rendering.document import Paragraph, Table, TextFormatter
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.blocks import Block
+    from rag_eval.rendering.document import Block
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000
@@ -53,7 +52,7 @@ def _attribute(key: str, value: str | float | bool | None) -> str:
     return f' {name}="{hypertext(shown)}"'
 
 
-def joined(parts: Iterable[Markup]) -> Markup:
+def join(parts: Iterable[Markup]) -> Markup:
     """Return elements one after the other, each on a line."""
     return Markup("\n".join(part for part in parts if part))
 
@@ -91,20 +90,20 @@ def sign(kind: str) -> Markup:
     return tag("span", GLYPHS[kind], class_=f"sign {kind}", aria_hidden="true")
 
 
-def shown(text: str) -> str:
+def visible(text: str) -> str:
     """Return a string from data on one line, without control and bidirectional characters, limited in length."""
     if len(text) <= _CUT and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     return _INTERNAL.sub("", one_line(text, _CUT))
 
 
-def clean(sentence: str) -> str:
+def plain_text(sentence: str) -> str:
     """Return a sentence of :data:`FORMATTER` as plain text, for headings and labels."""
-    return shown(_INTERNAL.sub("", sentence))
+    return visible(_INTERNAL.sub("", sentence))
 
 
 def _mark(kind: str, text: str) -> str:
-    return f"{kind}{shown(text)}{_END}"
+    return f"{kind}{visible(text)}{_END}"
 
 
 def _named(metric: str, part: str) -> str:
@@ -113,42 +112,43 @@ def _named(metric: str, part: str) -> str:
 
 FORMATTER = TextFormatter(
     named=_named,
-    words=lambda text, _=0: shown(text),
+    words=lambda text, _=0: visible(text),
     code=lambda text, _=0: _mark(_CODE, text),
     text=lambda text, _=0: _mark(_TEXT, text),
-    trusted=shown,
+    trusted=visible,
     strong=lambda text: f"{_STRONG}{_INTERNAL.sub('', text)}{_END}",
     figure=lambda text: f"{_FIGURE}{_INTERNAL.sub('', text)}{_END}",
     sign=lambda kind: f"{_SIGN}{kind}{_END}",
 )
 
 
-def laid(parts: Iterable[Block]) -> Markup:
+def write_blocks(blocks: Iterable[Block]) -> Markup:
     """Return the blocks of a report, one below the other."""
-    return joined(_block(part) for part in parts)
+    return join(map(_block, blocks))
 
 
-def _block(part: Block) -> Markup:
-    if isinstance(part, Table):
-        return table(part)
-    if isinstance(part, Figure):
-        return tag("pre", part.text)
-    if not isinstance(part, Bullets):
-        return tag("p", inline(part.text))
+def _block(block: Block) -> Markup:
+    if isinstance(block, Table):
+        return table(block)
+    if isinstance(block, Paragraph):
+        return tag("p", inline(block.text))
     lines = []
-    for item in part.items:
-        below = tag("ul", joined(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
+    for item in block.items:
+        below = tag("ul", join(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
         lines.append(tag("li", inline(item.text), below))
-    return tag("ul", joined(lines))
+    return tag("ul", join(lines))
 
 
-def table(part: Table) -> Markup:
-    """Return a table in which the first cell names each row."""
-    headers = (tag("th", inline(header), scope="col") if header else tag("td") for header in part.headers)
-    labels = [clean(header) for header in part.headers]
-    body = joined(_row(row, labels) for row in part.rows)
-    about = clean(part.about)
-    return scrolled(about, tag("table", caption(about), tag("thead", tag("tr", *headers)), tag("tbody", body)))
+def table(block: Table) -> Markup:
+    """Return a table in which the first cell names each row; on a narrow screen rows are cards with labelled cells."""
+    headers = (tag("th", inline(header), scope="col") if header else tag("td") for header in block.headers)
+    labels = [plain_text(header) or None for header in block.headers[1:]]
+    rows = []
+    for first, *rest in block.rows:
+        cells = (tag("td", inline(cell or "–"), data_label=label) for cell, label in zip(rest, labels, strict=True))
+        rows.append(tag("tr", tag("th", inline(first), scope="row"), *cells))
+    about = plain_text(block.about)
+    return scrolled(about, tag("table", caption(about), tag("thead", tag("tr", *headers)), tag("tbody", join(rows))))
 
 
 def caption(about: str) -> Markup:
@@ -161,58 +161,40 @@ def scrolled(about: str, inner: Markup) -> Markup:
     return tag("div", inner, class_="wide", tabindex="0", role="group", aria_label=about)
 
 
-def _row(cells: Sequence[str], labels: Sequence[str]) -> Markup:
-    """Return a row; on a narrow screen it is a card, with the label of each cell before it."""
-    first, *rest = cells
-    shown = (
-        tag("td", inline(cell or "–"), data_label=label or None) for cell, label in zip(rest, labels[1:], strict=True)
-    )
-    return tag("tr", tag("th", inline(first), scope="row"), *shown)
-
-
-def section(key: str, title: str, *parts: Markup) -> Markup:
+def section(key: str, title: str, body: Markup) -> Markup:
     """Return a part of the report under its heading; empty without content."""
-    inner = [part for part in parts if part]
     heading = tag("h2", title, id=f"{key}-title")
-    return tag("section", joined([heading, *inner]), id=key, aria_labelledby=f"{key}-title") if inner else Markup("")
+    return tag("section", join([heading, body]), id=key, aria_labelledby=f"{key}-title") if body else Markup("")
 
 
 def folded(title: str, *parts: Markup, unfolded: bool = False) -> Markup:
     """Wrap content that opens on a click."""
-    return tag("details", tag("summary", title), joined(parts), open=unfolded)
+    return tag("details", tag("summary", title), join(parts), open=unfolded)
 
 
-def headed(title: str, *parts: Markup) -> Markup:
-    """Return parts below a smaller heading; empty without parts."""
-    inner = [part for part in parts if part]
-    return joined([tag("h3", title), *inner]) if inner else Markup("")
-
-
-def page(title: str, version: str, header: Markup, sections: Sequence[tuple[str, str, Markup]]) -> str:
-    """Return the whole document; ``sections`` are (id, title, section), and those without content are left out."""
-    there = [(key, name, part) for key, name, part in sections if part]
-    links = joined(tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in there)
+def page(title: str, version: str, header: Markup, parts: Mapping[str, tuple[str, Markup]]) -> str:
+    """Return the whole document; ``parts`` are (title, content) by id, and those without content are left out."""
+    sections = [(key, name, section(key, name, body)) for key, (name, body) in parts.items() if body]
+    links = join(tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in sections)
     body = [
         tag("a", "Skip to the report", class_="skip", href="#report"),
         tag("header", header),
         tag("nav", tag("ul", links), aria_label="Parts of the report"),
-        tag("main", joined(part for _, _, part in there), id="report", tabindex="-1"),
-        footer(version),
+        tag("main", join(part for _, _, part in sections), id="report", tabindex="-1"),
     ]
     return document(title, version, body, "script.js")
 
 
-def footer(version: str) -> Markup:
-    """Return the end of a page."""
-    text = f"Written by rag-eval {version}. This file is self-contained: it makes no network requests."
-    return tag("footer", tag("p", text))
-
-
 def document(title: str, version: str, body: Sequence[Markup], script: str) -> str:
-    """Return the whole document with the style of reports and one packaged script."""
+    """Return the whole document with the style of reports, a footer and one packaged script."""
+    sources = f"style-src '{_digest('style.css')}'; script-src '{_digest(script)}'"
+    policy = (  # nothing is loaded, sent or embedded; only this file's styles and scripts run, by digest
+        f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'; "
+        "connect-src 'none'; img-src 'none'; object-src 'none'; frame-src 'none'"
+    )
     head = [
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_security_policy(script)),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("meta", name="color-scheme", content="light dark"),
@@ -220,30 +202,23 @@ def document(title: str, version: str, body: Sequence[Markup], script: str) -> s
         tag("title", title),
         _raw("style", "style.css"),
     ]
-    inner = joined([tag("head", joined(head)), tag("body", joined([*body, _raw("script", script)]))])
+    about = f"Written by rag-eval {version}. This file is self-contained: it makes no network requests."
+    parts = [*body, tag("footer", tag("p", about)), _raw("script", script)]
+    inner = join([tag("head", join(head)), tag("body", join(parts))])
     return f"<!DOCTYPE html>\n{tag('html', inner, lang='en')}\n"
 
 
 @cache
-def _security_policy(script: str) -> str:
-    """Return the policy: nothing is loaded, sent or embedded; only this file's styles and scripts run, by digest."""
-    sources = f"style-src '{_digest('style.css')}'; script-src '{_digest(script)}'"
-    return (
-        f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'; "
-        "connect-src 'none'; img-src 'none'; object-src 'none'; frame-src 'none'"
-    )
-
-
-def _digest(name: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(_shipped(name).encode()).digest()).decode()}"
+def _digest(file: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(_packaged(file).encode()).digest()).decode()}"
 
 
 def _raw(name: str, file: str) -> Markup:
     """Return an element whose text is not escaped: it is packaged, and the browser compares it with its digest."""
-    return Markup(f"<{name}>{_shipped(file)}</{name}>")
+    return Markup(f"<{name}>{_packaged(file)}</{name}>")
 
 
 @cache
-def _shipped(name: str) -> str:
+def _packaged(name: str) -> str:
     """Return a packaged file."""
     return (get_data(__package__ or "", name) or b"").decode()

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.common.escaping import some
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.blocks import Figure, PageSection, Paragraph, Table, bullets, table_of
-from rag_eval.rendering.comparison import differing, mark, repeats_sections, sections
+from rag_eval.rendering.comparison import mark, repeats_sections, sections, significant_differences
+from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs, table_of
 from rag_eval.rendering.html.element import (
     FORMATTER,
     Markup,
-    clean,
     document,
     folded,
-    footer,
-    joined,
-    laid,
+    join,
     page,
-    section,
-    shown,
+    plain_text,
     tag,
+    visible,
+    write_blocks,
 )
 from rag_eval.rendering.html.svg import Axes, Dot, Limit, chart
 from rag_eval.rendering.number_format import number
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.history import Flaky, Point, Series
     from rag_eval.analysis.repeats import Repeats
     from rag_eval.analysis.runs import SideBySide
-    from rag_eval.gates.objectives import Front
+    from rag_eval.rendering.document import Block
 
 MOST_GRADE = 5
 _NONE = Markup("")
@@ -56,52 +54,39 @@ def history_page(
     word = "" if newest is None else f"The newest run {kind}. "
     head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
     charts = tag("div", *(_chart(index, item) for index, item in enumerate(series)), class_="charts")
-    readings = []
-    for item in series:
-        rows, name = [trend.row(reading, FORMATTER.code) for reading in item.readings], shown(item.metric)
-        table = laid([Table(f"Readings of {name}", trend.POINTS, rows)])
-        readings.append(folded(f"{name} ({len(rows):,})", table))
-    rows = [trend.summary(item, FORMATTER.code) for item in series]
-    summary = table_of("Metrics, newest against oldest", trend.SUMMARY, rows)
-    parts = {
-        "trends": ("Trends", joined([tag("p", _READ, class_="asks"), charts]) if series else _NONE),
-        "drift": ("Drift", _drift(series)),
-        "flaky": ("Flaky questions", _flaky(unsteady, known=bool(runs))),
-        "runs": ("Last runs", _last_runs(runs)),
-        "summary": ("Newest against oldest", laid(summary)),
-        "readings": ("All readings", joined(readings)),
-    }
-    made = [(key, title, section(key, title, body)) for key, (title, body) in parts.items()]
-    return page(_TREND, __version__, tag("div", joined(head), class_=f"head {kind}"), made)
-
-
-def _drift(series: Sequence[Series]) -> Markup:
-    """Name the metrics that got worse so slowly that no step shows it, the largest first, then other remarks."""
-    drifting = [item for item in series if item.slow]
-    lines = [
-        line
-        for item in [*drifting, *(entry for entry in series if not entry.slow)]
-        for line in trend.trend_remarks(item, FORMATTER.code)
+    tables = [(item, trend.readings_table(item, FORMATTER)) for item in series]
+    readings = [
+        folded(f"{visible(item.metric)} ({len(item.readings):,})", write_blocks([table])) for item, table in tables
     ]
-    none = [] if drifting else [Paragraph("No metric drifts slowly.")]
-    return laid([*none, *bullets(lines)]) if series else _NONE
+    # Slow drift comes first: no other part shows it.
+    ordered = sorted(series, key=lambda item: not item.slow)
+    drift = bullets([line for item in ordered for line in trend.trend_remarks(item, FORMATTER)])
+    if series and not any(item.slow for item in series):
+        drift = [Paragraph("No metric drifts slowly."), *drift]
+    parts = {
+        "trends": ("Trends", join([tag("p", _READ, class_="asks"), charts]) if series else _NONE),
+        "drift": ("Drift", write_blocks(drift)),
+        "flaky": ("Flaky questions", write_blocks(_flaky(unsteady)) if runs else _NONE),
+        "runs": ("Last runs", write_blocks(_last_runs(runs))),
+        "summary": ("Newest against oldest", write_blocks(trend.summary_table(series, FORMATTER))),
+        "readings": ("All readings", join(readings)),
+    }
+    return page(_TREND, __version__, tag("div", join(head), class_=f"head {kind}"), parts)
 
 
-def _flaky(unsteady: Sequence[Flaky], *, known: bool) -> Markup:
-    if not known:
-        return _NONE
+def _flaky(unsteady: Sequence[Flaky]) -> list[Block]:
     if not unsteady:
-        return tag("p", "No question changed between right and wrong more than once.")
+        return [Paragraph("No question changed between right and wrong more than once.")]
     rows = []
     for item in unsteady[:_FLAKY]:
-        counts = [str(item.changes), f"{item.right} of {item.reports}", ", ".join(map(shown, item.labels))]
+        counts = [str(item.changes), f"{item.right} of {item.reports}", ", ".join(map(visible, item.labels))]
         rows.append([FORMATTER.code(item.qid), *counts, FORMATTER.text(item.question)])
     cut = len(unsteady) - _FLAKY
-    shown_rows = Table("Flaky questions", ["Question", "Changes", "Right", "Labels when wrong", "Text"], rows)
-    return laid([shown_rows, *([Paragraph(f"… and {cut:,} more.")] if cut > 0 else [])])
+    table = Table("Flaky questions", ["Question", "Changes", "Right", "Labels when wrong", "Text"], rows)
+    return [table, *paragraphs(f"… and {cut:,} more." if cut > 0 else "")]
 
 
-def _last_runs(runs: Sequence[Point]) -> Markup:
+def _last_runs(runs: Sequence[Point]) -> list[Block]:
     """Return a table of the newest runs, the newest first."""
     rows = []
     for run in reversed(runs[-_RUNS:]):
@@ -109,29 +94,40 @@ def _last_runs(runs: Sequence[Point]) -> Markup:
         if verdict is None:
             continue
         outcome = "passed" if verdict.passed else "failed"
-        word = f"{FORMATTER.sign(outcome)}\u00a0{outcome}"
         failed = some(verdict.failed_gates, 5, FORMATTER.code)
-        wrong = f"{verdict.wrong} of {verdict.questions}"
+        cells = [f"{FORMATTER.sign(outcome)}\u00a0{outcome}", f"{verdict.wrong} of {verdict.questions}", failed]
         commit = FORMATTER.code(run.commit[:_COMMIT]) if run.commit else "–"
-        date = FORMATTER.figure(shown(verdict.date)) if verdict.date else ""
-        rows.append([FORMATTER.code(run.label), word, wrong, failed, commit, date])
+        date = FORMATTER.figure(visible(verdict.date)) if verdict.date else ""
+        rows.append([FORMATTER.code(run.label), *cells, commit, date])
     headers = ["Report", "Verdict", "Wrong questions", "Failed gates", "Commit", "Date"]
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
-    return laid([Table("The last runs, newest first", headers, rows)]) if rows else _NONE
+    return table_of("The last runs, newest first", headers, rows)
 
 
 def _chart(index: int, series: Series) -> Markup:
-    parts = _parts(series)
+    """Return a chart of the readings with a value, whose line is interrupted at changes of the definition."""
+    parts: list[list[Dot]] = [[]]
+    labels = []
+    for at, reading in enumerate(series.readings):
+        if reading.value is None:
+            continue
+        outcome = reading.bound.outcome if reading.bound else ""
+        kind = "few" if not reading.comparable else outcome if outcome in ("passed", "failed") else "plain"
+        label, *cells = map(plain_text, trend.reading_cells(reading, FORMATTER))
+        if reading.bound:
+            cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
+        cells += [f"commit {visible(reading.commit[:_COMMIT])}"] if reading.commit else []
+        text = f"{label}: {', '.join(cell for cell in cells if cell)}"
+        parts += [[]] if reading.broken else []
+        parts[-1].append(Dot(float(at), reading.value, kind, text, "", reading.low, reading.high, reading.broken))
+        labels.append(visible(reading.commit[:_COMMIT] or reading.label))
     dots = [dot for part in parts for dot in part]
     lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
-    labels = [
-        shown(reading.commit[:_COMMIT] or reading.label) for reading in series.readings if reading.value is not None
-    ]
-    first, last = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
-    newest = f"{number(series.values[-1], series.metric)}" if series.values else ""
-    axes = Axes("", "", first, last, ticks=False)
-    return chart(f"plot-{index}", shown(series.metric), newest, dots, lines, axes, list(_limits(series)))
+    ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
+    newest = number(series.values[-1], series.metric) if series.values else ""
+    axes = Axes("", "", *ends, ticks=False)
+    return chart(f"plot-{index}", visible(series.metric), newest, dots, lines, axes, list(_limits(series)))
 
 
 def _limits(series: Series) -> Iterator[Limit]:
@@ -143,62 +139,40 @@ def _limits(series: Series) -> Iterator[Limit]:
             yield Limit(indexes[0] - 0.5, indexes[-1] + 0.5, side[1], side[0])
 
 
-def _parts(series: Series) -> list[list[Dot]]:
-    """Return the readings with a value, split at changes of the definition."""
-    parts: list[list[Dot]] = [[]]
-    for index, reading in enumerate(series.readings):
-        if reading.value is None:
-            continue
-        outcome = reading.bound.outcome if reading.bound else ""
-        kind = "few" if not reading.comparable else outcome if outcome in ("passed", "failed") else "plain"
-        label, *cells = trend.row(reading, shown)
-        commit = [f"commit {shown(reading.commit[:_COMMIT])}"] if reading.commit else []
-        if reading.bound:
-            cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
-        text = f"{label}: {', '.join(cell for cell in (*cells, *commit) if cell)}"
-        if reading.broken:
-            parts.append([])
-        dot = Dot(float(index), reading.value, kind, text, "", reading.low, reading.high, reading.broken)
-        parts[-1].append(dot)
-    return parts
-
-
 def comparison_page(comparison: SideBySide) -> str:
     """Return the page of a comparison: differences first."""
-    plots = tag("div", *_plots(comparison, comparison.front), class_="charts") if comparison.front else _NONE
+    plots = _NONE
+    if front := comparison.front:  # quality over each of the other dimensions
+        made = []
+        for axis, name in enumerate(front.dimensions[1:], 1):
+            dots = []
+            for index, point in enumerate(front.points):
+                kind = "plain" if front.beaten_by[index] is None else "few"
+                numbers = f"quality {point[0]:.3f}, {name} {point[axis]:.4g}"
+                text = f"{mark(index)}, {visible(comparison.runs[index].name)}: {numbers}"
+                dots.append(Dot(point[axis], point[0], kind, text, mark(index)))
+            made.append(chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality")))
+        plots = tag("div", *made, class_="charts")
     first, *rest = sections(comparison, FORMATTER)
-    return _page_of([first, *differing(comparison, FORMATTER), *rest], comparison.version, plots)
+    return _page_of([first, *significant_differences(comparison, FORMATTER), *rest], comparison.version, plots)
 
 
 def repeats_page(systems: Sequence[Repeats]) -> str:
     """Return the page of repeats."""
     parts = (part for system in systems for part in repeats_sections(system, FORMATTER))
-    return _page_of([PageSection("Repeats"), *parts], __version__)
+    return _page_of([Section("Repeats"), *parts], __version__)
 
 
-def _page_of(sections: Iterable[PageSection], version: str, plots: Markup = _NONE) -> str:
-    """Return a page with the first section at its top; ``plots`` replace figures of characters."""
+def _page_of(sections: Iterable[Section], version: str, plots: Markup = _NONE) -> str:
+    """Return a page with the first section at its top, and ``plots`` at the end of the last one."""
     first, *rest = sections
-    title = clean(first.title)
-    header = tag("div", tag("h1", title), tag("div", laid(first.blocks), class_="verdict"), class_="head")
-    made = []
-    for index, part in enumerate(rest):
-        blocks = [block for block in part.blocks if not isinstance(block, Figure)]
-        body = joined([plots if len(blocks) < len(part.blocks) else _NONE, laid(blocks)])
-        made.append((f"part-{index}", clean(part.title), section(f"part-{index}", clean(part.title), body)))
-    return page(title, shown(version), header, made)
-
-
-def _plots(comparison: SideBySide, front: Front) -> Iterator[Markup]:
-    """Yield quality over each of the other dimensions."""
-    for axis, name in enumerate(front.dimensions[1:], 1):
-        dots = []
-        for index, point in enumerate(front.points):
-            run = shown(comparison.runs[index].name)
-            kind = "plain" if front.beaten_by[index] is None else "few"
-            text = f"{mark(index)}, {run}: quality {point[0]:.3f}, {front.dimensions[axis]} {point[axis]:.4g}"
-            dots.append(Dot(point[axis], point[0], kind, text, mark(index)))
-        yield chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality"))
+    title = plain_text(first.title)
+    header = tag("div", tag("h1", title), tag("div", write_blocks(first.blocks), class_="verdict"), class_="head")
+    parts = {f"part-{at}": (plain_text(part.title), write_blocks(part.blocks)) for at, part in enumerate(rest)}
+    if plots:
+        key, (name, body) = parts.popitem()
+        parts[key] = name, join([plots, body])
+    return page(title, visible(version), header, parts)
 
 
 def grading_form(
@@ -221,8 +195,7 @@ def grading_form(
             tag("p", instruction, " The grades of the judge are not shown."),
             folded("Rubric", _quoted(rubric)),
         ),
-        tag("main", tag("form", who, joined(items), save, id="grades", autocomplete="off")),
-        footer(version),
+        tag("main", tag("form", who, join(items), save, id="grades", autocomplete="off")),
     ]
     return document("Spot-check of a judge", version, parts, "grading.js")
 
@@ -239,24 +212,15 @@ def _answer_to_grade(
         parts += [tag("h3", "Expected answer"), _quoted(shown["expected_answer"])]
     parts += [tag("h3", "Passages")] if shown["chunks"] else [tag("p", "There are no passages.")]
     parts += [folded(chunk["id"], _quoted(chunk["text"]), unfolded=True) for chunk in shown["chunks"]]
-    parts += [_choice(f"answer-{number}", score) for score in scores]
+    for score in scores:
+        grades = []
+        for grade in range(MOST_GRADE + 1):
+            radio = tag("input", type="radio", name=f"answer-{number}-{score}", value=str(grade), data_choice=score)
+            grades.append(tag("label", radio, f" {grade} "))
+        parts.append(tag("p", tag("span", f"{score}: "), *grades, role="group", aria_label=score))
     parts += [tag("p", tag("label", "Note: ", tag("input", type="text")))]
-    return tag(
-        "section", joined(parts), data_label=json.dumps(label, sort_keys=True), aria_labelledby=f"answer-{number}"
-    )
-
-
-def _choice(name: str, score: str) -> Markup:
-    options = [
-        tag(
-            "label",
-            tag("input", type="radio", name=f"{name}-{score}", value=str(value), data_choice=score),
-            f" {value} ",
-        )
-        for value in range(MOST_GRADE + 1)
-    ]
-    return tag("p", tag("span", f"{score}: "), *options, role="group", aria_label=score)
+    return tag("section", join(parts), data_label=json.dumps(label, sort_keys=True), aria_labelledby=f"answer-{number}")
 
 
 def _quoted(text: str) -> Markup:
-    return tag("blockquote", joined(tag("p", line) for line in text.splitlines() if line.strip()))
+    return tag("blockquote", join(tag("p", line) for line in text.splitlines() if line.strip()))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext
-from rag_eval.rendering import cases, phrases
-from rag_eval.rendering.blocks import Table
-from rag_eval.rendering.html.element import FORMATTER, Markup, caption, joined, laid, scrolled, shown, tag
+from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.rendering import cases
+from rag_eval.rendering.document import Table
+from rag_eval.rendering.html.element import FORMATTER, Markup, caption, join, scrolled, table, tag, visible
 
 if TYPE_CHECKING:
     from rag_eval.analysis.failed_cases import CaseDetails, Named
@@ -27,7 +28,6 @@ _KEY = (
     "Underlined: sentences that no chunk supports. Dotted: words and numbers that are in no chunk. Stars hide secrets "
     "and personal data."
 )
-_BROKEN, _FIXED = "newly broken", "newly fixed"
 
 
 class _Column(NamedTuple):
@@ -49,51 +49,44 @@ def questions(report: Report, details: Details) -> tuple[Markup, Markup]:
     A case has a row, with ``details`` two.
     """
     columns = _columns(report)
-    ordered = phrases.by_urgency(report.questions)
-    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in ordered]
+    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in cases.by_urgency(report.questions)]
+    counts = Counter(question.label for question in report.questions)
+    labels = [
+        [cases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
+        for label in cases.labels(report)
+    ]
+    first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
+    key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="asks") if details else Markup("")
     headers = (
         tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
         for column in columns
     )
-    head = tag("thead", tag("tr", *headers))
-    rest = joined(rows[_FIRST:])
-    bodies = [tag("tbody", joined(rows[:_FIRST])), *([tag("tbody", ROWS, class_="rest")] if rest else [])]
-    shown_rows = scrolled("Cases", tag("table", caption("Cases, failing ones first"), head, *bodies, id="cases"))
+    head, rest = tag("thead", tag("tr", *headers)), join(rows[_FIRST:])
+    bodies = [tag("tbody", join(rows[:_FIRST])), *([tag("tbody", ROWS, class_="rest")] if rest else [])]
+    shown = scrolled("Cases", tag("table", caption("Cases, failing ones first"), head, *bodies, id="cases"))
     button = tag("button", f"Show all {len(rows):,} rows", type="button", id="all")
-    more = tag("p", button, hidden=True, id="more")
-    return joined([_labels(report), _controls(report, columns), _unfolded(len(rows), details), shown_rows, more]), rest
-
-
-def _unfolded(count: int, details: Details) -> Markup:
-    """Explain the questions that unfold, and count them."""
-    if not details:
-        return Markup("")
-    first = f" Only the first {len(details):,} of {count:,} unfold, failing ones first." if len(details) < count else ""
-    return tag("p", f"{_KEY}{first}", class_="asks")
-
-
-def _labels(report: Report) -> Markup:
-    """Explain the labels and count the cases of each."""
-    counts = Counter(question.label for question in report.questions)
-    rows = [
-        [phrases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
-        for label in cases.labels(report)
+    parts = [
+        table(Table("Labels", ["Label", "Cases", "Look at", "Meaning"], labels)),
+        *_controls(report, columns),
+        key,
+        shown,
+        tag("p", button, hidden=True, id="more"),
     ]
-    return laid([Table("Labels", ["Label", "Cases", "Look at", "Meaning"], rows)])
+    return join(parts), rest
 
 
 def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
-    flips = {(flip.qid, flip.run): _BROKEN if flip.after not in GOOD else _FIXED for flip in report.flips}
+    flips = {(flip.qid, flip.run): "newly fixed" if flip.after in GOOD else "newly broken" for flip in report.flips}
     run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
     change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), "")))
-    parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(shown, item.slices)), "slices"))
+    parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(visible, item.slices)), "slices"))
     return [
         _Column("Question", "text", "", lambda item: Markup(f'<th scope="row">{_name(item.qid)}</th>')),
-        *([run] if phrases.several(report) else []),
+        *([run] if has_several_runs(report.questions) else []),
         _Column("Label", "text", "label", lambda item: _word(item.label, "good" if item.label in GOOD else "bad")),
         *([change] if report.baseline is not None else []),
-        _Column("Text", "text", "", lambda item: Markup(f'<td dir="auto">{hypertext(shown(item.question))}</td>')),
+        _Column("Text", "text", "", lambda item: Markup(f'<td dir="auto">{hypertext(visible(item.question))}</td>')),
         _Column("Look at", "text", "look at", lambda item: _word(STAGE.get(item.label, ""), "look")),
         _Column(
             "Answerable", "text", "answerable", lambda item: _word("yes" if item.answerable else "no", "answerable")
@@ -105,7 +98,7 @@ def _columns(report: Report) -> list[_Column]:
 
 
 def _name(text: str | None) -> Markup:
-    return Markup(f"<code>{hypertext(shown(text))}</code>") if text else Markup("")
+    return Markup(f"<code>{hypertext(visible(text))}</code>") if text else Markup("")
 
 
 @lru_cache(maxsize=1024)
@@ -123,78 +116,73 @@ def _row(question: Question, columns: Sequence[_Column], details: CaseDetails | 
     row = Markup(f"<tr>{''.join([column.cell(question) for column in columns])}</tr>")
     if details is None:
         return row
-    title = tag("summary", "Answer and evidence of ", tag("code", shown(question.qid)))
-    inside = tag("details", title, _details(question, details))
-    below = tag("td", inside, colspan=len(columns))
-    return joined([row, tag("tr", below, class_="details")])
+    title = tag("summary", "Answer and evidence of ", tag("code", visible(question.qid)))
+    below = tag("td", tag("details", title, _details(question, details)), colspan=len(columns))
+    return join([row, tag("tr", below, class_="details")])
 
 
 def _details(question: Question, details: CaseDetails) -> Markup:
     """Show question, answer, expected answer, citations and retrieved chunks, and why the case is right or wrong."""
     why = [tag("p", tag("strong", question.label), f": {details.meaning}. {details.next}".rstrip())]
-    why += [tag("p", f"It counts against {', '.join(map(shown, details.bad))}.")] if details.bad else []
-    answer = _text(details.answer) if details.answer else tag("p", tag("em", "(no answer)"))
-    error = [tag("p", "Error: ", tag("bdi", shown(details.error)))] if details.error else []
-    refused = [tag("p", tag("em", "This is a refusal."))] if details.refused else []
+    why += [tag("p", f"It counts against {', '.join(map(visible, details.bad))}.")] if details.bad else []
+    answer = [_text(details.answer) if details.answer else tag("p", tag("em", "(no answer)"))]
+    answer += [tag("p", tag("em", "This is a refusal."))] if details.refused else []
+    answer += [tag("p", "Error: ", tag("bdi", visible(details.error)))] if details.error else []
+    retrieved = [_ids(details.retrieved, with_rank=False)]
+    retrieved += [tag("p", f"… and {details.cut} more.")] if details.cut else []
     facts = [
         ("Why" if question.label not in GOOD else "Outcome", why),
-        ("Question", [tag("p", shown(details.question), dir="auto")]),
-        ("Answer", [answer, *refused, *error]),
+        ("Question", [tag("p", visible(details.question), dir="auto")]),
+        ("Answer", answer),
         ("Expected", _expected(details)),
-        ("Cited", [_ids(details.cited)]),
-        (
-            "Retrieved",
-            [_ids(details.retrieved, of=details), *([tag("p", f"… and {details.cut} more.")] if details.cut else [])],
-        ),
+        ("Cited", [_ids(details.cited, with_rank=True)]),
+        ("Retrieved", retrieved),
     ]
-    return tag("dl", joined(tag("div", tag("dt", name), tag("dd", joined(parts))) for name, parts in facts))
+    return tag("dl", join(tag("div", tag("dt", name), tag("dd", join(parts))) for name, parts in facts))
 
 
 def _expected(details: CaseDetails) -> list[Markup]:
     if not details.answerable:
         return [tag("p", "A refusal, because the documents do not answer this question.")]
     missing = "" if details.contained else " The answer contains none of them."
-    wanted = [part for text in details.wanted for part in (" ", tag("q", shown(text), dir="auto"))]
+    wanted = [part for text in details.wanted for part in (" ", tag("q", visible(text), dir="auto"))]
     texts = [tag("p", "An answer that contains one of these:", *wanted, f".{missing}")] if wanted else []
-    ids = [part for name in details.evidence for part in (tag("code", shown(name)), " ")]
+    ids = [part for name in details.evidence for part in (tag("code", visible(name)), " ")]
     return [*texts, *([tag("p", "Evidence: ", *ids)] if ids else [])] or [tag("p", "Any answer.")]
 
 
-def _ids(names: Sequence[Named], of: CaseDetails | None = None) -> Markup:
-    """Render cited ids, or retrieved ids with their texts; each names its role on the other side."""
+def _ids(names: Sequence[Named], *, with_rank: bool) -> Markup:
+    """Render cited ids with their ranks, or retrieved ids in order, with their texts."""
     if not names:
         return tag("p", tag("em", "(nothing)"))
     rows = []
     for name in names:
-        facts = [] if of else [(f"rank {name.rank}", "badge") if name.rank else ("not retrieved", "badge bad")]
+        rank = (f"rank {name.rank}", "badge") if name.rank else ("not retrieved", "badge bad")
+        facts = [rank] if with_rank else []
         facts += [("expected", "badge good")] if name.expected else []
-        facts += [("cited", "badge")] if name.cited and of else []
+        facts += [("cited", "badge")] if name.cited and not with_rank else []
         badges = [part for fact, kind in facts for part in (" ", tag("span", fact, class_=kind))]
-        rows.append(tag("li", tag("code", shown(name.id)), *badges, *([_text(name.text)] if name.text else [])))
-    return tag("ol" if of else "ul", joined(rows))
+        rows.append(tag("li", tag("code", visible(name.id)), *badges, *([_text(name.text)] if name.text else [])))
+    return tag("ul" if with_rank else "ol", join(rows))
 
 
 def _text(pieces: Sequence[Segment]) -> Markup:
     """Render a text with its pieces marked: supported or not, in no chunk, the best passage, masked."""
-    return tag("blockquote", *(_piece(piece) for piece in pieces), dir="auto")
+    tags = {"best": "mark", "masked": "span", "unsupported": "u", "missing": "u", "made_up": "u"}
+    marked = (
+        tag(tags[piece.state], piece.text, class_=piece.state) if piece.state in tags else piece.text
+        for piece in pieces
+    )
+    return tag("blockquote", *marked, dir="auto")
 
 
-def _piece(segment: Segment) -> Markup:
-    name = {"best": "mark", "masked": "span", "unsupported": "u", "missing": "u", "made_up": "u"}.get(segment.state)
-    return tag(name, segment.text, class_=segment.state) if name else Markup(hypertext(segment.text))
-
-
-def _controls(report: Report, columns: Sequence[_Column]) -> Markup:
+def _controls(report: Report, columns: Sequence[_Column]) -> list[Markup]:
     """Return search and filters, hidden until the script runs, which fills in the choices."""
     search = tag("label", "Search ", tag("input", type="search", id="search", autocomplete="off", spellcheck="false"))
-    choices = [_choice(column.choice, column.choice) for column in columns if column.choice]
-    outcome = _choice("outcome", "outcome")
+    choices = [
+        tag("label", f"{key.capitalize()} ", tag("select", tag("option", "all", value=""), data_choice=key))
+        for key in ("outcome", *(column.choice for column in columns if column.choice))
+    ]
     reset = tag("button", "Clear", type="button", id="clear")
-    fields = tag("form", search, outcome, *choices, reset, id="filters", hidden=True, role="search", aria_label="Cases")
-    status = f"{phrases.cases(report)}: all are shown."
-    return joined([fields, tag("p", status, id="count", role="status")])
-
-
-def _choice(key: str, title: str) -> Markup:
-    select = tag("select", tag("option", "all", value=""), data_choice=key)
-    return tag("label", f"{title.capitalize()} ", select)
+    form = tag("form", search, *choices, reset, id="filters", hidden=True, role="search", aria_label="Cases")
+    return [form, tag("p", f"{cases.count_cases(report)}: all are shown.", id="count", role="status")]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
-from rag_eval.rendering.html.element import Markup, joined, tag
-from rag_eval.rendering.phrases import OUTCOMES
+from rag_eval.rendering.gates_table import OUTCOMES
+from rag_eval.rendering.html.element import Markup, join, tag
 
 Ends = tuple[float, float]
 
@@ -61,7 +61,7 @@ def figure(key: str, title: str, legend: str, drawn_rows: Sequence[PlotRow], *, 
     scales = [_scale([mark]) if own_scale else _scale(drawn_rows) for mark in drawn_rows]
     axis = [] if own_scale else [_svg(_axis(scales[0]), 20.0, "axis")]
     rows = [_drawn(mark, scale, own_scale=own_scale) for mark, scale in zip(drawn_rows, scales, strict=True)]
-    plot = tag("div", *axis, joined(rows), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
+    plot = tag("div", *axis, join(rows), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
     about = tag("p", "; ".join(map(_described, drawn_rows)), id=f"{key}-about", class_="aside")
     return tag("figure", _caption(key, title, legend), about, plot)
 
@@ -72,7 +72,7 @@ def _caption(key: str, title: str, legend: str) -> Markup:
 
 def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Markup:
     """Return a drawing; the figure around it describes it in words."""
-    return tag("svg", joined(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
+    return tag("svg", join(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
 
 
 def _described(mark: PlotRow) -> str:
@@ -241,7 +241,7 @@ def chart(
     axes: Axes,
     limits: Sequence[Limit] = (),
 ) -> Markup:
-    """Return a plot of ``dots``, those of each of ``lines`` joined, between axes; None without dots."""
+    """Return a plot of ``dots``, those of each of ``lines`` join, between axes; None without dots."""
     if not dots:
         return Markup("")
     frame = Frame(dots, limits)
@@ -263,7 +263,7 @@ def chart(
     ]
     about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="aside")
     box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
-    plot = tag("svg", joined(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
+    plot = tag("svg", join(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
 
 

@@ -7,7 +7,7 @@ import pytest
 from cases import ROOT, write_rows
 from rag_eval import api
 from rag_eval.errors import Finding
-from rag_eval.rendering import markdown, phrases
+from rag_eval.rendering import gates_table, markdown, summary
 from seams import render, with_verdict
 
 EXAMPLE = ROOT / "examples" / "quickstart"
@@ -43,11 +43,14 @@ def score(tmp_path):
     ],
 )
 def test_what_is_not_there_comes_first(score, rows, said):
-    assert phrases.headline(score(rows)).startswith(said)
+    assert summary.headline(score(rows)).startswith(said)
 
 
 def test_completeness_that_does_not_hold_heads_the_table(score):
-    assert [gate.name for gate in phrases.telling(score([]).gates)][:2] == ["completeness.missing", "precision"]
+    assert [gate.name for gate in gates_table.gates_with_row(score([]).gates)][:2] == [
+        "completeness.missing",
+        "precision",
+    ]
 
 
 def test_a_shortened_comment_begins_with_it_too(score):
@@ -70,7 +73,7 @@ def test_a_shortened_comment_begins_with_it_too(score):
 def test_a_pass_counts_what_the_table_shows(score, tmp_path, gates, said, counted):
     (tmp_path / "gates.yml").write_text(f"version: 1\n{gates}\n", "utf-8")
     report = score(ANSWERS, tmp_path / "gates.yml")
-    assert phrases.headline(report) == f"Evaluated 14 questions. Passed: {said}"
+    assert summary.headline(report) == f"Evaluated 14 questions. Passed: {said}"
     assert render(report, "table").startswith(f"PASSED  {counted} · all 14 questions right\n")
 
 
@@ -89,7 +92,7 @@ def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, m
     result = tuple(Finding(f"c{index}", level, "said") for index, level in enumerate(findings))
     report = with_verdict(score(ANSWERS, tmp_path / "gates.yml")._replace(findings=result))
     assert report.passed is ("error" not in findings)
-    assert phrases.headline(report).endswith(f": {said}")
+    assert summary.headline(report).endswith(f": {said}")
     for form in ("markdown", "html", "junit"):
         assert said.rpartition("; ")[2] in render(report, form)
 
@@ -98,4 +101,4 @@ def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, m
 def test_a_pass_with_few_gates_says_so(score, names, said):
     report = score(ANSWERS)
     remaining = tuple(gate for gate in report.gates if gate.name in names)
-    assert phrases.headline(report._replace(gates=remaining)).endswith(said)
+    assert summary.headline(report._replace(gates=remaining)).endswith(said)
