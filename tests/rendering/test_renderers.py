@@ -6,6 +6,8 @@ import json
 import os
 import re
 from collections import Counter
+from contextlib import chdir
+from functools import cache
 from xml.etree import ElementTree as ET
 
 import jsonschema
@@ -154,10 +156,23 @@ def example(request, tmp_path, monkeypatch):
     return request.param
 
 
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """The report of an example by its name, scored once."""
+
+    @cache
+    def scored(example):
+        folder = tmp_path_factory.mktemp(example)
+        with chdir(folder if example in MADE else ROOT):
+            return report_of(example, folder)
+
+    return scored
+
+
 @pytest.fixture
-def report(example, tmp_path):
+def report(example, scored):
     """The report of an example."""
-    return report_of(example, tmp_path)
+    return scored(example)
 
 
 def expect(name, text):
