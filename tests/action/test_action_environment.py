@@ -152,7 +152,7 @@ def test_objects_that_a_step_planted_are_not_read(project, served, run):
 
 
 def test_an_object_that_is_waited_for_is_asked_of_the_api(project, served, run, monkeypatch):
-    monkeypatch.setattr(git_module, "MOST_SECONDS", 2.0)
+    monkeypatch.setattr(git_module, "MOST_SECONDS", 0.5)
     path = project.path / ".git/objects" / project.base[:2] / project.base[2:]
     path.unlink()
     os.mkfifo(path)
@@ -163,7 +163,7 @@ def test_an_object_that_is_waited_for_is_asked_of_the_api(project, served, run, 
 
 
 def test_a_head_that_is_waited_for_is_none(project, served, run, monkeypatch):
-    monkeypatch.setattr(git_module, "MOST_SECONDS", 2.0)
+    monkeypatch.setattr(git_module, "MOST_SECONDS", 0.5)
     (project.path / ".git/HEAD").unlink()
     os.mkfifo(project.path / ".git/HEAD")
     began = time.monotonic()

@@ -60,7 +60,7 @@ def serve():
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}", calls
 
@@ -79,7 +79,7 @@ def test_a_real_server_is_asked_and_scored(command, tmp_path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     server = module.serve(0, SERVER / "corpus")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     out = tmp_path / "runs" / "trace.jsonl"
     try:
         url = f"http://127.0.0.1:{server.server_port}"

@@ -141,7 +141,7 @@ def test_the_root_leads_to_the_latest_version_and_has_the_schemas(published):
 def address(published):
     handler = partial(SimpleHTTPRequestHandler, directory=published[1].parent)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/rag/"
         server.shutdown()
 

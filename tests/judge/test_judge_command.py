@@ -243,7 +243,7 @@ def test_the_example_judge_grades_what_the_example_server_answers(judge, command
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     server = module.serve(0)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
         url = f"http://127.0.0.1:{server.server_port}/v1"
         code, _, err = command("judge", "--base-url", url, "--model", "shared-words-1")
