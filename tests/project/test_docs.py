@@ -20,7 +20,7 @@ import yaml
 from rag_eval import __version__, explain
 from rag_eval.analysis.perturbations import KINDS
 from rag_eval.api import Options, run
-from rag_eval.cli.parser import module_of
+from rag_eval.cli.parser import find_command
 from seams import COMMANDS, REPOSITORY, ProblemCollector, Reader, UsageError, build_parser, main, policy_of, read_gold
 from table import each_row
 
@@ -50,7 +50,7 @@ def test_every_command_shown_is_one_that_parses(page, line):
 
 def test_a_path_that_a_command_shows_of_this_repository_is_there():
     """Paths of other people's projects are plainly theirs."""
-    helps = (module_of(name).EXAMPLES for name in COMMANDS)
+    helps = (find_command(name).examples for name in COMMANDS)
     lines = [*(line for _, line in commands()), *(line for text in helps for line in text.splitlines())]
     words = {word for line in lines for word in shlex.split(line)}
     ours = {word for word in words if word.startswith(("bench/", "docs/", "examples/", "schemas/", "src/", "tests/"))}

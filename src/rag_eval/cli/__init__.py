@@ -53,19 +53,20 @@ def _run(arguments: list[str]) -> int:
 
         if touches_nothing():
             return 0
-    from rag_eval.cli.parser import COMMANDS, build_parser, has_run, module_of
+    from rag_eval.cli.parser import COMMANDS, build_parser, find_command
 
     if not arguments:
         build_parser(bare=True).print_help()
         return CANNOT_JUDGE  # an empty variable of a script must not end successfully
     chosen = arguments[0] if arguments[0] in COMMANDS else ""
-    if arguments == [chosen] and not has_run(module_of(chosen)):
+    if arguments == [chosen] and find_command(chosen).run is None:
         with suppress(SystemExit):
             build_parser(chosen, ["--help"]).parse_args([chosen, "--help"])
         return CANNOT_JUDGE
     bare = COMMANDS.keys().isdisjoint(arguments)  # rag-eval --help
     parsed = build_parser(chosen, arguments[1:], bare=bare).parse_args(arguments)
-    code: int = module_of(parsed.command, getattr(parsed, "nested", None)).run(parsed)
+    command = find_command(parsed.command, getattr(parsed, "nested", None))
+    code = command.run(parsed) if command.run else CANNOT_JUDGE
     sys.stdout.flush()
     return code
 

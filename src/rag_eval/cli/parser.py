@@ -1,13 +1,17 @@
-"""The parser of the command line, built only for the command that is called."""
+"""The parser of the command line, built only for the command that is called.
+
+A command is a function ``run`` in a module of ``rag_eval.cli.commands``, next to the function ``add_arguments`` that
+declares its options; a sub-command, such as ``gold check``, is ``run_check`` and ``add_check_arguments``. The docstring
+of the command is its help: the description, then examples.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
@@ -33,7 +37,33 @@ COMMANDS = {
     "metrics": "list the metrics",
     "completion": "print the completion script of a shell",
 }
-_MODULES = {"import": "import_"}  # a keyword of Python
+SUB_COMMANDS = {
+    "gold": {
+        "signoff": "record and stage a sign-off of the staged changes",
+        "check": "check that every change is signed off",
+        "diff": "show what was added, changed and removed",
+        "lint": "find weak gold items",
+        "stats": "count the items, labels and fields",
+        "relink": "propose new chunk ids after re-chunking",
+        "draft": "draft items from traces, for review",
+        "review": "accept, edit or reject drafts, and sign",
+        "freeze": "write or check the manifest of a release of the gold set",
+    },
+    "judge": {
+        "calibrate": "measure how far people agree with recorded verdicts",
+        "spot-check": "draw answers for people to grade, and record their grades",
+        "repeat": "ask again, and measure by how much the judge's own grades differ",
+    },
+}
+_MODULES = {
+    "import": "import_",  # a keyword of Python
+    "gold check": "gold_signoff",
+    "gold diff": "gold_signoff",
+    "gold draft": "gold_drafts",
+    "gold review": "gold_drafts",
+    "gold stats": "gold_lint",
+    "judge repeat": "judge",
+}
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\
 exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a bug in rag-eval
@@ -42,6 +72,47 @@ examples:
   rag-eval demo
   rag-eval score --gold eval/gold.jsonl --trace runs/trace.jsonl
 """
+
+
+class Command(NamedTuple):
+    """A command: its help, the function that adds its options, and the one that runs it, None for only a group."""
+
+    description: str
+    examples: str
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    run: Callable[[argparse.Namespace], int] | None = None
+
+
+_GROUPS = {
+    "gold": Command(
+        "Sign off, check and show changes of the gold set in git; lint, count, draft and freeze its files.",
+        """\
+  rag-eval gold diff
+  rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
+  rag-eval gold check
+  rag-eval gold check --base origin/main
+  rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'Q04: the new manual gives ten days'
+  rag-eval gold signoff --baseline --reason 'reviewed by two of us'
+  rag-eval gold lint --trace runs/trace.jsonl
+  rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl
+  rag-eval gold draft --from runs/trace.jsonl --sample 20
+  rag-eval gold review
+  rag-eval gold freeze v1.0
+""",
+    )
+}
+
+
+def find_command(name: str, nested: str | None = None) -> Command:
+    """Return a command, or its sub-command."""
+    if name in _GROUPS and not nested:
+        return _GROUPS[name]
+    full = f"{name} {nested}" if nested else name
+    module = import_module(f"rag_eval.cli.commands.{_MODULES.get(full, full.replace(' ', '_').replace('-', '_'))}")
+    word = f"_{nested.replace('-', '_')}" if nested else ""
+    run = getattr(module, f"run{word}")
+    description, _, examples = (run.__doc__ or "").replace("\n    ", "\n").partition("\n\nExamples:\n")
+    return Command(description, examples, getattr(module, f"add{word}_arguments"), run)
 
 
 def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> argparse.ArgumentParser:
@@ -59,45 +130,24 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
         sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
         if bare:
             continue
-        module = module_of(name)
-        sub.description, sub.epilog = module.__doc__, f"examples:\n{module.EXAMPLES}"
-        is_chosen = hasattr(module, "COMMANDS") and _add_nested(sub, name, module.COMMANDS, rest, not has_run(module))
-        if has_run(module) and not is_chosen:
-            module.add_arguments(sub)
+        command, nested = find_command(name), SUB_COMMANDS.get(name, {})
+        chosen_nested = [word for word in rest[:1] if word in nested]
+        if nested:
+            subs = sub.add_subparsers(
+                prog=f"rag-eval {name}", dest="nested", metavar="COMMAND", required=command.run is None
+            )
+            for word in chosen_nested or nested:
+                inner = subs.add_parser(word, help=nested[word], formatter_class=_Formatter)
+                if not rest or not nested.keys().isdisjoint(rest):  # `gold --help` lists them without their options
+                    _describe(inner, find_command(name, word))
+        _describe(sub, command, with_arguments=not chosen_nested)
     return parser
 
 
-def _add_nested(
-    parser: argparse.ArgumentParser, command: str, names: Mapping[str, str], rest: Sequence[str], required: bool
-) -> bool:
-    """Add the sub-commands, or only the one that ``rest`` begins with; return whether it begins with one.
-
-    If ``rest`` names none, as in ``gold --help``, they get no options.
-    """
-    chosen = [name for name in rest[:1] if name in names]
-    nested = parser.add_subparsers(prog=f"rag-eval {command}", dest="nested", metavar="COMMAND", required=required)
-    for name in chosen or names:
-        if rest and names.keys().isdisjoint(rest):
-            nested.add_parser(name, help=names[name])
-            continue
-        module = module_of(command, name)
-        epilog = f"examples:\n{module.EXAMPLES}"
-        sub = nested.add_parser(
-            name, help=names[name], description=module.__doc__, epilog=epilog, formatter_class=_Formatter
-        )
-        module.add_arguments(sub)
-    return bool(chosen)
-
-
-def module_of(command: str, nested: str | None = None) -> ModuleType:
-    """Return the module of a command, or of its sub-command."""
-    name = f"{command}_{nested.replace('-', '_')}" if nested else _MODULES.get(command, command)
-    return import_module(f"rag_eval.cli.commands.{name}")
-
-
-def has_run(module: ModuleType) -> bool:
-    """Return whether a command runs without a sub-command."""
-    return hasattr(module, "run")
+def _describe(parser: argparse.ArgumentParser, command: Command, *, with_arguments: bool = True) -> None:
+    parser.description, parser.epilog = command.description, f"examples:\n{command.examples}"
+    if command.add_arguments and with_arguments:
+        command.add_arguments(parser)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ Row = dict[str, Any]
 KEY = "OPENAI_API_KEY"
 _PLACES = re.compile(r"\{(rubric|input)\}")
 _MILLION = 1_000_000
+_REPLY = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
 
 
 class AnswerToJudge(NamedTuple):
@@ -29,6 +30,11 @@ class AnswerToJudge(NamedTuple):
     run: str
     shown: Mapping[str, Any]
     answerable: bool = True
+
+    def row(self, answer: Row, more: Row) -> Row:
+        """Return the row of a reply: what it is about, ``more``, and the fields of the reply."""
+        about = {"qid": self.qid, **({"run": self.run} if self.run else {})}
+        return {**about, **more, **{field: answer[field] for field in _REPLY if field in answer}}
 
 
 class Prompt(NamedTuple):
@@ -103,20 +109,20 @@ class Endpoint(HttpSystem):
         return {"model": answered["model"], **usage} if isinstance(answered.get("model"), str) else usage
 
 
+def answers_by_hash(answers: Iterable[AnswerToJudge], judge: Judge) -> dict[str, AnswerToJudge]:
+    """Return the answers by the hash of their verdict."""
+    return {verdict_hash(judge, answer.shown): answer for answer in answers}
+
+
 def merged(
-    rows: Iterable[Row], questions: Sequence[AnswerToJudge], judge: Judge, answers: Mapping[str, Row]
+    rows: Iterable[Row], asked: Mapping[str, AnswerToJudge], judge: Judge, replies: Mapping[str, Row]
 ) -> Iterator[Row]:
-    """Yield the rows of a verdict file, replaced by ``answers`` (by hash) if they have one, then the new ones."""
-    asked = {verdict_hash(judge, question.shown): question for question in questions}
-    ours = {name: _row(name, asked[name], judge, answer) for name, answer in answers.items() if name in asked}
+    """Yield the rows of a verdict file, replaced by ``replies`` (by hash) if they have one, then the new ones."""
+    made = {}
+    for name, reply in replies.items():
+        if name in asked:
+            shown = {"judge": judge._asdict(), "input": asked[name].shown, "reply": ""}
+            made[name] = {"hash": name, **asked[name].row(reply, shown)}
     for row in rows:
-        yield ours.pop(row["hash"], row)
-    yield from (ours[name] for name in asked if name in ours)
-
-
-def _row(name: str, question: AnswerToJudge, judge: Judge, answer: Row) -> Row:
-    run = {"run": question.run} if question.run else {}
-    fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
-    fields_given = {field: answer[field] for field in fields if field in answer}
-    whose = {"hash": name, "qid": question.qid, **run, "judge": judge._asdict(), "input": question.shown}
-    return {**whose, "reply": "", **fields_given}
+        yield made.pop(row["hash"], row)
+    yield from (made[name] for name in asked if name in made)

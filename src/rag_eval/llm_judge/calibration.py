@@ -208,39 +208,35 @@ def _auroc(graded: Sequence[Graded], good: Sequence[bool]) -> Estimate:
     sides = [[item for item, is_good in zip(graded, good, strict=True) if is_good is side] for side in (True, False)]
     if not all(sides):
         return Estimate(None)
-    whole = [_scores(side) for side in sides]
+    whole = [_weights(side) for side in sides]
     value, units = area(*whole), {item.unit for item in graded}
-    by_unit = [_by_unit(side) for side in sides]
+    by_unit: list[dict[str, list[Graded]]] = [defaultdict(list), defaultdict(list)]
+    for item, is_good in zip(graded, good, strict=True):
+        by_unit[not is_good][item.unit].append(item)
     without = [
-        [_less(all_, counts.get(unit, {})) for all_, counts in zip(whole, by_unit, strict=True)] for unit in units
+        [_less(total, _weights(items.get(unit, ()))) for total, items in zip(whole, by_unit, strict=True)]
+        for unit in units
     ]
     areas = [area(*pair) for pair in without if all(pair)]
     middle = sum(areas) / len(units)
     spread = sum((area - middle) ** 2 for area in areas) if len(areas) == len(units) else 0.0
     variance = (1 - 1 / len(units)) * spread
     maximum = min(map(_effective, sides))
-    least = min(maximum, *(float(len(counts)) for counts in by_unit))
+    least = min(maximum, *(float(len(items)) for items in by_unit))
     says = value * (1 - value) / variance if variance > _ROUNDING else least
     return Estimate(value, *area_interval(value, min(maximum, max(least, says)), CONFIDENCE)[:2])
 
 
-def _by_unit(side: Iterable[Graded]) -> dict[str, Counter[float]]:
-    counts: dict[str, Counter[float]] = defaultdict(Counter)
+def _weights(side: Iterable[Graded]) -> Counter[float]:
+    weights: Counter[float] = Counter()
     for item in side:
-        counts[item.unit][float(item.judge)] += item.weight  # type: ignore[assignment]
-    return counts
+        weights[float(item.judge)] += item.weight  # type: ignore[assignment]
+    return weights
 
 
-def _less(counted: Counter[float], removed: Mapping[float, float]) -> Counter[float]:
-    rest = {score: weight - removed.get(score, 0.0) for score, weight in counted.items()}
+def _less(weights: Counter[float], removed: Mapping[float, float]) -> Counter[float]:
+    rest = {score: weight - removed.get(score, 0.0) for score, weight in weights.items()}
     return Counter({score: weight for score, weight in rest.items() if weight > _ROUNDING})
-
-
-def _scores(side: Iterable[Graded]) -> Counter[float]:
-    counted: Counter[float] = Counter()
-    for item in side:
-        counted[float(item.judge)] += item.weight  # type: ignore[assignment]
-    return counted
 
 
 def _bias(
@@ -251,19 +247,19 @@ def _bias(
 ) -> Bias | None:
     """Return the difference of the judge's excess over people between two halves; None if one half is empty."""
     middle = median(value for _, value in some) if some and at is None else at
-    value_of = {id(item): value for item, value in some}
-    groups = [[item for item, value in some if (value > (middle or 0)) is side] for side in (False, True)]
+    sides = [(item, value, value > (middle or 0)) for item, value in some]
+    groups = [[item for item, _, is_above in sides if is_above is side] for side in (False, True)]
     if not all(groups):
         return None
-    answers = [item for item, _ in some]
     means = []
     for name, group in zip(names, groups, strict=True):
         mean = sum(item.weight * excess(item) for item in group) / sum(item.weight for item in group)
         means.append((name, len(group), mean))
-    difference = _over_units(
-        answers, lambda item: [(float(value_of[id(item)] > (middle or 0)), excess(item))], slope, jackknife
-    )
-    related = _over_units(answers, lambda entry: [(value_of[id(entry)], excess(entry))], correlation, jackknife_z)
+    above = {id(item): float(is_above) for item, _, is_above in sides}
+    value_of = {id(item): value for item, value, _ in sides}
+    answers = [item for item, _ in some]
+    difference = _over_units(answers, lambda item: [(above[id(item)], excess(item))], slope, jackknife)
+    related = _over_units(answers, lambda item: [(value_of[id(item)], excess(item))], correlation, jackknife_z)
     return Bias(tuple(means), difference, related)
 
 
@@ -298,3 +294,13 @@ def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, 
         if stated:
             scores[item.score] = {"n": item.n, "low": stated}
     return {"judge": judge, "labels": labels, "scores": scores}
+
+
+def shown(estimate: Estimate, *, sign: bool = False) -> str:
+    """Return a value with its interval as text."""
+    form = "+.3f" if sign else ".3f"
+    if estimate.value is None:
+        return "none"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:{form}} no interval"
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"

@@ -9,6 +9,7 @@ from statistics import variance
 from typing import Any, NamedTuple
 
 from rag_eval.contract.verdict import MOST, SCORES
+from rag_eval.llm_judge.asking import AnswerToJudge
 from rag_eval.stats.agreement import Estimate, Sums, concordance, jackknife_z
 from rag_eval.stats.intervals import clopper_pearson
 
@@ -19,24 +20,20 @@ NORMAL = 1.96
 class Repeated(NamedTuple):
     """An answer with its verdicts, the recorded one first."""
 
-    qid: str
-    run: str
-    answerable: bool
+    answer: AnswerToJudge
     verdicts: Sequence[Row]
 
     def grades(self, metric: str) -> list[float]:
         """Return each verdict's grade of a metric; empty if one has none."""
         score = metric.removeprefix("judge_")
-        if score == "correctness" and not self.answerable:
+        if score == "correctness" and not self.answer.answerable:
             return []
         if score == "unsupported_claims":
-            counts = [
-                len(verdict["unsupported_claims"]) for verdict in self.verdicts if verdict["groundedness"] is not None
-            ]
-            return [float(count) for count in counts] if len(counts) == len(self.verdicts) else []
-        grades = [verdict[score] for verdict in self.verdicts if verdict[score] is not None]
+            graded = [None if row["groundedness"] is None else len(row[score]) for row in self.verdicts]
+        else:
+            graded = [row[score] for row in self.verdicts]
         share = MOST if score == "relevancy" else 1
-        return [grade / share for grade in grades] if len(grades) == len(self.verdicts) else []
+        return [] if None in graded else [grade / share for grade in graded if grade is not None]
 
 
 class Noise(NamedTuple):
@@ -68,7 +65,7 @@ class Margin(NamedTuple):
 
 def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
     """Measure the noise of a metric; None if no answer has grades."""
-    graded = [(answer.qid, grades) for answer in answers if (grades := answer.grades(metric))]
+    graded = [(item.answer.qid, grades) for item in answers if (grades := item.grades(metric))]
     if not graded:
         return None
     same = sum(len(set(grades)) == 1 for _, grades in graded)
@@ -106,11 +103,11 @@ def metrics(gated: Sequence[str]) -> list[str]:
     return list(names) or [f"judge_{score}" for score in SCORES]
 
 
-def as_rows(answers: Mapping[tuple[str, str], Row], about: Mapping[str, Row]) -> list[Row]:
-    """Return the replies, a row for each answer and repeat; ``about`` has the fields of an answer by its hash."""
-    fields = ("reply", *SCORES, "unsupported_claims", "error", "ts", "usage")
+def as_rows(replies: Mapping[tuple[str, str], Row], asked: Mapping[str, AnswerToJudge]) -> list[Row]:
+    """Return a row for each reply: ``replies`` by repeat and hash to the answers that were ``asked`` about."""
+    in_order = sorted(replies.items(), key=lambda item: (item[0][1], int(item[0][0])))
     return [
-        {**about[name], "hash": name, "repeat": int(repeat), **{field: row[field] for field in fields if field in row}}
-        for (repeat, name), row in sorted(answers.items(), key=lambda item: (item[0][1], int(item[0][0])))
-        if name in about
+        asked[name].row(reply, {"hash": name, "repeat": int(repeat)})
+        for (repeat, name), reply in in_order
+        if name in asked
     ]

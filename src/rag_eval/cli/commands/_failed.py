@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_eval.gates.results import Question
     from rag_eval.run.options import Options
 
-FILE = "failed.jsonl"
 _UNFOLDED = 1_000
 _FIRST = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
 
@@ -37,13 +36,19 @@ def save(report: Report, options: Options, folder: str) -> str:
     The traces are read a second time, as a stream: memory holds the failed cases of the report, not their rows.
     UsageError is raised if another file of that name exists.
     """
-    path = Path(folder) / FILE
-    _check(path)
+    path = Path(folder) / "failed.jsonl"
+    try:
+        with path.open("rb") as file:
+            first = file.read(len(_FIRST))
+    except FileNotFoundError:
+        first = b""
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
+    if first not in (b"", _FIRST):
+        raise UsageError(f"{path} is not a file of failed cases. Choose another folder: --save-trace DIR")
     cases, gates = failed_cases.failed(report), failed_cases.gated(report)
-    rows_of_cases = (
-        failed_cases.details(case, question, gates, rows) for question, case, rows in _read(options, cases)
-    )
-    write_data(path, (msgspec.json.encode(line) + b"\n" for line in rows_of_cases))
+    lines = (failed_cases.details(case, question, gates, rows) for question, case, rows in _read(options, cases))
+    write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))
     return f"wrote {path}: {quantity(len(cases), 'failed case')} of {len(report.questions)}"
 
 
@@ -72,15 +77,3 @@ def _read(options: Options, cases: list[Question]) -> Iterator[tuple[Question, C
             gold, gold_row = entries[question.qid]
             case = Case(gold, Trace.missing(question.qid, question.run or ""), policy.settings)
             yield question, case, failed_cases.Rows(gold_row, None)
-
-
-def _check(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            first = file.read(len(_FIRST))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
-    if first not in (b"", _FIRST):
-        raise UsageError(f"{path} is not a file of failed cases. Choose another folder: --save-trace DIR")

@@ -18,7 +18,19 @@ from rag_eval.scoring.reference import PackedGold, ReferenceScorer
 
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
-    reader, gold, trace, k, token, gates = _reference_terms(options, inline)
+    if options.gates:
+        from rag_eval.run.inputs import open_policy
+
+        reader, policy, _ = open_policy(options)
+        stated = {gate.name: gate.threshold for gate in policy.gates}
+        names = reference.FLOORS | reference.CEILINGS
+        gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
+        gold, trace, k, token = policy.gold, policy.trace, policy.k, policy.token
+    else:
+        gold, trace = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
+        reader = Reader(ProblemCollector(), root=options.root)
+        k, token, gates = headline(options.cutoffs, Settings().k), Settings().token, reference.DEFAULT_GATES
+    gates = reference.parse_gates(inline) if inline else gates
     empty = ReferenceScorer(read_gold(reader, gold, keep=PackedGold.of), k, token)
     work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
     scorer = score_file(Task(work, reader, trace, None, options.execution))
@@ -32,21 +44,3 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
         hint = "It reads only qid, q_id and answer_json. Other formats read all fields."
         notes.append(f"{trace}: --format scores finds no answer in {quantity(scorer.unread, 'trace')}. {hint}")
     return reference.scores(card, k, gates), notes
-
-
-def _reference_terms(options: Options, inline: str) -> tuple[Reader, str, str, int, str, dict[str, str]]:
-    defaults = Settings()
-    if options.gates:
-        from rag_eval.run.inputs import open_policy
-
-        reader, policy, _ = open_policy(options)
-        stated = {gate.name: gate.threshold for gate in policy.gates}
-        names = reference.FLOORS | reference.CEILINGS
-        gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
-        terms = reader, policy.gold, policy.trace, policy.k, policy.token
-    else:
-        paths = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
-        k = headline(options.cutoffs, defaults.k)
-        gates = reference.DEFAULT_GATES
-        terms = Reader(ProblemCollector(), root=options.root), *paths, k, defaults.token
-    return *terms, reference.parse_gates(inline) if inline else gates

@@ -1,4 +1,4 @@
-"""Options and steps that several commands share."""
+"""Options and steps that several commands share: declare options, open inputs, write outputs, print notes."""
 
 from __future__ import annotations
 
@@ -20,81 +20,73 @@ from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.engines import ExecutionOptions
+    from rag_eval.readers.source import Reader
     from rag_eval.rendering import Details
 
-_MOST_JOBS = 512
+    Options = argparse.ArgumentParser | argparse._ArgumentGroup
+
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
-
-
 STDIN = "<stdin>"
 
 
-def add_option(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
-    name: str,
-    metavar: str,
-    text: str,
-    default: Any = "",
-    **more: Any,
-) -> None:
+# Declare options
+
+
+def add_option(parser: Options, name: str, metavar: str, text: str, default: Any = "", **more: Any) -> None:
     """Add an option with a value, empty by default; ``text`` is its help."""
     parser.add_argument(name, metavar=metavar, default=default, help=text, **more)
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
+def add_flag(parser: Options, name: str, text: str) -> None:
+    """Add an option without a value."""
+    parser.add_argument(name, action="store_true", help=text)
+
+
+def add_format(parser: Options, forms: Iterable[str]) -> None:
+    """Add ``--format``; the first form is the default."""
+    known = list(forms)
+    text = f"output format (default: {known[0]})"
+    parser.add_argument("--format", choices=known, default=known[0], help=text)
+
+
+def add_inputs(parser: Options) -> None:
     """Add ``--gold``, ``--trace``, ``--gates`` and ``--k``."""
     add_option(parser, "--gold", "FILE", f"gold set, - for stdin (default: {_USUAL_GOLD})")
     add_option(parser, "--trace", "FILE", "traces, - for stdin (default: from the gates file, or runs/trace.jsonl)")
     gates = f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
     add_option(parser, "--gates", "FILE", gates)
+    add_cutoffs(parser)
+
+
+def add_cutoffs(parser: Options) -> None:
+    """Add ``--k``."""
     add_option(parser, "--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
 
 
-def add_gold(parser: argparse.ArgumentParser, *, gates: bool = True) -> None:
-    """Add ``--gold`` and ``--gates`` for commands without traces."""
+def add_gold(parser: Options) -> None:
+    """Add ``--gold`` for commands without traces."""
     add_option(parser, "--gold", "FILE", f"gold set (default: {_USUAL_GOLD})")
-    if gates:
-        add_gates(parser)
 
 
-def add_gates(parser: argparse.ArgumentParser) -> None:
+def add_gates(parser: Options) -> None:
     """Add ``--gates``."""
     add_option(parser, "--gates", "FILE", f"gates file (default: the nearest {GATES_FILES[0]})")
 
 
-def add_baseline(parser: argparse.ArgumentParser) -> None:
+def add_baseline(parser: Options) -> None:
     """Add ``--baseline``."""
     add_option(parser, "--baseline", "FILE", "report.json of an earlier run (default: from the gates file)")
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add ``--engine``, ``--jobs`` and ``--scheduler``, which change only the duration."""
-    from rag_eval.engines import ENGINES
-
-    parser.add_argument(
-        "--engine",
-        choices=list(ENGINES),
-        default="process",
-        help="score in processes of this machine (default), or on a dask cluster",
-    )
-    add_option(
-        parser,
-        "--jobs",
-        "N",
-        "number of processes for a large trace file (default: one per core)",
-        default=0,
-        type=whole(1, _MOST_JOBS),
-    )
-    add_option(parser, "--scheduler", "ADDRESS", "address of the dask scheduler, such as tcp://10.0.0.5:8786")
+def add_outputs(parser: Options, forms: Iterable[str]) -> None:
+    """Add ``--format``, ``--out``, ``--verbose`` and ``--quiet``."""
+    add_format(parser, forms)
+    add_option(parser, "--out", "DIR", "also write the report into this folder, in every format")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show everything in the table, not only failures")
+    add_flag(parser, "--quiet", "no notes on stderr")
 
 
-def execution(args: argparse.Namespace) -> ExecutionOptions:
-    """Return the execution options of :func:`add_engine`, with progress on a terminal."""
-    from rag_eval.common.progress import watch
-    from rag_eval.engines import ExecutionOptions
-
-    return ExecutionOptions(args.engine, args.jobs, args.scheduler, watch=watch(quiet=args.quiet))
+# Parse values
 
 
 def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
@@ -108,14 +100,6 @@ def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
     return parse
 
 
-def add_outputs(parser: argparse.ArgumentParser, forms: Iterable[str]) -> None:
-    """Add ``--format``, ``--out`` and ``--quiet``."""
-    parser.add_argument("--format", choices=list(forms), default="table", help="output format (default: table)")
-    parser.add_argument("--out", metavar="DIR", help="also write the report into this folder, in every format")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show everything in the table, not only failures")
-    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
-
-
 def cutoffs(text: str) -> tuple[int, ...]:
     """Parse ``1,3,5`` into numbers, ascending, each once."""
     from rag_eval.run import options
@@ -125,6 +109,51 @@ def cutoffs(text: str) -> tuple[int, ...]:
     except (ValueError, UsageError):
         message = f"'{text[:40]}' is not a list of whole numbers from 1, such as 5 or 1,3,5"
         raise argparse.ArgumentTypeError(message) from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse ``retrieval,safety`` into names."""
+    parsed = tuple(name for part in text.split(",") if (name := part.strip()))
+    if not parsed:  # an empty text would mean all
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of names, such as retrieval,citations")
+    return parsed
+
+
+# Open inputs
+
+
+def gates_path(given: str) -> str:
+    """Return the gates file that applies: the named one, otherwise the nearest one from the current folder upward."""
+    return given or nearest_gates()
+
+
+def stdin_contents(args: argparse.Namespace) -> dict[str, bytes]:
+    """Take gold or traces named ``-`` from stdin: name them ``<stdin>``, and return their bytes by that name."""
+    named = [name for name in ("gold", "trace") if getattr(args, name, "") == "-"]
+    if len(named) > 1:
+        raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them.")
+    for name in named:
+        setattr(args, name, STDIN)
+        return {STDIN: sys.stdin.buffer.read()}
+    return {}
+
+
+@contextmanager
+def checked_reader(root: str | None = None) -> Iterator[Reader]:
+    """Yield a reader; at the end of the block raise InputError with every problem of what it read."""
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.source import Reader
+
+    reader = Reader(ProblemCollector(), root=root)
+    yield reader
+    reader.ledger.stop_on_problems()
+
+
+def file_bytes(path: str) -> bytes:
+    """Return the bytes of a file, unpacked; InputError if it cannot be read."""
+    with checked_reader() as reader:
+        data = reader.read(path)
+    return data or b""
 
 
 @contextmanager
@@ -145,42 +174,10 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Parse ``retrieval,safety`` into names."""
-    parsed = tuple(name for part in text.split(",") if (name := part.strip()))
-    if not parsed:  # an empty text would mean all
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of names, such as retrieval,citations")
-    return parsed
+# Write outputs
 
 
-def gates_path(given: str) -> str:
-    """Return the gates file that applies: the named one, otherwise the nearest one from the current folder upward."""
-    return given or nearest_gates()
-
-
-def stdin_contents(args: argparse.Namespace) -> dict[str, bytes]:
-    """Take gold or traces named ``-`` from stdin: name them ``<stdin>``, and return their bytes by that name."""
-    named = [name for name in ("gold", "trace") if getattr(args, name, "") == "-"]
-    if len(named) > 1:
-        raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them.")
-    for name in named:
-        setattr(args, name, STDIN)
-        return {STDIN: sys.stdin.buffer.read()}
-    return {}
-
-
-def file_bytes(path: str) -> bytes:
-    """Return the bytes of a file, unpacked; InputError if it cannot be read."""
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-
-    reader = Reader(ProblemCollector())
-    data = reader.read(path)
-    reader.ledger.stop_on_problems()
-    return data or b""
-
-
-def put(report: Report, args: argparse.Namespace, *, by: bool = False, details: Details | None = None) -> None:
+def write_report(report: Report, args: argparse.Namespace, *, by: bool = False, details: Details | None = None) -> None:
     """Print the report, and write it into the folder of ``--out``; ``details`` are for its HTML."""
     from rag_eval.rendering import files, render
 
@@ -201,14 +198,14 @@ def print_page(text: str) -> None:
     sys.stdout.write(coloured(text) if wanted else text)
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text file completely or not at all."""
-    write_data(path, [text.encode()])
+def print_lines(*lines: object) -> None:
+    """Print lines; the runner takes none of them for a command."""
+    sys.stdout.writelines(f"{log_line(str(line))}\n" for line in lines)
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as JSON Lines, completely or not at all."""
-    write_data(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
+def print_notes(*lines: object, quiet: bool = False) -> None:
+    """Print lines to stderr; the runner takes none of them for a command."""
+    sys.stderr.writelines(f"{log_line(str(line))}\n" for line in (() if quiet else lines))
 
 
 def refuse_existing(path: str | Path, *, force: bool, other: str = "file with --out") -> None:
@@ -217,28 +214,59 @@ def refuse_existing(path: str | Path, *, force: bool, other: str = "file with --
         raise UsageError(f"{path} already exists. Name another {other}, or overwrite it with --force")
 
 
+def write(path: str | Path, text: str) -> None:
+    """Write a text file completely or not at all."""
+    write_data(path, [text.encode()])
+
+
+def write_json(path: str | Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON file completely or not at all."""
+    write(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines, completely or not at all."""
+    write_data(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
+
+
+def write_data(path: str | Path, pieces: Iterable[bytes]) -> None:
+    """Write a file from an iterator of its pieces, completely or not at all."""
+    write_files([(Path(path), pieces)])
+
+
 def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
-    """Write text files into ``folder`` by name, all or none, so that an interruption leaves no mixture.
+    """Write text files into ``folder`` by name, all or none."""
+    write_files((folder / name, [text.encode()]) for name, text in texts)
+
+
+def write_files(files: Iterable[tuple[Path, Iterable[bytes]]]) -> None:
+    """Write files from iterators of their pieces, all or none, so that an interruption leaves no mixture.
 
     Signals are blocked while finished files replace earlier ones.
     """
     parts: dict[Path, Path] = {}
+    path = Path()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts:
-            path = folder / name
-            parts[path] = part = folder / f".{name}.part"
+        for path, pieces in files:
+            if not path.name:
+                raise UsageError(f"{path} is a folder. Name a file to write.")
+            # The file is replaced, not written into: as root that would remove /dev/null.
+            if path.parent == Path("/dev") or (path.exists() and not (path.is_file() or path.is_dir())):
+                raise UsageError(f"{path} is a device or a pipe. Name a file, or redirect the output.")
             if path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_name(f".{path.name}.part")
             part.unlink(missing_ok=True)
+            parts[path] = part
             with part.open("xb") as file:  # created anew, never opened: it could be a link to elsewhere
-                file.write(text.encode())
+                file.writelines(pieces)
         with _blocked_signals():
             for path, part in parts.items():
                 part.replace(path)
     except OSError as error:
-        why = f"{error.filename or folder} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. Close its files in other programs, or write to another folder.") from None
+        why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
+        raise UsageError(f"{why}. Close it in other programs, or write to another place.") from None
     finally:  # on Ctrl-C too
         for part in parts.values():
             with suppress(OSError):
@@ -256,32 +284,3 @@ def _blocked_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def write_data(path: Path, data: Iterable[bytes]) -> None:
-    """Write a file from an iterator of its pieces, completely or not at all."""
-    if not path.name:
-        raise UsageError(f"{path} is a folder. Name a file to write.")
-    # The file is replaced, not written into: as root that would remove /dev/null.
-    if path.parent == Path("/dev") or (path.exists() and not (path.is_file() or path.is_dir())):
-        raise UsageError(f"{path} is a device or a pipe. Name a file, or redirect the output.")
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        # Created anew, never opened: it could be a link to elsewhere.
-        with part.open("xb") as file:
-            file.writelines(data)
-        part.replace(path)
-    except OSError as error:
-        why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. Close it in other programs, or write to another file.") from None
-    finally:  # on Ctrl-C too
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-
-
-def remark(lines: Iterable[object], *, quiet: bool = False) -> None:
-    """Print notes to stderr."""
-    for line in () if quiet else lines:
-        print(log_line(str(line)), file=sys.stderr)

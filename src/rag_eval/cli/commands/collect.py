@@ -1,7 +1,4 @@
-"""Ask a system the questions of the gold set and write its answers as traces.
-
-Collecting calls the system; scoring reads the file and calls nothing. A failed question is a row with an error.
-"""
+"""The command ``rag-eval collect``, and the pace and progress of commands that ask questions."""
 
 from __future__ import annotations
 
@@ -14,51 +11,55 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval import __version__
-from rag_eval.cli.commands._shared import add_option, file_bytes, refuse_existing, remark, whole, write, write_rows
+from rag_eval.cli.commands._shared import (
+    add_flag,
+    add_option,
+    checked_reader,
+    file_bytes,
+    print_notes,
+    refuse_existing,
+    whole,
+    write_json,
+    write_rows,
+)
+from rag_eval.collecting.collector import Journal, Pace, collect
+from rag_eval.collecting.request_map import PRESETS, request_map
+from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System, command_words
+from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
+from rag_eval.gates.selection import in_suite, suite_named
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.yaml_file import read_mapping
 
-if TYPE_CHECKING:
-    from rag_eval.collecting.collector import Pace
-    from rag_eval.collecting.systems import System
-
-EXAMPLES = """\
-  rag-eval collect --url http://localhost:8000/ask
-  rag-eval collect --url http://localhost:8000/v1 --preset openai --rate 2 --repeats 3
-  rag-eval collect --exec 'python answer.py' --concurrency 2
-  rag-eval collect --python app.rag:answer --suite smoke
-"""
-_WARM_UP = "Hello?"
+_WARM_UP, _BAR = "Hello?", 24
+_IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from rag_eval.collecting.request_map import PRESETS
-
     system = parser.add_mutually_exclusive_group(required=True)
-    system.add_argument("--url", metavar="URL", help="ask a server over HTTP")
-    system.add_argument("--exec", metavar="COMMAND", help="ask a command: a JSON line in, a JSON line out")
-    system.add_argument("--python", metavar="MODULE:FUNCTION", help="ask a Python function, plain or async")
+    add_option(system, "--url", "URL", "ask a server over HTTP")
+    add_option(system, "--exec", "COMMAND", "ask a command: a JSON line in, a JSON line out")
+    add_option(system, "--python", "MODULE:FUNCTION", "ask a Python function, plain or async")
     add_option(parser, "--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
     add_option(parser, "--out", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
-    parser.add_argument("--force", action="store_true", help="overwrite a finished file of traces")
-    parser.add_argument(
-        "--preset", choices=list(PRESETS), default="plain", help="shape of a common server (default: plain)"
-    )
+    add_flag(parser, "--force", "overwrite a finished file of traces")
+    preset = "shape of a common server (default: plain)"
+    parser.add_argument("--preset", choices=list(PRESETS), default="plain", help=preset)
     add_option(parser, "--request", "FILE", "YAML file that maps request and reply: docs/collect.md")
     add_option(parser, "--suite", "SUITE", "full, smoke, or smoke:N for a sample", default="full")
     add_option(parser, "--repeats", "N", "ask every question N times (default: 1)", default=1, type=whole(1, 1000))
     add_option(parser, "--matrix", "FILE", "YAML file of named configurations, each of them a run")
     add_option(parser, "--run", "NAME", "name of the run in every row")
     add_pace(parser)
-    add_option(
-        parser, "--warm-up", "N", "warm-up calls before the first question (default: 0)", default=0, type=whole(0, 1000)
-    )
+    warm_up = "warm-up calls before the first question (default: 0)"
+    add_option(parser, "--warm-up", "N", warm_up, default=0, type=whole(0, 1000))
     add_option(parser, "--config-file", "FILE", "JSON file of the system's settings, for run.json")
     add_option(parser, "--config-exec", "COMMAND", "command that prints the settings as JSON")
 
@@ -71,77 +72,86 @@ def add_pace(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--retries", "N", "retries after status 429 or 5xx (default: 3)", default=3, type=whole(0, 1000))
 
 
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a number above 0")
+    return value
+
+
 def pace(args: argparse.Namespace) -> Pace:
     """Return the limits that the options of :func:`add_pace` set."""
-    from rag_eval.collecting.collector import Pace
-
     return Pace(args.concurrency, args.rate, args.timeout, args.retries)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and write traces and run.json; raise UsageError if the system is unreachable or an option is wrong.
+    """Ask a system the questions of the gold set and write its answers as traces.
 
-    Returns 2 if every question failed.
+    Collecting calls the system; scoring reads the file and calls nothing. A failed question is a row with an error.
+
+    Examples:
+      rag-eval collect --url http://localhost:8000/ask
+      rag-eval collect --url http://localhost:8000/v1 --preset openai --rate 2 --repeats 3
+      rag-eval collect --exec 'python answer.py' --concurrency 2
+      rag-eval collect --python app.rag:answer --suite smoke
     """
-    from rag_eval.collecting.collector import Journal, collect
-
     out = Path(args.out)
-    replaceable = not os.path.lexists(out) or _is_interrupted(out)
-    if not replaceable:
+    is_replaceable = not os.path.lexists(out) or _is_interrupted(out)
+    if not is_replaceable:
         refuse_existing(out, force=args.force)
-    questions, gold_sha256 = _questions(args.gold, args.suite)
-    request = _mapping(args.request) if args.request else {}
-    configurations = _matrix(args) if args.matrix else {args.run: {}}
-    names = {
-        name: [f"{name or 'try'}-{number}" for number in range(1, args.repeats + 1)] if args.repeats > 1 else [name]
-        for name in configurations
-    }
+    digests = Digests()
+    with checked_reader() as reader:
+        golds = read_gold(reader, args.gold, digests.of("gold", args.gold))
+        request = read_mapping(reader, args.request) if args.request else {}
+        matrix = read_mapping(reader, args.matrix) if args.matrix else {}
+    questions = [(qid, gold.question) for qid, gold in in_suite(golds, suite_named(args.suite)).items()]
+    configurations = _checked_matrix(args, matrix) if args.matrix else {args.run: {}}
+    numbers = [f"-{number}" for number in range(1, args.repeats + 1)] if args.repeats > 1 else [""]
+    runs = {name: [f"{name or 'try'}{number}" if number else name for number in numbers] for name in configurations}
+    keys = [(run, qid) for names in runs.values() for run in names for qid, _ in questions]  # in the order of the file
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
-    journal = Journal(out, {**settings, "gold": gold_sha256, "maps": [request, configurations]})
+    journal = Journal(out, {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]})
     about: dict[str, Any] = {
-        "gold_sha256": gold_sha256,
+        "gold_sha256": digests.hex("gold"),
         **_commit(),
         "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {"rag-eval": __version__, "python": platform.python_version()},
     }
     if journal.rows:
-        print(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial", file=sys.stderr)
+        print_notes(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial")
     for name, more in configurations.items():
         system = _system(args, request, more)
         try:
             system.check()
             about |= _configuration(args, system)
             _warm_up(system, args.warm_up, args.timeout)
-            for repeated in names[name]:
-                collect(system, questions, repeated, pace(args), journal, progress(repeated, len(questions)))
+            for run_name in runs[name]:
+                collect(system, questions, run_name, pace(args), journal, progress(run_name, len(questions)))
         except KeyboardInterrupt:
-            rows = [row for key in _places(names, questions) if (row := journal.rows.get(key))]
-            if replaceable and rows:
+            rows = [journal.rows[key] for key in keys if key in journal.rows]
+            if is_replaceable and rows:
                 write_rows(out, rows)
-            where = out if replaceable and rows else f"{out}.partial"
+            where = out if is_replaceable and rows else f"{out}.partial"
             done = f"interrupted after {quantity(len(rows), 'answer')} in {where}"
-            print(f"\n{done}. To continue, run the same command again.", file=sys.stderr)
+            print_notes("", f"{done}. To continue, run the same command again.")
             raise
         finally:
             system.close()
-    rows = [journal.rows[key] for key in _places(names, questions)]
+    rows = [journal.rows[key] for key in keys]
     write_rows(out, rows)
-    write(out.with_name("run.json"), json.dumps(about, ensure_ascii=False, indent=2) + "\n")
+    write_json(out.with_name("run.json"), about)
     journal.remove()
     failed = [row for row in rows if "error" in row]
-    following = f"rag-eval score --trace {shlex.quote(str(out))}"
-    wrote = f"wrote {out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error"
-    print(wrote if failed == rows else f"{wrote}. Next: {following}", file=sys.stderr)
+    following = f" Next: rag-eval score --trace {shlex.quote(args.out)}" if failed != rows else ""
+    print_notes(f"wrote {out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")
     if failed:
         some = "every question failed" if failed == rows else f"{quantity(len(failed), 'question')} failed"
         again = " Correct it, and run the same command with --force." if failed == rows else ""
-        remark([f"{some}. The first error: {failed[0]['qid']}: {failed[0]['error'].rstrip('.')}.{again}"])
+        print_notes(f"{some}. The first error: {failed[0]['qid']}: {failed[0]['error'].rstrip('.')}.{again}")
     return CANNOT_JUDGE if rows and failed == rows else PASSED
-
-
-def _places(names: Mapping[str, list[str]], questions: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return run and qid of each row, in the order of the file."""
-    return [(repeated, qid) for repeats in names.values() for repeated in repeats for qid, _ in questions]
 
 
 def _is_interrupted(out: Path) -> bool:
@@ -153,27 +163,7 @@ def _is_interrupted(out: Path) -> bool:
         return False
 
 
-_IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
-
-
-def _questions(path: str, suite: str) -> tuple[list[tuple[str, str]], str]:
-    """Return qid and question of each item of the suite, in the order of the gold set, and the digest of the file."""
-    from rag_eval.common.digests import Digests
-    from rag_eval.gates.selection import in_suite, suite_named
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-
-    reader, digests = Reader(ProblemCollector()), Digests()
-    golds = read_gold(reader, path, digests.of("gold", path))
-    reader.ledger.stop_on_problems()
-    return [(qid, gold.question) for qid, gold in in_suite(golds, suite_named(suite)).items()], digests.hex("gold")
-
-
 def _system(args: argparse.Namespace, request: Mapping[str, Any], more: Mapping[str, Any]) -> System:
-    from rag_eval.collecting.request_map import request_map
-    from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem
-
     if args.exec:
         return CommandSystem(args.exec, more)
     if args.python:
@@ -181,12 +171,11 @@ def _system(args: argparse.Namespace, request: Mapping[str, Any], more: Mapping[
     return HttpSystem(args.url, request_map(args.preset, request), more)
 
 
-def _matrix(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def _checked_matrix(args: argparse.Namespace, content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the named configurations of a matrix: body and headers of a server, or env of a command."""
     if args.python:
         raise UsageError("--matrix needs --url or --exec. A Python function has no request to change.")
     keys, example = (("env",), "env: {TOP_K: 5}") if args.exec else (("body", "headers"), "body: {top_k: 5}")
-    content = _mapping(args.matrix)
     for name, more in content.items():
         if not isinstance(more, dict) or any(k not in keys or not isinstance(more[k], dict) for k in more):
             option = "--exec" if args.exec else "--url"
@@ -197,18 +186,6 @@ def _matrix(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     return content
 
 
-def _mapping(path: str) -> dict[str, Any]:
-    """Return the mapping in a YAML file; raise InputError if it is unreadable or has anything else."""
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-    from rag_eval.readers.yaml_file import read_mapping
-
-    reader = Reader(ProblemCollector())
-    content = read_mapping(reader, path)
-    reader.ledger.stop_on_problems()
-    return content
-
-
 def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     """Return the system's settings and their digest: from a file, a command, or the server."""
     if args.config_file:
@@ -216,25 +193,21 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     elif args.config_exec:
         text = _printed(args.config_exec)
     else:
-        ask = getattr(system, "configuration", None)
-        snapshot = ask() if ask else None
+        snapshot = system.configuration() if isinstance(system, HttpSystem) else None
         text = b"" if snapshot is None else json.dumps(snapshot).encode()
     if not text:
         return {}
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"the system's settings are not JSON: {error}. Correct the file or the output of the command."
-        ) from None
+        fix = "Correct the file or the output of the command."
+        raise UsageError(f"the system's settings are not JSON: {error}. {fix}") from None
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
     return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
 
 
 def _printed(command: str) -> bytes:
     """Return the output of the command of ``--config-exec``."""
-    from rag_eval.collecting.systems import command_words
-
     words = command_words("--config-exec", command)
     try:
         done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the command that the user names
@@ -261,42 +234,29 @@ def _warm_up(system: System, calls: int, timeout: float) -> None:
         try:
             system.ask("", _WARM_UP, timeout)
         except Exception as error:  # noqa: BLE001 - the questions will show whether it matters
-            remark([f"a warm-up call failed: {type(error).__name__}: {str(error)[:120]}"])
+            print_notes(f"a warm-up call failed: {type(error).__name__}: {str(error)[:120]}")
 
 
-def progress(run: str, total: int) -> Any:
-    """Return a function that shows how far a run is: on a terminal a bar with rate, errors and time left."""
-    began, live = time.monotonic(), sys.stderr.isatty()
+def progress(run: str, total: int) -> Callable[[int, int], None]:
+    """Return a function that shows how far a run is: on a terminal a bar with rate, errors and time left.
+
+    ``12 of 40 [#######                 ] 1.5 a second, 1 error, 19 s left``
+    """
+    began, is_terminal = time.monotonic(), sys.stderr.isatty()
     width, before = 0, -1
 
     def show(done: int, errors: int) -> None:
         nonlocal width, before
         before = done - 1 if before < 0 else before  # answers of an earlier run do not count for the rate
-        if live:
-            text = _bar(done, total, (done - before) / max(time.monotonic() - began, 0.001), errors)
-            line = f"{run}: {text}" if run else text
-            sys.stderr.write(f"\r{line:<{width}}" + ("\n" if done == total else ""))
-            sys.stderr.flush()
-            width = len(line)
+        if not is_terminal:
+            return
+        rate = (done - before) / max(time.monotonic() - began, 0.001)
+        bar = "#" * (_BAR * done // max(total, 1))
+        remaining = f", {round((total - done) / rate)} s left" if done < total else ""
+        line = f"{run}: " if run else ""
+        line += f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{remaining}"
+        sys.stderr.write(f"\r{line:<{width}}" + ("\n" if done == total else ""))
+        sys.stderr.flush()
+        width = len(line)
 
     return show
-
-
-_BAR = 24
-
-
-def _bar(done: int, total: int, rate: float, errors: int) -> str:
-    """Return ``12 of 40 [#######                 ] 1.5 a second, 1 error, 19 s left``."""
-    bar = "#" * (_BAR * done // max(total, 1))
-    remaining = f", {round((total - done) / rate)} s left" if done < total else ""
-    return f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{remaining}"
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a number above 0")
-    return value

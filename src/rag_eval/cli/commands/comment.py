@@ -1,24 +1,16 @@
-"""Post a finished report.json as the comment of its pull request, in the second workflow for forks.
-
-The report may come from a stranger: it is read within limits, judged again and rendered here. GitHub tells which pull
-request it belongs to, by the last commit of the finished run. The environment names GitHub: GITHUB_TOKEN,
-GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_API_URL, as GitHub Actions sets them.
-"""
+"""The command ``rag-eval comment``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from pathlib import Path
 
-from rag_eval.cli.commands._shared import add_option, remark
-from rag_eval.errors import UsageError
+from rag_eval.cli.commands._shared import add_flag, add_option, print_lines, print_notes
+from rag_eval.errors import PASSED, UsageError
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.comment import MODES, ReportOrigin, publish, read
-
-EXAMPLES = """\
-  rag-eval comment rag-eval-report/report.json
-  rag-eval comment report.json --head 0123456789abcdef0123456789abcdef01234567 --comment-id nightly
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,38 +20,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")
     modes = [mode for mode in MODES if mode != "off"]
     parser.add_argument("--mode", choices=modes, default="always", help="when to write the comment (default: always)")
-    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+    add_flag(parser, "--quiet", "no notes on stderr")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, judge again and post; return 0 if the comment is up to date, whatever the verdict."""
-    server = os.environ.get("GITHUB_SERVER_URL", "")
-    posted = publish(
-        _api(),
-        ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event()),
-        read(args.report),
-        args.comment_id,
-        args.mode,
-        server,
-    )
-    remark([posted], quiet=args.quiet)
-    if posted.url:
-        print(posted.url)
-    return 0
+    """Post a finished report.json as the comment of its pull request, in the second workflow for forks.
 
+    The report may come from a stranger: it is read within limits, judged again and rendered here. GitHub tells which
+    pull request it belongs to, by the last commit of the finished run. The environment names GitHub: GITHUB_TOKEN,
+    GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_API_URL, as GitHub Actions sets them.
 
-def _api() -> GitHub:
+    Examples:
+      rag-eval comment rag-eval-report/report.json
+      rag-eval comment report.json --head 0123456789abcdef0123456789abcdef01234567 --comment-id nightly
+    """
     token = os.environ.get("GITHUB_TOKEN", "")
     if not token:
         raise UsageError("GITHUB_TOKEN is not set. Set it to a token with `pull-requests: write`.")
     address = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
-    return GitHub(address, token, os.environ.get("GITHUB_REPOSITORY", ""), Network.from_environ(os.environ, address))
+    network = Network.from_environ(os.environ, address)
+    api = GitHub(address, token, os.environ.get("GITHUB_REPOSITORY", ""), network)
+    origin = ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event())
+    server = os.environ.get("GITHUB_SERVER_URL", "")
+    posted = publish(api, origin, read(args.report), args.comment_id, args.mode, server)
+    print_notes(posted, quiet=args.quiet)
+    if posted.url:
+        print_lines(posted.url)
+    return PASSED
 
 
 def _event() -> dict[str, object]:
-    import json
-    from pathlib import Path
-
     path = os.environ.get("GITHUB_EVENT_PATH", "")
     try:
         event = json.loads(Path(path).read_bytes()) if path else {}

@@ -1,4 +1,4 @@
-"""Compare runs side by side: values, paired tests, flips, a weighted score. There are no gates: the exit code is 0."""
+"""The command ``rag-eval compare``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.repeats import repeats
 from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
-from rag_eval.cli.commands._shared import add_option, cutoffs, gates_path, remark
+from rag_eval.cli.commands._shared import (
+    add_cutoffs,
+    add_flag,
+    add_format,
+    add_option,
+    checked_reader,
+    gates_path,
+    print_notes,
+)
 from rag_eval.cli.commands.gate import check_scores
 from rag_eval.common.escaping import hypertext, quantity, quoted
-from rag_eval.errors import UsageError
-from rag_eval.readers.problems import ProblemCollector
+from rag_eval.errors import PASSED, UsageError
 from rag_eval.readers.report_file import read_report
-from rag_eval.readers.source import Reader
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.json_file import Questions, from_json
 from rag_eval.run.inputs import open_policy, read_inputs
@@ -32,13 +38,6 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.results import Question
 
-EXAMPLES = """\
-  rag-eval compare runs/main.jsonl runs/rerank.jsonl
-  rag-eval compare eval/baseline.json rag-eval-report/report.json --metric precision,recall@5
-  rag-eval compare runs/main.jsonl runs/rerank.jsonl --all
-  rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
-  rag-eval compare runs/five-times.jsonl --repeats
-"""
 FORMATS = ("table", "markdown", "html", "json", "csv")
 MOST = 50
 
@@ -46,34 +45,54 @@ MOST = 50
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
-    parser.add_argument("--base", metavar="NAME", help="the run that the others are compared with (default: the first)")
+    add_option(parser, "--base", "NAME", "the run that the others are compared with (default: the first)")
     add_option(parser, "--metric", "M[,M]", "compare only these metrics (default: those with gates in the last run)")
-    parser.add_argument("--all", action="store_true", help="compare every metric that all runs have")
-    parser.add_argument("--across-judges", action="store_true", help="also compare verdicts of different judges")
-    parser.add_argument(
-        "--pareto", action="store_true", help="list the runs that no other run beats in quality, cost and latency"
-    )
-    parser.add_argument(
-        "--repeats", action="store_true", help="treat the runs of a file as repeats of one system: pass^k"
-    )
+    add_flag(parser, "--all", "compare every metric that all runs have")
+    add_flag(parser, "--across-judges", "also compare verdicts of different judges")
+    add_flag(parser, "--pareto", "list the runs that no other run beats in quality, cost and latency")
+    add_flag(parser, "--repeats", "treat the runs of a file as repeats of one system: pass^k")
     add_option(parser, "--gold", "FILE", "gold set to score traces against")
     add_option(parser, "--gates", "FILE", "gates file with settings, weights and budgets")
-    add_option(parser, "--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
-    parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
-    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+    add_cutoffs(parser)
+    add_format(parser, FORMATS)
+    add_flag(parser, "--quiet", "no notes on stderr")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the comparison; return 0 if the runs can be compared."""
+    """Compare runs side by side: values, paired tests, flips, a weighted score. There are no gates: the exit code is 0.
+
+    Examples:
+      rag-eval compare runs/main.jsonl runs/rerank.jsonl
+      rag-eval compare eval/baseline.json rag-eval-report/report.json --metric precision,recall@5
+      rag-eval compare runs/main.jsonl runs/rerank.jsonl --all
+      rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
+      rag-eval compare runs/five-times.jsonl --repeats
+    """
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
         raise UsageError("--repeats does not compare runs. Remove --base, --metric, --all and --pareto.")
     if args.all and args.metric:
         raise UsageError("--all and --metric cannot be used together. Remove one of them.")
     options = Options(args.gold, "", gates_path(args.gates), args.k)
     columns, notes = _read_runs(args.runs, options)
-    remark(dict.fromkeys(notes), quiet=args.quiet)
-    sys.stdout.write(_repeated(columns, args.format) if args.repeats else _compared(columns, options, args))
-    return 0
+    print_notes(*dict.fromkeys(notes), quiet=args.quiet)
+    from rag_eval.rendering.comparison import render, render_repeats
+    from rag_eval.rendering.html.pages import comparison_page, repeats_page
+
+    if args.repeats:
+        systems = [_repeats_of(system) for system in _systems(columns)]
+        page = repeats_page(systems) if args.format == "html" else render_repeats(systems, args.format)
+    else:
+        fix = "Name fewer files."
+        if len(columns) == 1:
+            fix = "Name another file, or add --repeats for repeats of one system."
+        only = [name for name in args.metric.split(",") if name]
+        comparison = _compared(columns, options, args.base or None, only, args.all, args.across_judges, fix)
+        if args.pareto and comparison.front is None:
+            print_notes("--pareto is ignored, because not every run has a quality value", quiet=args.quiet)
+        comparison = comparison if args.pareto else comparison._replace(front=None)
+        page = comparison_page(comparison) if args.format == "html" else render(comparison, args.format)
+    sys.stdout.write(page)
+    return PASSED
 
 
 class RunComparison(SideBySide):
@@ -130,47 +149,23 @@ def compare(
         raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
     numbered = [column for number, report in enumerate(reports, 1) for column in _split(f"run {number}", report)]
     columns = _named(numbered) if reports else _read_runs(files, options)[0]
+    fix = "Pass other reports or paths."
+    return RunComparison(*_compared(columns, options, base, metrics, every, across_judges, fix))
+
+
+def _compared(
+    columns: Sequence[Column],
+    options: Options,
+    base: str | None,
+    metrics: Sequence[str],
+    every: bool,
+    across_judges: bool,
+    fix: str,
+) -> SideBySide:
     if not 1 < len(columns) <= MOST:
-        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. Pass other reports or paths.")
-    scoring = open_policy(options)[1].score
-    comparison = side_by_side(
-        columns, _index_of(columns, base), scoring, list(metrics), every=every, across_judges=across_judges
-    )
-    return RunComparison(*comparison)
-
-
-def _compared(columns: Sequence[Column], options: Options, args: argparse.Namespace) -> str:
-    from rag_eval.rendering.comparison import render
-
-    if not 1 < len(columns) <= MOST:
-        hint = (
-            "Name another file, or add --repeats for repeats of one system."
-            if len(columns) == 1
-            else "Name fewer files."
-        )
-        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {hint}")
-    scoring, only = open_policy(options)[1].score, [name for name in args.metric.split(",") if name]
-    base = _index_of(columns, args.base)
-    comparison = side_by_side(columns, base, scoring, only, every=args.all, across_judges=args.across_judges)
-    if args.pareto and comparison.front is None:
-        remark(["--pareto is ignored, because not every run has a quality value"], quiet=args.quiet)
-    comparison = comparison if args.pareto else comparison._replace(front=None)
-    if args.format == "html":
-        from rag_eval.rendering.html.pages import comparison_page  # loaded only for this form, for start-up time
-
-        return comparison_page(comparison)
-    return render(comparison, args.format)
-
-
-def _repeated(columns: Sequence[Column], form: str) -> str:
-    from rag_eval.rendering.comparison import render_repeats
-
-    systems = [_repeats_of(system) for system in _systems(columns)]
-    if form == "html":
-        from rag_eval.rendering.html.pages import repeats_page
-
-        return repeats_page(systems)
-    return render_repeats(systems, form)
+        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {fix}")
+    scoring, index = open_policy(options)[1].score, _index_of(columns, base)
+    return side_by_side(columns, index, scoring, list(metrics), every=every, across_judges=across_judges)
 
 
 def _systems(columns: Sequence[Column]) -> list[list[Column]]:
@@ -187,9 +182,8 @@ def _systems(columns: Sequence[Column]) -> list[list[Column]]:
 
 def _repeats_of(columns: Sequence[Column]) -> Repeats:
     if not labels_are_comparable(columns):
-        raise UsageError(
-            "the runs were scored with different refusal settings. Score them again with the same gates file."
-        )
+        fix = "Score them again with the same gates file."
+        raise UsageError(f"the runs were scored with different refusal settings. {fix}")
     qids = shared(columns)
     if not qids:
         raise UsageError("no case has the same gold item in all runs. Score the runs against the same gold set.")
@@ -222,33 +216,25 @@ def _index_of(columns: Sequence[Column], name: str | None) -> int:
 
 
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
-    reader = Reader(ProblemCollector(), root=options.root)
-    kind = file_kind(reader, path)
-    reader.ledger.stop_on_problems()
+    with checked_reader(options.root) as reader:
+        kind = file_kind(reader, path)
     if kind == "report":
-        value = read_report(reader, path, Questions().made)
-        reader.ledger.stop_on_problems()
+        with checked_reader(options.root) as reader:
+            value = read_report(reader, path, Questions().made)
         check_scores(path, report := from_json(value or {}))
         return report
     if kind == "json":
-        check(reader, path, kind)
-        reader.ledger.stop_on_problems()
+        with checked_reader(options.root) as reader:
+            check(reader, path, kind)
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
-    return _scored_traces(path, options, notes)
-
-
-def _scored_traces(path: str, options: Options, notes: list[str]) -> Report:
     reader, policy, digests = open_policy(options._replace(trace=path))
     # The command line names the run to compare with.
-    alone = policy._replace(baseline="", baseline_trace="", must_pass=())
-    report = score_run(read_inputs(options, reader, alone, digests)).report
+    policy = policy._replace(baseline="", baseline_trace="", must_pass=())
+    report = score_run(read_inputs(options, reader, policy, digests)).report
     notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
-    notes += [
-        f"{path}: {quantity(number, f'{name} trace')}"
-        for name in ("duplicate", "unknown")
-        if (number := getattr(report.completeness, name))
-    ]
+    counts = {name: getattr(report.completeness, name) for name in ("duplicate", "unknown")}
+    notes += [f"{path}: {quantity(number, f'{name} trace')}" for name, number in counts.items() if number]
     return report
 
 

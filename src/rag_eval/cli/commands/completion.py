@@ -1,4 +1,4 @@
-"""Print the completion script of a shell, for commands, options and file names."""
+"""The command ``rag-eval completion``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ import sys
 from rag_eval.cli.parser import build_parser
 from rag_eval.errors import MissingExtra
 
-EXAMPLES = """\
-  rag-eval completion bash > ~/.local/share/bash-completion/completions/rag-eval
-  rag-eval completion zsh > ~/.zfunc/_rag-eval
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -20,7 +15,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script."""
+    """Print the completion script of a shell, for commands, options and file names.
+
+    Examples:
+      rag-eval completion bash > ~/.local/share/bash-completion/completions/rag-eval
+      rag-eval completion zsh > ~/.zfunc/_rag-eval
+    """
     try:
         import shtab
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Score the packaged example: a good run and a bad one."""
+"""The command ``rag-eval demo``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from rag_eval.common.paths import from_here, shipped
 from rag_eval.rendering import render
 from rag_eval.run.options import Options
 
-EXAMPLES = """\
-  rag-eval demo
-"""
 _NEXT = """\
 That was a change that made the answers worse: the gate would have stopped it with exit code 1.
 The demo itself ends with 0.
@@ -33,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show both runs; return 0 unless the packaged example gives other verdicts than expected."""
+    """Score the packaged example: a good run and a bad one.
+
+    Examples:
+      rag-eval demo
+    """
     del args
     folder = from_here(shipped("examples", "quickstart"))
     gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"

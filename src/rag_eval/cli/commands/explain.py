@@ -1,4 +1,4 @@
-"""Explain a metric, a label, a finding or another term, or why a question scored as it did."""
+"""The command ``rag-eval explain``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, gates_path, stdin_contents
-from rag_eval.common.escaping import log_line, one_line
+from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, print_lines, stdin_contents
+from rag_eval.common.escaping import one_line
 from rag_eval.common.paths import shipped
-from rag_eval.errors import UsageError
+from rag_eval.errors import PASSED, UsageError
 
 Path = str | os.PathLike[str]
 
@@ -21,36 +21,38 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure, Metric
     from rag_eval.stats.tally import Score
 
-EXAMPLES = """\
-  rag-eval explain precision
-  rag-eval explain recall@5
-  rag-eval explain WRONG_CLAIM
-  rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
-  rag-eval explain A0001 --format json
-"""
 _WIDTH = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
-        "subject",
-        metavar="METRIC|TERM|QID",
-        help="a metric, a label, a finding, another term of the glossary, or the qid of a question",
-    )
+    subject = "a metric, a label, a finding, another term of the glossary, or the qid of a question"
+    parser.add_argument("subject", metavar="METRIC|TERM|QID", help=subject)
     add_inputs(parser)
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="text (default); json of a question")
+    add_format(parser, ("text", "json"))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the explanation; the name of a metric always means the metric."""
-    metric = _metric(args.subject)
+    """Explain a metric, a label, a finding or another term, or why a question scored as it did.
+
+    Examples:
+      rag-eval explain precision
+      rag-eval explain recall@5
+      rag-eval explain WRONG_CLAIM
+      rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
+      rag-eval explain A0001 --format json
+    """
     if args.format == "json":
-        sys.stdout.write(_json(args, metric))
-        return 0
-    for line in list(metric_lines(metric)) if metric else _term_lines(args) or case_lines(args):
-        sys.stdout.write(log_line(line) + "\n")
-    return 0
+        if metric := _metric(args.subject):  # the name of a metric always means the metric
+            fix = "For metrics, run: rag-eval metrics --format json"
+            raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
+        from rag_eval.cli.commands._explained import document
+        from rag_eval.common.escaping import json_text
+
+        sys.stdout.write(json_text(document(*_cases(args))))
+    else:
+        print_lines(*_lines(args))
+    return PASSED
 
 
 def explain(
@@ -66,12 +68,20 @@ def explain(
     """
     from rag_eval.run.options import cutoffs, path
 
-    metric = _metric(subject)
     stated = {"gold": gold, "trace": trace, "gates": gates}
     files = {name: path(file, name) if file != "" else "" for name, file in stated.items()}
-    asked = argparse.Namespace(subject=subject, k=cutoffs(k), **files)
-    lines = list(metric_lines(metric)) if metric else _term_lines(asked) or case_lines(asked)
+    lines = _lines(argparse.Namespace(subject=subject, k=cutoffs(k), **files))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _lines(args: argparse.Namespace) -> list[str]:
+    """Return the explanation; the name of a metric always means the metric."""
+    if metric := _metric(args.subject):
+        return list(metric_lines(metric))
+    if lines := _term_lines(args):
+        return lines
+    cases, wanted = _cases(args)
+    return [line for case in cases for line in _case(case, wanted)]
 
 
 def _term_lines(args: argparse.Namespace) -> list[str]:
@@ -88,14 +98,10 @@ def _term_lines(args: argparse.Namespace) -> list[str]:
                 elif not columns:
                     columns = cells
                 elif args.subject.casefold() in re.split(r", | \(|\)", cells[0].casefold()):
-                    return _entry(args.subject, columns, cells, page)
+                    facts = [f"{column:<13}{cell}" for column, cell in zip(columns[1:-1], cells[1:-1], strict=True)]
+                    head = [f"{args.subject} ({columns[0]})", "", cells[-1], ""]
+                    return [*head, *facts, f"{'page':<13}docs/{page}"]
     return []
-
-
-def _entry(name: str, columns: Sequence[str], cells: Sequence[str], page: str) -> list[str]:
-    """Return the lines of an entry: its name and kind, its meaning, and its other columns."""
-    facts = [f"{column:<13}{cell}" for column, cell in zip(columns[1:-1], cells[1:-1], strict=True)]
-    return [f"{name} ({columns[0]})", "", cells[-1], "", *facts, f"{'page':<13}docs/{page}"]
 
 
 def _plain(cell: str) -> str:
@@ -105,7 +111,11 @@ def _plain(cell: str) -> str:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """Yield the description of a metric, with an example of a gate on it."""
+    from importlib.resources import files
+    from json import dumps, loads
+
     from rag_eval.metrics import range_in_words, score_in_words
+    from rag_eval.metrics._metric import Example
     from rag_eval.scoring.aggregations import values_in_words
 
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
@@ -113,10 +123,7 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     bound = "min: 0.80" if metric.better == "higher" else f"max: {limit}"
     if metric.name in ("groundedness", "claim_support"):
         bound = "max_drop: 0.05"  # levels differ between systems
-    yield f"{metric.name} ({metric.perspective}; {metric.better} is better)"
-    yield ""
-    yield metric.text
-    yield ""
+    yield from (f"{metric.name} ({metric.perspective}; {metric.better} is better)", "", metric.text, "")
     yield f"applies to   {metric.applies}"
     yield f"score        {score_in_words(metric)}"
     yield f"range        {range_in_words(metric)}"
@@ -124,20 +131,8 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     yield from (f"value        {name}: {words}" for name, words in values_in_words(metric))
     yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
     yield f"source       {metric.source}"
-    yield f"as a gate    {name}: {{{bound}}}"
-    yield ""
-    yield "a case"
-    yield from _example_lines(metric.name)
-
-
-def _example_lines(name: str) -> Iterator[str]:
-    """Yield the worked examples, and the rows of the first one that has a score."""
-    from importlib.resources import files
-    from json import dumps, loads
-
-    from rag_eval.metrics._metric import Example
-
-    rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(name, [])
+    yield from (f"as a gate    {name}: {{{bound}}}", "", "a case")
+    rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(metric.name, [])
     examples = [Example(*row) for row in rows]
     yield from (f"  {item}" for item in examples)
     for example in examples:
@@ -145,22 +140,6 @@ def _example_lines(name: str) -> Iterator[str]:
             yield ""
             yield f"the first that {example.verb} {example.score.rstrip(',')} is"
             yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
-
-
-def _json(args: argparse.Namespace, metric: Metric | None) -> str:
-    from rag_eval.cli.commands._explained import document
-    from rag_eval.common.escaping import json_text
-
-    if metric is not None:
-        fix = "For metrics, run: rag-eval metrics --format json"
-        raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
-    return json_text(document(*_cases(args)))
-
-
-def case_lines(args: argparse.Namespace) -> list[str]:
-    """Return one question: what was asked, answered and retrieved, and every score."""
-    cases, wanted = _cases(args)
-    return [line for case in cases for line in _case(case, wanted)]
 
 
 def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
@@ -184,14 +163,13 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
         close = hint(args.subject) or did_you_mean(args.subject, [*METRICS, *golds])
         fix = close or "To list the metrics: rag-eval metrics"
         raise UsageError(f"'{one_line(args.subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
-    by_run = {
-        trace.run: trace for trace in paired_traces(reader, golds, policy.trace, digests) if trace.qid == gold.qid
-    }
+    traces = paired_traces(reader, golds, policy.trace, digests)
+    by_run = {trace.run: trace for trace in traces if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
-    traces = list(by_run.values()) or [Trace.missing(gold.qid)]
     every = measures(options.cutoffs or DEFAULT_CUTOFFS)
     wanted = [item for item in every if policy.verdicts or item.metric.perspective != "judge"]
-    return [Case(gold, trace, policy.settings) for trace in traces], wanted
+    answers = list(by_run.values()) or [Trace.missing(gold.qid)]
+    return [Case(gold, trace, policy.settings) for trace in answers], wanted
 
 
 def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:

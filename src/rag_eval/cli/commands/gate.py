@@ -1,4 +1,4 @@
-"""Judge an existing report.json again, under its own gates or under another gates file."""
+"""The command ``rag-eval gate``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from typing import TYPE_CHECKING
 
 from rag_eval.analysis.baseline import impossible
 from rag_eval.analysis.report import rejudge, rejudge_same_gates
-from rag_eval.cli.commands._shared import add_option, add_outputs, put, remark
+from rag_eval.cli.commands._shared import add_option, add_outputs, checked_reader, print_notes, write_report
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.gates.selection import selected_gates
 from rag_eval.readers.gates_file import read_policy
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
-from rag_eval.readers.source import Reader
 from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import Policy
 
-EXAMPLES = """\
-  rag-eval gate rag-eval-report/report.json
-  rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
-"""
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv")
 
 
@@ -36,15 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge, and return the new report's exit code."""
-    reader = Reader(ProblemCollector())
-    value = read_report(reader, args.report)
-    policy = read_policy(reader, args.gates) if args.gates else None
+    """Judge an existing report.json again, under its own gates or under another gates file.
+
+    Examples:
+      rag-eval gate rag-eval-report/report.json
+      rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
+    """
+    with checked_reader() as reader:
+        value = read_report(reader, args.report)
+        policy = read_policy(reader, args.gates) if args.gates else None
     policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
-    reader.ledger.stop_on_problems()
     with checked_report(args.report, "Score the run again."):
         judged = _judged(args, from_json(value or {}), policy)
-    put(judged, args)
+    write_report(judged, args)
     return judged.exit_code
 
 
@@ -56,7 +54,8 @@ def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> 
     if policy and report.scope:  # metric groups that were left out stay so
         policy = policy._replace(perspectives=report.scope.perspectives)
     lost = [gate.name for gate in selected_gates(policy) if gate.name not in report.metrics] if policy else []
-    remark((f"{args.report}: no value for {name}. To get it, score the run again" for name in lost), quiet=args.quiet)
+    lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
+    print_notes(*lines, quiet=args.quiet)
     return rejudge(report, policy) if policy else rejudge_same_gates(report)
 
 

@@ -1,15 +1,25 @@
-"""Find weak gold items: substrings, citations, questions and gates. Reads files, changes none."""
+"""The commands ``rag-eval gold lint`` and ``gold stats``: weak items of a gold set, and its counts."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_gold, gates_path, remark
-from rag_eval.common.escaping import json_text, log_line, quantity, quoted
+from rag_eval.cli.commands._shared import (
+    add_flag,
+    add_format,
+    add_gates,
+    add_gold,
+    add_option,
+    gates_path,
+    print_lines,
+    print_notes,
+)
+from rag_eval.common.escaping import json_text, one_line, quantity, quoted
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.gold.lint import GoldSample, lint, watch
 from rag_eval.readers.gold_file import read_entries
@@ -17,62 +27,181 @@ from rag_eval.run.inputs import open_policy, paired_traces
 from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
+    from rag_eval.contract import Gold
     from rag_eval.gold.lint import GoldFinding
 
-EXAMPLES = """\
-  rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl
-"""
-_SHOWN = 100
+    Row = dict[str, Any]
+
+_FINDINGS, _ROWS = 100, 20
+_PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
+# gold lint
+
+
+def add_lint_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold lint``."""
     add_gold(parser)
-    parser.add_argument(
-        "--trace", metavar="FILE", action="append", default=[], help="also look at these traces; may be repeated"
-    )
-    parser.add_argument(
-        "--format", choices=["text", "json"], default="text", help="text (default), or json with all findings"
-    )
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if there are findings (default: 0)")
-    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+    add_gates(parser)
+    add_option(parser, "--trace", "FILE", "also look at these traces; may be repeated", action="append", default=[])
+    add_format(parser, ["text", "json"])
+    add_flag(parser, "--strict", "exit with 1 if there are findings (default: 0)")
+    add_flag(parser, "--quiet", "no notes on stderr")
 
 
-def run(args: Namespace) -> int:
-    """Print the findings; return 0, or 1 if there are findings and ``--strict`` is given."""
-    sample, path = _sample(args)
-    notes = lint(sample)
-    if args.format == "json":
-        counts = dict(sorted(Counter(finding.code for finding in notes).items()))
-        rows = [finding._asdict() for finding in notes]
-        text = json_text({"gold": path, "items": len(sample.items), "counts": counts, "findings": rows})
-    else:
-        text = "".join(_lines(path, sample, notes))
-    sys.stdout.write(text)
-    return GATE_FAILED if args.strict and notes else PASSED
+def run_lint(args: Namespace) -> int:
+    """Find weak gold items: substrings, citations, questions and gates. Reads files, changes none.
 
-
-def _sample(args: Namespace) -> tuple[GoldSample, str]:
-    """Return the sample and the path of the gold. Raise InputError if it is unreadable."""
-    from itertools import chain
-
+    Examples:
+      rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl
+    """
     reader, policy, digests = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     entries = read_entries(reader, policy.gold)
     golds = {gold.qid: gold for gold, _ in entries}
     traces = chain.from_iterable(paired_traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
     seen = watch(golds, traces, policy.settings) if args.trace else None
     reader.ledger.stop_on_problems()
-    remark(reader.ledger.notes, quiet=args.quiet)
-    return GoldSample(entries, policy, seen), policy.gold
+    print_notes(*reader.ledger.notes, quiet=args.quiet)
+    notes = lint(GoldSample(entries, policy, seen))
+    if args.format == "json":
+        counts = dict(sorted(Counter(finding.code for finding in notes).items()))
+        rows = [finding._asdict() for finding in notes]
+        sys.stdout.write(json_text({"gold": policy.gold, "items": len(entries), "counts": counts, "findings": rows}))
+    else:
+        print_lines(*_finding_lines(policy.gold, len(entries), notes))
+    return GATE_FAILED if args.strict and notes else PASSED
 
 
-def _lines(path: str, sample: GoldSample, notes: list[GoldFinding]) -> Iterator[str]:
-    for finding in notes[:_SHOWN]:
+def _finding_lines(path: str, items: int, notes: Sequence[GoldFinding]) -> Iterator[str]:
+    for finding in notes[:_FINDINGS]:
         location = f"{path}:{finding.line}" if finding.line else path
         item = f"{quoted(finding.qid, 60)}: " if finding.qid else ""
-        yield log_line(f"{location}: [{finding.code}] {item}{finding.message}. {finding.hint}") + "\n"
-    if len(notes) > _SHOWN:
-        yield f"… and {quantity(len(notes) - _SHOWN, 'more finding')} not shown. To see all: --format json\n"
+        yield f"{location}: [{finding.code}] {item}{finding.message}. {finding.hint}"
+    if len(notes) > _FINDINGS:
+        yield f"… and {quantity(len(notes) - _FINDINGS, 'more finding')} not shown. To see all: --format json"
     codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in notes).most_common())
-    counted = f"{quantity(len(notes), 'finding')} in {quantity(len(sample.items), 'item')}"
-    yield f"{counted}: {codes}. For their meaning, see docs/gold.md\n" if notes else f"{counted}.\n"
+    counted = f"{quantity(len(notes), 'finding')} in {quantity(items, 'item')}"
+    yield f"{counted}: {codes}. For their meaning, see docs/gold.md" if notes else f"{counted}."
+
+
+# gold stats
+
+
+def add_stats_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold stats``."""
+    add_gold(parser)
+    add_format(parser, ["text", "json"])
+
+
+def run_stats(args: Namespace) -> int:
+    """Count the items, slices, labels, lengths and fields of a gold set. Reads files, changes none.
+
+    Examples:
+      rag-eval gold stats --gold eval/gold.jsonl
+    """
+    reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else gates_path("")))
+    entries = read_entries(reader, policy.gold)
+    reader.ledger.stop_on_problems()
+    counts = {"gold": policy.gold, **stats(entries)}
+    if args.format == "json":
+        sys.stdout.write(json_text(counts))
+    else:
+        print_lines(*_count_lines(counts))
+    return PASSED
+
+
+def _count_lines(counts: dict[str, Any]) -> Iterator[str]:
+    attacks = f", {quantity(counts['attacks'], 'safety case')}" if counts["attacks"] else ""
+    kinds = f"{counts['answerable']} answerable, {counts['unanswerable']} unanswerable{attacks}"
+    yield f"{counts['gold']}: {quantity(counts['items'], 'item')}, {kinds}."
+    for name, values in counts["slices"].items():
+        rows = [
+            [value, item["items"], item["answerable"], item["items"] - item["answerable"]]
+            for value, item in values.items()
+        ]
+        yield from _table([name, "items", "answerable", "unanswerable"], rows)
+    for name, numbers in counts["per_item"].items():
+        yield from _table([f"{name} of an item", "items"], [*numbers.items()])
+    lengths = [[name, *spread.values()] for name, spread in counts["lengths"].items() if spread]
+    yield from _table(["length", "minimum", "median", "maximum", "total"], lengths)
+    yield from _table(["field", "items"], [*counts["fields"].items()])
+
+
+def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    from tabulate import tabulate
+
+    shown = [[one_line(str(row[0]), 60), *row[1:]] for row in rows[:_ROWS]]
+    align = ["left", *["right"] * (len(headers) - 1)]
+    text = tabulate(shown, [one_line(headers[0], 60), *headers[1:]], "simple", colalign=align, disable_numparse=True)
+    yield from ("", *text.split("\n"))
+    if len(rows) > _ROWS:
+        yield f"… and {len(rows) - _ROWS} more. To see all: --format json"
+
+
+def stats(entries: Sequence[tuple[Gold, Row]]) -> dict[str, Any]:
+    """Return the counts of a gold set, ready for JSON.
+
+    ``items``, ``answerable``, ``unanswerable`` (both without safety cases) and ``attacks`` are numbers. ``slices`` has
+    the number of items and of answerable ones by field and value, largest first. ``per_item`` is the number of items by
+    their number of citations and substrings. ``lengths`` has minimum, median (the lower of two middles), maximum and
+    total. ``fields`` is the number of items with each field.
+    """
+    golds = [gold for gold, _ in entries]
+    counted = [gold for gold in golds if gold.attack is None]
+    answerable = sum(gold.answerable for gold in counted)
+    expected = [gold.expected_answer for gold in golds if gold.expected_answer is not None]
+    return {
+        "items": len(golds),
+        "answerable": answerable,
+        "unanswerable": len(counted) - answerable,
+        "attacks": len(golds) - len(counted),
+        "slices": _slices(entries),
+        "per_item": {
+            "gold_citations": _histogram(len(gold.citations) for gold in golds),
+            "gold_claim_substr": _histogram(len(gold.substrings) for gold in golds),
+        },
+        "lengths": {
+            "question, characters": _spread(len(gold.question) for gold in golds),
+            "question, words": _spread(len(gold.question.split()) for gold in golds),
+            "expected_answer, characters": _spread(map(len, expected)),
+        },
+        "fields": _ranked(Counter(name for _, row in entries for name in row)),
+    }
+
+
+def _slices(entries: Iterable[tuple[Gold, Row]]) -> dict[str, dict[str, dict[str, int]]]:
+    items: dict[str, Counter[str]] = {}
+    answerable: dict[str, Counter[str]] = {}
+    for gold, row in entries:
+        labels = {(name, _as_text(row[name])) for name in _PLAIN if name in row}
+        labels |= {("tags", tag) for tag in row.get("tags", ())}
+        labels |= {(f"meta.{name}", _as_text(value)) for name, value in row.get("meta", {}).items()}
+        for name, value in labels:
+            items.setdefault(name, Counter())[value] += 1
+            answerable.setdefault(name, Counter())[value] += gold.answerable
+    order = [name for name in (*_PLAIN, "tags") if name in items]
+    order += sorted(items.keys() - set(order))
+    return {
+        name: {value: {"items": n, "answerable": answerable[name][value]} for value, n in _ranked(items[name]).items()}
+        for name in order
+    }
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+def _histogram(numbers: Iterable[int]) -> dict[str, int]:
+    return {str(number): count for number, count in sorted(Counter(numbers).items())}
+
+
+def _spread(numbers: Iterable[int]) -> dict[str, int]:
+    ordered = sorted(numbers)
+    if not ordered:
+        return {}
+    middle = ordered[(len(ordered) - 1) // 2]
+    return {"least": ordered[0], "median": middle, "most": ordered[-1], "total": sum(ordered)}

@@ -1,9 +1,8 @@
-"""Propose new chunk ids for a gold set after re-chunking, by text and position of the old chunks."""
+"""The command ``rag-eval gold relink``."""
 
 from __future__ import annotations
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,8 +10,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._shared import add_gold, gates_path, write_data
-from rag_eval.common.escaping import log_line, markdown, quantity
+from rag_eval.cli.commands._shared import (
+    add_flag,
+    add_gates,
+    add_gold,
+    add_option,
+    gates_path,
+    print_lines,
+    write_data,
+)
+from rag_eval.common.escaping import markdown, quantity
 from rag_eval.contract import Chunk
 from rag_eval.contract.fields import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
@@ -29,55 +36,47 @@ if TYPE_CHECKING:
 
     Shingle = tuple[str, ...]
 
-EXAMPLES = """\
-  rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write
-"""
 _SHOWN = 60
-
-
 _WORDS = 4  # in a shingle
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 _COVERED = 0.5  # share of the shingles of the shorter text
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_relink_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_gold(parser)
-    parser.add_argument(
-        "--old",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="chunks or traces of the old index (default: traces of the baseline)",
-    )
-    parser.add_argument(
-        "--new",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="chunks or traces of the new index (default: runs/trace.jsonl)",
-    )
-    parser.add_argument("--write", action="store_true", help="write the proposed ids into the gold file, unsigned")
+    add_gates(parser)
+    old, new = (f"chunks or traces of the {index} index" for index in ("old", "new"))
+    add_option(parser, "--old", "FILE", f"{old} (default: traces of the baseline)", action="append", default=[])
+    add_option(parser, "--new", "FILE", f"{new} (default: runs/trace.jsonl)", action="append", default=[])
+    add_flag(parser, "--write", "write the proposed ids into the gold file, unsigned")
 
 
-def run(args: Namespace) -> int:
-    """Print the table for review; exit 1 if an id has no new chunk."""
+def run_relink(args: Namespace) -> int:
+    """Propose new chunk ids for a gold set after re-chunking, by text and position of the old chunks.
+
+    Examples:
+      rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write
+    """
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold)
     if not args.old and not policy.baseline_trace:
-        raise UsageError(
-            "the old index is unknown. Name its chunks or traces with --old, or baseline.trace in the gates file"
-        )
+        fix = "Name its chunks or traces with --old, or baseline.trace in the gates file"
+        raise UsageError(f"the old index is unknown. {fix}")
     old, new = (_chunks(reader, paths) for paths in (args.old or [policy.baseline_trace], args.new or [policy.trace]))
     reader.ledger.stop_on_problems()
     links = Relinker(old, new).links(golds.values())
-    sys.stdout.writelines(f"{log_line(line)}\n" for line in _table(links, old, new))
+    print_lines(*_table(links, old, new))
     new_links = [link for link in links if link.new]
     items = len({link.qid for link in new_links})
-    print(f"New ids for {len(new_links)} of {quantity(len(links), 'old chunk id')}, in {quantity(items, 'item')}.")
+    print_lines(
+        f"New ids for {len(new_links)} of {quantity(len(links), 'old chunk id')}, in {quantity(items, 'item')}."
+    )
     if args.write and new_links:
         _write(policy.gold, new_links)
-        print(f"wrote {policy.gold}. Review it, then: git add {policy.gold} && rag-eval gold signoff --reason TEXT")
+        print_lines(
+            f"wrote {policy.gold}. Review it, then: git add {policy.gold} && rag-eval gold signoff --reason TEXT"
+        )
     return PASSED if len(new_links) == len(links) else GATE_FAILED
 
 
@@ -109,10 +108,9 @@ def _chunks(reader: Reader, paths: Sequence[str]) -> dict[str, Chunk]:
 
 
 def _table(links: Sequence[Link], old: Mapping[str, Chunk], new: Mapping[str, Chunk]) -> Iterator[str]:
-    if not links:
-        return
-    yield "| question | old id | new ids | by | old text | new text |"
-    yield "|---|---|---|---|---|---|"
+    if links:
+        yield "| question | old id | new ids | by | old text | new text |"
+        yield "|---|---|---|---|---|---|"
     for link in links:
         texts = [_start(old.get(link.old)), " … ".join(_start(new[name]) for name in link.new)]
         by = link.by or ("the old chunk is unknown" if link.old not in old else "no similar chunk")
@@ -132,7 +130,7 @@ def _write(path: str, links: Sequence[Link]) -> None:
         line = lines[number - 1]
         text = line.strip().removeprefix(b"\xef\xbb\xbf")
         lines[number - 1] = line.replace(text, rewritten(text, list(group)))
-    write_data(Path(path), [b"\n".join(lines)])
+    write_data(path, [b"\n".join(lines)])
 
 
 def json_lines(path: str, use: str) -> bytes:
@@ -227,9 +225,8 @@ def rewritten(line: bytes, links: Sequence[Link]) -> bytes:
     row, new = json.loads(line), {link.old: link.new for link in links if link.new}
     spaced = next((entry for entry in ((", ", ": "), (",", ":")) if _text(row, entry) == line), (", ", ": "))
     if "gold_citations" in row:
-        row["gold_citations"] = list(
-            dict.fromkeys(entry for name in row["gold_citations"] for entry in new.get(name, [name]))
-        )
+        cited = [entry for name in row["gold_citations"] for entry in new.get(name, [name])]
+        row["gold_citations"] = list(dict.fromkeys(cited))
     if grades := row.get("relevance_grades"):
         moved: dict[str, Any] = {}
         row["relevance_grades"] = moved

@@ -1,108 +1,363 @@
-"""Record and stage a sign-off of the staged changes of the gold."""
+"""The commands ``rag-eval gold signoff``, ``gold check`` and ``gold diff``: changes of the gold set in git."""
 
 from __future__ import annotations
 
+import json
 import os
+import posixpath
+import sys
 import time
+import unicodedata
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._gold import counted, frame_since, place_of, say
-from rag_eval.cli.commands._shared import add_gold
-from rag_eval.cli.commands.gold_check import refuse_other_spelling
-from rag_eval.common.escaping import one_line, quoted
-from rag_eval.common.paths import shell_line
-from rag_eval.errors import PASSED, UsageError
-from rag_eval.git.plumbing import Git, GitError
+from rag_eval import REPOSITORY, __version__
+from rag_eval.cli.commands._shared import add_flag, add_gates, add_gold, add_option, print_lines, print_notes
+from rag_eval.common.escaping import one_line, quantity, quoted
+from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
+from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
+from rag_eval.git.plumbing import INDEX, Git, GitError
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.gold.signoff import checking
-from rag_eval.gold.signoff.repository import GoldStates, policies, read_record, sides, used_records
+from rag_eval.gold.signoff import checking, identity
+from rag_eval.gold.signoff.identity import NO_PROOF
+from rag_eval.gold.signoff.repository import (
+    GoldStates,
+    Place,
+    between,
+    findings,
+    policies,
+    read_record,
+    sides,
+    untouched,
+    used_records,
+)
 from rag_eval.readers.signoff_record import HashChange, Record
+from rag_eval.readers.work_tree import IsFolder, WorkTree
 
 if TYPE_CHECKING:
+    from rag_eval.git.snapshots import Tree
     from rag_eval.gold.signoff.checking import Side, SignoffPolicy
 
-EXAMPLES = """\
-  rag-eval gold signoff --reason 'the new manual says 31 days'
-"""
+_STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
+_INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'
+_BASE = "compare the index with the commit where the branch left REF"
+_TRACE = "traces to show the effect on (default: from the gates file)"
+_SHOWN = 100
 
 
-def add_arguments(sign: ArgumentParser) -> None:
-    """Add the options of the sub-command."""
-    sign.add_argument("--reason", required=True, metavar="TEXT", help="why the gold changed, for reviewers")
-    sign.add_argument("--signer", metavar="EMAIL", help="email of the signer (default: git's user.email)")
-    sign.add_argument("--baseline", action="store_true", help="also sign every item that no record signs yet")
-    sign.add_argument("--mutates", action="store_true", help="allow that a qid asks another question than before")
-    sign.add_argument("--key", metavar="FILE", help="SSH key to sign with; for a public key, the agent signs")
-    sign.add_argument("--base", metavar="REF", help="compare the index with the commit where the branch left REF")
-    add_gold(sign)
+class GoldChange(NamedTuple):
+    """A change of the gold in git: two states of the repository, and the sign-off policies that apply to them."""
+
+    git: Git
+    states: GoldStates
+    place: Place
+    policies: Sequence[SignoffPolicy]
+
+    @classmethod
+    def of(cls, git: Git, states: GoldStates, args: Namespace) -> GoldChange:
+        """Return the change between two states, of the gold and gates that the options name."""
+        place = Place(args.gold, args.gates, git.prefix)
+        return cls(git, states, place, policies(states, place))
+
+    @property
+    def has_gold(self) -> bool:
+        """Return whether git has a gold set in one of the states."""
+        trees = self.states.head, self.states.base
+        return any(tree.files(policy.gold) for policy in self.policies for tree in trees)
+
+    def effect(self, policy: SignoffPolicy, args: Namespace) -> list[str]:
+        """Return the effects of the change on local traces; load nothing if nothing changed."""
+        if untouched(self.states, policy):
+            return []
+        from rag_eval.cli.commands._gold_impact import flipped
+
+        return flipped(self.git, self.states, policy.gold, args.gates, args.trace)
+
+    def unstaged(self, args: Namespace) -> list[str]:
+        """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
+
+        The files are compared here: `git diff` runs filters and monitors that a repository configures.
+        """
+        if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
+            return []
+        look = shell_line("rag-eval", "gold", args.nested, "--worktree")
+        index, files, edited = self.git.at(INDEX), WorkTree(self.git.top), []
+        files.committed = index  # a checkout may use other line endings than git
+        for path in dict.fromkeys(policy.gold for policy in self.policies):
+            try:
+                now = files.files(path)
+            except IsFolder:
+                path = f"{path}/"
+                now = files.files(path)
+            except InputError:
+                continue  # a link, or no file: reported by the check of the gold
+            staged = index.files(path)
+            edited += [name for name in staged if now.get(name) != staged[name]]
+        return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
-def run(args: Namespace) -> int:
-    """Write and stage the missing records."""
+def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
+    """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
+    head: Tree = WorkTree(git.top) if worktree else git.at(INDEX)
+    if base:
+        return between(git, base, "HEAD", head)
+    last = git.last()
+    return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
+
+
+def _counted(changes: Iterable[HashChange]) -> str:
+    """Count the items that were added, changed and removed."""
+    verbs = [change.verb for change in changes]
+    parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
+    return ", ".join(parts) or "no changes"
+
+
+def capped(lines: Sequence[str], noun: str) -> list[str]:
+    """Return the first hundred lines, and the number of the others."""
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([f"… and {quantity(more, f'more {noun}')} not shown."] if more > 0 else [])]
+
+
+# gold diff
+
+
+def add_diff_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold diff``."""
+    add_option(parser, "--base", "REF", _BASE)
+    add_flag(parser, "--worktree", "compare the files of the work tree, staged or not")
+    add_option(parser, "--trace", "FILE", _TRACE)
+    add_gold(parser)
+    add_gates(parser)
+
+
+def run_diff(args: Namespace) -> int:
+    """Show which gold items were added, changed and removed, and the effect on local traces.
+
+    Examples:
+      rag-eval gold diff --base origin/main
+    """
     git = Git()
-    frame = frame_since(git, args.base)
+    change = GoldChange.of(git, _states_since(git, args.base, worktree=args.worktree), args)
+    for policy in change.policies:
+        base, head = sides(change.states, policy)
+        changes = checking.changes(base.items, head.items)
+        print_lines(*(_described(item, base, head) for item in changes), *change.effect(policy, args))
+        print_lines(f"{policy.gold} against {change.states.name}: {_counted(changes)}.")
+    print_notes(*change.unstaged(args))
+    return PASSED
+
+
+def _described(change: HashChange, base: Side, head: Side) -> str:
+    before, after = base.items.get(change.qid), head.items.get(change.qid)
+    if before is None or after is None:
+        return f"{change.verb} {quoted(change.qid)}"
+    both = sorted(before.row.keys() | after.row.keys())
+    fields = [name for name in both if _as_json(before.row, name) != _as_json(after.row, name)]
+    what = ", ".join(quoted(name)[1:-1] for name in fields) or "only its formatting"
+    mutation = " (another question under the same qid)" if checking.mutated(before, after) else ""
+    return f"changed {quoted(change.qid)}: {what}{mutation}"
+
+
+def _as_json(row: Mapping[str, Any], name: str) -> str:
+    # Through JSON, because true == 1 in Python.
+    return json.dumps(row[name], sort_keys=True) if name in row else ""
+
+
+# gold check
+
+
+def add_check_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold check``."""
+    against = parser.add_mutually_exclusive_group()
+    add_flag(against, "--staged", _STAGED)  # the default; hooks state it for readability
+    add_flag(against, "--all-files", "check every item of the index")
+    add_option(against, "--base", "REF", _BASE)
+    add_flag(parser, "--worktree", "check the files of the work tree, staged or not")
+    add_option(parser, "--trace", "FILE", _TRACE)
+    add_gold(parser)
+    add_gates(parser)
+
+
+def run_check(args: Namespace) -> int:
+    """Check that every change of the gold is signed off; the hook runs this.
+
+    Examples:
+      rag-eval gold check --base origin/main
+    """
+    git = Git()
+    change = GoldChange.of(git, _checked_states(git, args), args)
+    states, in_hook = change.states, "GIT_INDEX_FILE" in os.environ
+    violations = [violation for policy in change.policies for violation in _violations(states, policy, args)]
+    if not states.has_no_base:
+        from rag_eval.cli.commands._gold_impact import loosened
+
+        print_lines(*(line for policy in change.policies for line in change.effect(policy, args)))
+        print_lines(*loosened(git, states, args.gates, args.trace))
+    if not violations:
+        if not change.has_gold:
+            refuse_elsewhere(git.names(), [policy.gold for policy in change.policies], change.place)
+        if not in_hook:  # a passing commit prints nothing
+            golds = [policy.gold for policy in change.policies if states.head.files(policy.gold)]
+            print_lines(*(f"{gold}: every change is signed off." for gold in golds))
+        print_notes(*change.unstaged(args))
+        return PASSED
+    print_notes(*capped([str(violation) for violation in violations], "finding"))
+    print_notes("To fix it:", *dict.fromkeys(f"  {violation.fix}" for violation in violations))
+    if _program() != "rag-eval":
+        print_notes(f"rag-eval is installed only for the hook. To install it for yourself: {_INSTALL}")
+    if _has_temporary_index():
+        print_notes("Then commit again without file names, so that the commit includes the record.")
+    return GATE_FAILED
+
+
+def _checked_states(git: Git, args: Namespace) -> GoldStates:
+    if args.all_files:
+        return GoldStates(NOTHING, git.at(INDEX), has_no_base=True)
+    pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
+    if not args.base and pushed[0] and pushed[1]:
+        return between(git, pushed[0], pushed[1])
+    return _states_since(git, args.base, worktree=args.worktree)
+
+
+def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[checking.Violation]:
+    if not states.has_no_base and untouched(states, policy):
+        # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
+        # (`pre-commit run --all-files`) has no change to check: it checks every item.
+        if "GIT_INDEX_FILE" in os.environ or not states.staged:
+            return []
+        states = GoldStates(NOTHING, states.head, has_no_base=True)
+    if unchecked := identity.unchecked(policy, NO_PROOF):
+        print_lines(f"Checked only in CI: {', '.join(unchecked)}.")
+    # The command that signs the unsigned changes.
+    words = [_program(), "gold", "signoff"]
+    words += ["--baseline"] if states.has_no_base else []
+    words += ["--base", states.name] if states.name != "HEAD" else []
+    words += [word for name in ("gold", "gates") if (value := getattr(args, name)) for word in (f"--{name}", value)]
+    # `git commit -a` and `git commit FILE` use a temporary index that no longer exists after the hook fails.
+    add = f"{shell_line('git', 'add', '--', f':/{policy.gold}')} && " if _has_temporary_index() else ""
+    key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
+    reason = '"…"' if WINDOWS else "'…'"
+    return findings(states, policy, f"{add}{shell_line(*words)}{key} --reason {reason}")
+
+
+def _program() -> str:
+    """Return the command name of this program: its path if it is on the PATH only inside a hook's environment."""
+    folder_of_program = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - start-up time
+    if os.environ.get("PRE_COMMIT") != "1":
+        return "rag-eval"
+    from shutil import which
+
+    elsewhere = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder != folder_of_program]
+    if which("rag-eval", path=os.pathsep.join(elsewhere)):
+        return "rag-eval"
+    return which("rag-eval", path=folder_of_program) or "rag-eval"
+
+
+def _has_temporary_index() -> bool:
+    return os.path.basename(os.environ.get("GIT_INDEX_FILE", "index")) != "index"  # noqa: PTH119 - start-up time
+
+
+def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], paths: Place) -> None:
+    """Raise UsageError if none of ``golds`` is in git, but the ``names`` in git show that other files are meant.
+
+    If git has no gold at all, there is nothing to check yet.
+    """
+    _refuse_other_spelling(names, golds)
+    if paths.gold:
+        raise UsageError(f"{quoted(golds[0])} is not in git. Correct the path, or add the file first.")
+    gates = sorted(name for name in names if posixpath.basename(name) in GATES_FILES)
+    above = [name for name in gates if paths.prefix.startswith(f"{posixpath.dirname(name)}/".lstrip("/"))]
+    if not paths.gates and gates and not above:
+        more = f" and {len(gates) - 1} more" if gates[1:] else ""
+        reason = f"this folder has no gates file and no gold set, but folders below have {quoted(gates[0])}{more}"
+        raise UsageError(f"{reason}. Choose one: --gates {one_line(gates[0], 200)}")
+
+
+def _refuse_other_spelling(names: Sequence[str], golds: Sequence[str]) -> None:
+    """Raise UsageError if git has one of ``golds`` under another spelling."""
+    for gold in golds:
+        # `git add -N` lists a file that no commit would contain.
+        if variants := [name for name in names if name != gold and _normalised(name) == _normalised(gold)]:
+            reason = f"{quoted(gold)} is not in git, but {quoted(variants[0])} is"
+            raise UsageError(f"{reason}. Write the path as git has it, in the gates file too, with forward slashes.")
+
+
+def _normalised(path: str) -> str:
+    """Return a path without differences of case, slashes and Unicode form, which some file systems ignore."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold()).replace("\\", "/")
+
+
+# gold signoff
+
+
+def add_signoff_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold signoff``."""
+    add_option(parser, "--reason", "TEXT", "why the gold changed, for reviewers", required=True)
+    add_option(parser, "--signer", "EMAIL", "email of the signer (default: git's user.email)")
+    add_flag(parser, "--baseline", "also sign every item that no record signs yet")
+    add_flag(parser, "--mutates", "allow that a qid asks another question than before")
+    add_option(parser, "--key", "FILE", "SSH key to sign with; for a public key, the agent signs")
+    add_option(parser, "--base", "REF", _BASE)
+    add_gold(parser)
+    add_gates(parser)
+
+
+def run_signoff(args: Namespace) -> int:
+    """Record and stage a sign-off of the staged changes of the gold.
+
+    Examples:
+      rag-eval gold signoff --reason 'the new manual says 31 days'
+    """
+    git = Git()
+    states = _states_since(git, args.base)
     signer = args.signer or git.email()
     if not signer:
         raise UsageError("no signer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
-    asked = policies(frame, place_of(git, args))
+    change = GoldChange.of(git, states, args)
     # All are drafted before the first is written, so that an error leaves no files.
-    drafts = [(policy, _draft(frame, policy, args, signer)) for policy in asked]
+    drafts = [(policy, _draft(states, policy, args, signer)) for policy in change.policies]
     for policy, record in drafts:
         if record:
             _keep(git, policy, record)
-    if not any(record for _, record in drafts):
-        _require_gold_in_git(git, frame, asked)
-        as_before = "" if frame.base is NOTHING else f"the same as in {frame.name}, or "
-        say([f"Nothing to sign: the staged gold set is {as_before}already signed off. To stage more: git add -- FILE"])
+    if any(record for _, record in drafts):
+        return PASSED
+    if not change.has_gold:
+        _refuse_other_spelling(git.names(), [policy.gold for policy in change.policies])
+        gold = change.policies[0].gold
+        stage = one_line(shell_line("git", "add", "--", f":/{gold}"), 200)
+        nothing = f"{quoted(gold)} is not staged, so there is nothing to sign."
+        raise UsageError(f"{nothing} Stage it first, with the gates file that names it, if any: {stage}")
+    as_before = "" if states.base is NOTHING else f"the same as in {states.name}, or "
+    print_lines(
+        f"Nothing to sign: the staged gold set is {as_before}already signed off. To stage more: git add -- FILE"
+    )
     return PASSED
 
 
-def _require_gold_in_git(git: Git, frame: GoldStates, asked: list[SignoffPolicy]) -> None:
-    """Raise UsageError if git has no gold at all, so that nothing can be signed."""
-    if any(tree.files(policy.gold) for policy in asked for tree in (frame.head, frame.base)):
-        return
-    refuse_other_spelling(git.names(), [policy.gold for policy in asked])
-    gold = asked[0].gold
-    stage = shell_line("git", "add", "--", f":/{gold}")
-    raise UsageError(
-        f"{quoted(gold)} is not staged, so there is nothing to sign. Stage it first, "
-        f"with the gates file that names it, if any: {one_line(stage, 200)}"
-    )
-
-
-def _draft(frame: GoldStates, policy: SignoffPolicy, args: Namespace, signer: str) -> Record | None:
+def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: str) -> Record | None:
     """Return the missing record, None if none is missing."""
-    base, head = sides(frame, policy)
-    used = used_records(frame, policy)
-    # With four eyes, items signed by others can be signed once more.
-    mine = _signed_by(signer, base, head, policy, used) if policy.four_eyes else head
+    base, head = sides(states, policy)
+    used, mine = used_records(states, policy), head
+    if policy.four_eyes:  # items signed by others can be signed once more
+        fresh = checking.new_records(base, head, policy, used)
+        others = {path for path, record in fresh.items() if record.signer != signer}
+        mine = head._replace(records={path: record for path, record in head.records.items() if path not in others})
     changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
     moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
         more = f", and so do {len(moved) - 1} more" if moved[1:] else ""
-        raise UsageError(
-            f"{quoted(moved[0])} asks another question than before{more}. "
-            "Give the new question a new qid, or add --mutates"
-        )
+        fix = "Give the new question a new qid, or add --mutates"
+        raise UsageError(f"{quoted(moved[0])} asks another question than before{more}. {fix}")
     if args.baseline:
         drafted = {change.qid for change in changes}
         changes += [change for change in checking.unsigned(head, policy) if change.qid not in drafted]
-    return _written(policy, args, signer, changes, bool(moved)) if changes else None
-
-
-def _signed_by(signer: str, base: Side, head: Side, policy: SignoffPolicy, used: checking.Records) -> Side:
-    """Return the head without the new records of others."""
-    fresh = checking.new_records(base, head, policy, used)
-    others = {path for path, record in fresh.items() if record.signer != signer}
-    return head._replace(records={path: record for path, record in head.records.items() if path not in others})
-
-
-def _written(policy: SignoffPolicy, args: Namespace, signer: str, changes: list[HashChange], mutates: bool) -> Record:
+    if not changes:
+        return None
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), mutates)
+    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), bool(moved))
     read: Record | str
     try:
         read = read_record(record.file.encode())
@@ -110,17 +365,13 @@ def _written(policy: SignoffPolicy, args: Namespace, signer: str, changes: list[
         read = "the reason or the signer is not UTF-8 text"
     if isinstance(read, str):
         raise UsageError(f"the record would be invalid: {read}. Correct the option.")
-    return _with_signature(policy, read, args.key)
-
-
-def _with_signature(policy: SignoffPolicy, record: Record, key: str | None) -> Record:
-    if key:
+    if args.key:
         from rag_eval.gold.signoff.signatures import sign
 
-        return sign(record, os.path.expanduser(key))  # noqa: PTH111 - shells of Windows leave the tilde in it
+        return sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde in it
     if policy.require == "signature":
         raise UsageError("the sign-off policy requires signed records. Add your SSH key: --key ~/.ssh/id_ed25519")
-    return record
+    return read
 
 
 def _keep(git: Git, policy: SignoffPolicy, record: Record) -> None:
@@ -146,4 +397,4 @@ def _keep(git: Git, policy: SignoffPolicy, record: Record) -> None:
     except GitError:
         os.remove(file)  # noqa: PTH107
         raise
-    say([f"Signed by {record.signer}: {counted(record.changes)}. Wrote and staged {path}"])
+    print_lines(f"Signed by {record.signer}: {_counted(record.changes)}. Wrote and staged {path}")

@@ -1,7 +1,4 @@
-"""Convert gold sets, traces and saved runs of other tools into files of rag-eval.
-
-Fields that are renamed or left out are printed on stderr. If anything is wrong, no file is written.
-"""
+"""The command ``rag-eval import``."""
 
 from __future__ import annotations
 
@@ -10,27 +7,33 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_option, refuse_existing, remark, whole, write_data
+from rag_eval.cli.commands._shared import add_flag, add_option, print_notes, refuse_existing, whole, write_data
+from rag_eval.collecting.live import SOURCES, FetchRequest, fetch
 from rag_eval.common.escaping import quantity, some
-from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.importers import IMPORTERS, importer
+from rag_eval.common.progress import watch
+from rag_eval.errors import PASSED, InputError, Problem, UsageError
+from rag_eval.importers import IMPORTERS, Account, importer, report_of
+from rag_eval.importers.conversion import ConversionOptions
+from rag_eval.importers.detect import detect
+from rag_eval.importers.table import FORMS, header, suggested
+from rag_eval.importers.unwrap import nanoseconds
+from rag_eval.metrics import METRICS
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.imported_rows import imported
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.source import Reader
+from rag_eval.readers.yaml_file import read_mapping
+from rag_eval.rendering import render
 
 if TYPE_CHECKING:
-    from rag_eval.importers import Account
-    from rag_eval.importers.conversion import ConversionOptions
-    from rag_eval.readers.source import Reader
+    from rag_eval.importers.detect import Recognised
 
-EXAMPLES = """\
-  rag-eval import auto export.json --out runs/trace.jsonl
-  rag-eval import langfuse traces.jsonl --gold eval/gold.jsonl --out runs/trace.jsonl
-  rag-eval import ragas samples.jsonl --out eval/gold.jsonl
-  rag-eval import langfuse --from-api --since 2026-11-01 --out runs/trace.jsonl
-  rag-eval import table answers.csv --suggest-map > map.yml
-  rag-eval import table answers.csv --map map.yml --out runs/trace.jsonl
-"""
 _POINTERS = {
     "qid": "where the id of the gold item is, from the record or the root span",
     "question": "where the question is",
@@ -44,73 +47,63 @@ _POINTERS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     width = max(map(len, IMPORTERS))
-    known = "".join(
-        f"  {name:<{width}}  {importer.gives}: {importer.summary} ({importer.takes})\n"
-        for name, importer in IMPORTERS.items()
-    )
-    parser.description = (
-        f"{parser.description}\nformats:\n  {'auto':<{width}}  recognises the format of the file\n{known}"
-    )
+    known = [f"  {'auto':<{width}}  recognises the format of the file"]
+    known += [f"  {name:<{width}}  {form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()]
+    parser.description = "\n".join([f"{parser.description}", "", "formats:", *known, ""])
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above, or auto")
     parser.add_argument("files", metavar="FILE", nargs="*", help="the files to read")
     add_option(parser, "--out", "FILE", "output file (default: stdout)", default="-")
-    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
-    parser.add_argument("--quiet", action="store_true", help="do not list renamed and dropped fields")
-    parser.add_argument(
-        "--as", dest="kind", choices=("trace", "gold"), default="trace", help="with auto: what to write"
-    )
+    add_flag(parser, "--force", "overwrite an existing file")
+    add_flag(parser, "--quiet", "do not list renamed and dropped fields")
+    kinds, what = ("trace", "gold"), "with auto: what to write"
+    parser.add_argument("--as", dest="kind", choices=kinds, default="trace", help=what)
     add_option(parser, "--gold", "FILE", "pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
-        parser.add_argument(f"--{name}", metavar="POINTER", type=_pointer, default=None, help=f"JSON Pointer: {text}")
-    parser.add_argument(
-        "--by-text",
-        action="store_true",
-        help="identify chunks by their text, as gold sets of texts do (Ragas, LangSmith)",
-    )
-    parser.add_argument(
-        "--citations", metavar="FORM", choices=("none", "brackets", "numbers"), default="none",
-        help="how answers cite: brackets ([id]), numbers ([1]) or none (default)",
-    )  # fmt: skip
+        add_option(parser, f"--{name}", "POINTER", f"JSON Pointer: {text}", default=None, type=_pointer)
+    add_flag(parser, "--by-text", "identify chunks by their text, as gold sets of texts do (Ragas, LangSmith)")
+    forms, cites = ("none", "brackets", "numbers"), "how answers cite: brackets ([id]), numbers ([1]) or none (default)"
+    add_option(parser, "--citations", "FORM", cites, default="none", choices=forms)
     add_option(parser, "--run", "NAME", "name of the run in every row")
     add_option(parser, "--retriever", "NAME", "the span whose output is the retrieved chunks")
-    parser.add_argument(
-        "--unanswerable", metavar="TEXT", action="append", default=[],
-        help="an expected answer that means: not answerable (gold; repeatable)",
-    )  # fmt: skip
+    unanswerable = "an expected answer that means: not answerable (gold; repeatable)"
+    add_option(parser, "--unanswerable", "TEXT", unanswerable, action="append", default=[])
     add_option(parser, "--since", "TIME", "only traces from this time (ISO 8601)", default=None, type=_time)
     add_option(parser, "--until", "TIME", "only traces before this time", default=None, type=_time)
-    parser.add_argument("--last-only", action="store_true", help="only the last trace of each question")
+    add_flag(parser, "--last-only", "only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
-    parser.add_argument("--keep-empty", action="store_true", help=argparse.SUPPRESS)  # the only form
     add_option(parser, "--answers", "FILE", "answers of a TREC run: JSON Lines of qid and answer")
     add_option(parser, "--corpus", "FILE", "chunk texts of a TREC run: BEIR's corpus.jsonl")
     add_option(parser, "--map", "FILE", "table, table-gold: YAML file that maps fields")
-    parser.add_argument("--suggest-map", action="store_true", help="table, table-gold: print a first map of the file")
+    add_flag(parser, "--suggest-map", "table, table-gold: print a first map of the file")
     live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
-    live.add_argument("--from-api", action="store_true", help="fetch the traces; keys come from the environment")
+    add_flag(live, "--from-api", "fetch the traces; keys come from the environment")
     add_option(live, "--project", "NAME", "LangSmith, Phoenix: name or id of the project")
     add_option(live, "--save", "FILE", "save the replies of the API (default: OUT.FORMAT.jsonl next to --out)")
-    add_option(
-        live, "--max-records", "N", "maximum number of spans to fetch (default: 100000)", default=100_000, type=whole(1)
-    )
+    most = "maximum number of spans to fetch (default: 100000)"
+    add_option(live, "--max-records", "N", most, default=100_000, type=whole(1))
     add_option(live, "--timeout", "SECONDS", "time limit of each page (default: 60)", default=60, type=whole(1))
     add_option(live, "--retries", "N", "attempts after status 429 or 5xx (default: 5)", default=5, type=whole(1))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert the files and write the result. Raise InputError with every problem."""
-    from rag_eval.importers import Account
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
+    """Convert gold sets, traces and saved runs of other tools into files of rag-eval.
 
+    Fields that are renamed or left out are printed on stderr. If anything is wrong, no file is written.
+
+    Examples:
+      rag-eval import auto export.json --out runs/trace.jsonl
+      rag-eval import langfuse traces.jsonl --gold eval/gold.jsonl --out runs/trace.jsonl
+      rag-eval import ragas samples.jsonl --out eval/gold.jsonl
+      rag-eval import langfuse --from-api --since 2026-11-01 --out runs/trace.jsonl
+      rag-eval import table answers.csv --suggest-map > map.yml
+      rag-eval import table answers.csv --map map.yml --out runs/trace.jsonl
+    """
     reader, account = Reader(ProblemCollector()), Account()
     if args.from_api:
         _check_live(args)
     elif not args.files:
-        from rag_eval.collecting.live import SOURCES
-
-        fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
-        raise UsageError(f"no file is named. Name the FILE to import{fetch if args.format in SOURCES else ''}")
+        or_fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
+        raise UsageError(f"no file is named. Name the FILE to import{or_fetch if args.format in SOURCES else ''}")
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     if form.files and len(args.files) != form.files:
@@ -128,27 +121,23 @@ def run(args: argparse.Namespace) -> int:
     if args.out == "-":
         sys.stdout.write(b"".join(lines).decode())
     else:
-        write_data(Path(args.out), lines)
+        write_data(args.out, lines)
     coverage = _coverage(fields) if form.gives == "trace" else []
-    remark([*account.lines(), *reader.ledger.notes, *coverage], quiet=args.quiet)
-    return 0
+    print_notes(*account.lines(), *reader.ledger.notes, *coverage, quiet=args.quiet)
+    return PASSED
 
 
 def _check_live(args: argparse.Namespace) -> None:
     """Check the options of a live source, and name the file for its replies."""
-    from rag_eval.collecting.live import SOURCES
-
     out = Path(args.out)
     args.save = args.save or str(out.parent / f"{out.stem}.{args.format}.jsonl")
+    same = out.absolute() == Path(args.save).absolute()
     wrong = (
         (args.format not in SOURCES, f"{args.format} has no --from-api. Use it with one of: {', '.join(SOURCES)}"),
         (bool(args.files), "--from-api and FILE cannot be used together. Remove one of them."),
         (args.since is None, "--from-api needs a start time. Write: --since 2026-01-31"),
         (args.out == "-", "--from-api saves the replies of the API next to the result. Add --out FILE"),
-        (
-            out.absolute() == Path(args.save).absolute(),
-            "--save and --out name the same file. Name another file for --save.",
-        ),
+        (same, "--save and --out name the same file. Name another file for --save."),
     )
     for is_wrong, message in wrong:
         if is_wrong:
@@ -158,18 +147,9 @@ def _check_live(args: argparse.Namespace) -> None:
 
 def _fetch(args: argparse.Namespace) -> None:
     """Write the pages of a live source to ``args.save``."""
-    from datetime import UTC, datetime
-
-    from rag_eval.collecting.live import FetchRequest, fetch
-    from rag_eval.importers.unwrap import nanoseconds
-
-    since, until = (
-        datetime.fromtimestamp((nanoseconds(text) or 0) / 1e9, UTC) if text else None
-        for text in (args.since, args.until)
-    )
-    request = FetchRequest(
-        args.project, since or datetime.now(UTC), until, args.max_records, args.timeout, args.retries - 1
-    )
+    since = datetime.fromtimestamp((nanoseconds(args.since) or 0) / 1e9, UTC)
+    until = datetime.fromtimestamp((nanoseconds(args.until) or 0) / 1e9, UTC) if args.until else None
+    request = FetchRequest(args.project, since, until, args.max_records, args.timeout, args.retries - 1)
     shown = ""
 
     def report(text: str) -> None:
@@ -179,23 +159,18 @@ def _fetch(args: argparse.Namespace) -> None:
             sys.stderr.write(f"\r{text}")
             sys.stderr.flush()
 
-    write_data(Path(args.save), fetch(args.format, request, report, lambda line: remark([line], quiet=args.quiet)))
+    write_data(Path(args.save), fetch(args.format, request, report, lambda line: print_notes(line, quiet=args.quiet)))
     if shown:
         sys.stderr.write("\n")
     repeat = f"rag-eval import {args.format} {shlex.quote(args.save)} --since {args.since}"
     until_too = f" --until {args.until}" if args.until else ""
-    remark([f"saved the replies in {args.save}. To repeat this import: {repeat}{until_too}"], quiet=args.quiet)
+    print_notes(f"saved the replies in {args.save}. To repeat this import: {repeat}{until_too}", quiet=args.quiet)
 
 
 def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account, fields: set[str]) -> Iterator[bytes]:
     """Yield the lines of the file to write, and add the fields of its rows to ``fields``; InputError ends it."""
     form = IMPORTERS[name]
     if form.gives == "report":
-        from rag_eval.importers import report_of
-        from rag_eval.readers.import_inputs import Files
-        from rag_eval.readers.schema_validation import Contract
-        from rag_eval.rendering import render
-
         report = report_of(name, Files(reader, args.files), account)
         text = render(report, "json") if report else ""
         for fault in Contract("report", reader.limits.depth).faults(json.loads(text)) if text else ():
@@ -203,9 +178,6 @@ def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account
         reader.ledger.stop_on_problems()
         yield text.encode()
         return
-    from rag_eval.common.progress import watch
-    from rag_eval.readers.imported_rows import imported
-
     options: list[Any] = [_options(reader, args)] if form.function else []
     options += [_field_map(reader, args.map, name)] if form.module == "table" else []
     reader.ledger.stop_on_problems()
@@ -223,14 +195,8 @@ def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account
 
 def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each file that looks like the export of another tool than the named one."""
-    from rag_eval.importers.detect import detect
-
     for path in paths if IMPORTERS[name].function else ():
-        source = reader.open(path)
-        if source is None:
-            continue
-        with source:
-            form = detect(source.head)
+        form = _detected(reader, path)
         other = form.trace or form.gold if form else ""
         if form and IMPORTERS[other].module not in (IMPORTERS[name].module, "table"):
             hint = f"Import it with: rag-eval import {other} {path}"
@@ -238,9 +204,6 @@ def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Pr
 
 
 def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
-    from rag_eval.importers.conversion import ConversionOptions
-    from rag_eval.readers.gold_file import read_gold
-
     questions: dict[str, list[str]] = {}
     turns: dict[tuple[str, int], str] = {}
     for qid, item in read_gold(reader, args.gold).items() if args.gold else ():
@@ -249,7 +212,7 @@ def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
             turns[item.conversation, int(item.turn)] = qid
     stated = ((name, getattr(args, name, None)) for name in ConversionOptions.__dataclass_fields__)
     given: dict[str, Any] = {
-        name: tuple(entry) if isinstance(entry, list) else entry for name, entry in stated if entry
+        name: tuple(value) if isinstance(value, list) else value for name, value in stated if value
     }
     qids = frozenset(qid for same in questions.values() for qid in same)
     return ConversionOptions(questions if args.gold else None, qids, turns, **given)
@@ -257,66 +220,54 @@ def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:
     """Recognise the format of a file by its content, and print it on stderr; raise UsageError if it is unknown."""
-    from rag_eval.importers.detect import detect
-
-    source = reader.open(path)
+    form = _detected(reader, path)
     reader.ledger.stop_on_problems()
-    if source is None:
-        raise UsageError(f"{path} cannot be read")
-    with source:
-        form = detect(source.head)
     name = (getattr(form, kind) or form.gold or form.trace) if form else ""
     if form is None or not name:
-        hint = (
-            f"Map its fields: rag-eval import table {path} --suggest-map. Or name the format ({', '.join(IMPORTERS)})"
-        )
-        raise UsageError(f"{path} has no known format. {hint}")
+        hint = f"Map its fields: rag-eval import table {path} --suggest-map"
+        raise UsageError(f"{path} has no known format. {hint}. Or name the format ({', '.join(IMPORTERS)})")
     other = form.gold if name == form.trace else form.trace
     also = f" (--as {IMPORTERS[other].gives} reads it as {other})" if other else ""
-    print(f"{path} is read as {name}: it has {form.why}{also}", file=sys.stderr)
+    print_notes(f"{path} is read as {name}: it has {form.why}{also}")
     return name
+
+
+def _detected(reader: Reader, path: str) -> Recognised | None:
+    source = reader.open(path)
+    if source is None:
+        return None
+    with source:
+        return detect(source.head)
 
 
 def _suggest(reader: Reader, name: str, path: str, *, asked: bool) -> int:
     """Print a first map of a table; without ``--suggest-map`` it is the fix of an error."""
-    from rag_eval.importers.table import FORMS, header, suggested
-    from rag_eval.readers.import_inputs import Files
-
     if not asked:
-        raise UsageError(
-            f"{name} needs a map of the fields."
-            f" Write a first one: rag-eval import {name} {path} --suggest-map > map.yml"
-        )
+        fix = f"Write a first one: rag-eval import {name} {path} --suggest-map > map.yml"
+        raise UsageError(f"{name} needs a map of the fields. {fix}")
     names = header(Files(reader, [path]), path)
     reader.ledger.stop_on_problems()
     known = suggested(names, FORMS[name])
     # A JSON string is a YAML string.
     quoted = {field: name if name.replace("_", "").isalnum() else json.dumps(name) for field, name in known.items()}
     lines = [f"{field}: {quoted[field]}" if field in known else f"# {field}:" for field in FORMS[name]]
-    columns = ", ".join(names[:40])
-    sys.stdout.write(
-        f"# Fields of {path}: {columns}\n# A value is one of these names, or a JSON Pointer such as /metadata/id.\n"
-    )
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
+    about = [f"# Fields of {path}: {', '.join(names[:40])}"]
+    about += ["# A value is one of these names, or a JSON Pointer such as /metadata/id."]
+    sys.stdout.write("\n".join([*about, *lines]) + "\n")
+    return PASSED
 
 
 def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
     """Read a map of fields from a YAML file; raise InputError with its problems."""
-    from rag_eval.importers.table import FORMS
-    from rag_eval.readers.yaml_file import read_mapping
-
     fields = read_mapping(reader, path)
     reader.ledger.stop_on_problems()
     for field, value in fields.items():
         if field not in FORMS[name]:
-            reader.ledger.problem(
-                path, 0, f"/{field}", "is not a field of the map", f"Known fields: {', '.join(FORMS[name])}."
-            )
+            hint = f"Known fields: {', '.join(FORMS[name])}."
+            reader.ledger.problem(path, 0, f"/{field}", "is not a field of the map", hint)
         elif not isinstance(value, str):
-            reader.ledger.problem(
-                path, 0, f"/{field}", "is not a name", "Write the name of a column, or a JSON Pointer."
-            )
+            hint = "Write the name of a column, or a JSON Pointer."
+            reader.ledger.problem(path, 0, f"/{field}", "is not a name", hint)
     needed = ("answer", "error") if name == "table" else ("question",)
     if not any(field in fields for field in needed):
         message, hint = f"does not map the {needed[0]}", f"Add the field that has it: {needed[0]}: NAME"
@@ -335,8 +286,6 @@ def _fields(row: dict[str, Any]) -> Iterator[str]:
 
 def _coverage(fields: set[str]) -> list[str]:
     """List the metrics that the traces allow, and the fields that would add more."""
-    from rag_eval.metrics import METRICS
-
     lacking: dict[str, list[str]] = {}
     given: dict[str, None] = {}
     for metric in METRICS.values():
@@ -353,15 +302,12 @@ def _coverage(fields: set[str]) -> list[str]:
 
 def _pointer(text: str) -> str:
     if not text.startswith("/"):
-        raise argparse.ArgumentTypeError(
-            f"'{text[:40]}' is not a JSON Pointer. It begins with /, such as /metadata/{text}"
-        )
+        fix = f"It begins with /, such as /metadata/{text}"
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a JSON Pointer. {fix}")
     return text
 
 
 def _time(text: str) -> str:
-    from rag_eval.importers.unwrap import nanoseconds
-
     if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
     return text if nanoseconds(text) is not None else f"{text}T00:00:00"

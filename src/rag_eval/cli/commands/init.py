@@ -1,4 +1,4 @@
-"""Write a first gold set, traces, gates, workflow and hook configuration. Files that exist are kept."""
+"""The command ``rag-eval init``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,9 @@ import re
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import write
+from rag_eval.cli.commands._shared import add_flag, write
 from rag_eval.common.paths import GATES_FILES, repository_root
 
-EXAMPLES = """\
-  rag-eval init
-  rag-eval init --preset starter
-  rag-eval init --preset enterprise --signoff
-  rag-eval init --collect url
-  rag-eval init --from langfuse
-"""
 PRESETS = {
     "reference": "four gates on precision, citations and refusals, and retrieval as a warning",
     "starter": "gates for a first pipeline",
@@ -69,11 +62,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--from", dest="tool", choices=TOOLS, default="", help="write a workflow that fetches the traces of this tool"
     )
-    parser.add_argument("--signoff", action="store_true", help="add the hook that requires a sign-off of gold changes")
+    add_flag(parser, "--signoff", "add the hook that requires a sign-off of gold changes")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files that do not exist yet."""
+    """Write a first gold set, traces, gates, workflow and hook configuration. Files that exist are kept.
+
+    Examples:
+      rag-eval init
+      rag-eval init --preset starter
+      rag-eval init --preset enterprise --signoff
+      rag-eval init --collect url
+      rag-eval init --from langfuse
+    """
     below = repository_root(".") != os.path.realpath(".")
     questions_exist = os.path.lexists("eval/gold.jsonl")
     source = args.collect or args.tool

@@ -1,7 +1,4 @@
-"""Ask a language model to judge the answers, and record its verdicts; scoring replays them and calls nothing.
-
-Only answers without a verdict are asked about. OPENAI_API_KEY is sent as the key, if it is set.
-"""
+"""The commands ``rag-eval judge``, which records verdicts, and ``judge repeat``, which measures their noise."""
 
 from __future__ import annotations
 
@@ -9,117 +6,79 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_inputs, add_option, file_bytes, gates_path, remark, write_rows
+from rag_eval.cases.case import Case
+from rag_eval.cli.commands._shared import (
+    add_flag,
+    add_format,
+    add_inputs,
+    add_option,
+    checked_reader,
+    file_bytes,
+    gates_path,
+    print_lines,
+    print_notes,
+    refuse_existing,
+    whole,
+    write_rows,
+)
 from rag_eval.cli.commands.collect import add_pace, pace, progress
-from rag_eval.common.escaping import quantity
-from rag_eval.errors import UsageError
+from rag_eval.collecting.collector import Journal, collect
+from rag_eval.common.digests import Digests
+from rag_eval.common.escaping import json_text, quantity, quoted
+from rag_eval.contract import Limits
+from rag_eval.errors import GATE_FAILED, PASSED, UsageError
+from rag_eval.llm_judge.asking import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
+from rag_eval.llm_judge.calibration import shown
+from rag_eval.llm_judge.noise import Repeated, as_rows, margin, metrics, noise
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.verdict_file import read_verdicts
+from rag_eval.rendering.terminal import grid
+from rag_eval.run.inputs import paired_traces, read_gates_policy
+from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.contract import Judge
     from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.asking import AnswerToJudge, Prompt
+    from rag_eval.llm_judge.noise import Margin, Noise
 
     Row = dict[str, Any]
 
-EXAMPLES = """\
-  rag-eval judge --model gpt-4o-2024-08-06
-  rag-eval judge --base-url http://localhost:11434/v1 --model qwen2.5:14b --concurrency 1
-  rag-eval judge --model gpt-4o-2024-08-06 --prompt eval/judge-prompt.txt
-  rag-eval judge calibrate --labels eval/humans.csv
-"""
-COMMANDS = {
-    "calibrate": "measure how far people agree with recorded verdicts",
-    "spot-check": "draw answers for people to grade, and record their grades",
-    "repeat": "ask again, and measure by how much the judge's own grades differ",
-}
 USUAL_VERDICTS = "eval/verdicts.jsonl"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of asking."""
-    add_asking(parser)
-    add_option(parser, "--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
-    parser.add_argument("--prune", action="store_true", help="remove verdicts on answers that changed")
-
-
-def add_asking(parser: argparse.ArgumentParser) -> None:
-    """Add the options of commands that ask the judge."""
+def _add_asking(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
-    add_option(
-        parser,
-        "--base-url",
-        "URL",
-        "OpenAI-compatible endpoint (default: OpenAI's)",
-        default="https://api.openai.com/v1",
-    )
+    openai = "https://api.openai.com/v1"
+    add_option(parser, "--base-url", "URL", "OpenAI-compatible endpoint (default: OpenAI's)", default=openai)
     add_option(parser, "--model", "NAME", "a pinned version of a model (default: from the gates file)")
     add_option(parser, "--prompt", "FILE", "prompt with {rubric} and {input} (default: the packaged one)")
     add_option(parser, "--rubric", "FILE", "rubric (default: the packaged one)")
     add_pace(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Ask for the missing verdicts and write the file; return 1 if some are still missing."""
-    from rag_eval.contract.verdict import verdict_hash
-    from rag_eval.llm_judge.asking import merged
-
-    policy, questions = judged(args)
-    prompt, judge = judge_of(args, policy)
-    out = Path(args.out or policy.verdicts or USUAL_VERDICTS)
-    rows = recorded(out) if os.path.lexists(out) else []
-    texts = {verdict_hash(judge, question.shown): prompt.text(question.shown) for question in questions}
-    if args.prune:
-        rows = [row for row in rows if row["hash"] in texts]
-    known = {row["hash"] for row in rows if "error" not in row}
-    todo = [(name, text) for name, text in texts.items() if name not in known]
-    count = quantity(len(texts), "answer")
-    remark([f"{count} to judge, {len(todo)} without a verdict of {judge.model}"])
-    answers: dict[tuple[str, str], Row] = {}
-    try:
-        ask(args, judge, todo, policy, answers, out)
-    finally:  # on Ctrl-C too: the verdicts so far are a valid file
-        rows = list(merged(rows, questions, judge, {name: row for (_, name), row in answers.items()}))
-        if rows or os.path.lexists(out):
-            write_rows(out, rows)
-    out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies still to come
-    return _print_summary(out, rows, texts.keys(), policy, judge)
-
-
-def judged(args: argparse.Namespace) -> tuple[Policy, list[AnswerToJudge]]:
-    """Return the policy, and the answers to judge in the order of the gold set: the last trace of each question."""
-    from rag_eval.cases.case import Case
-    from rag_eval.common.digests import Digests
-    from rag_eval.contract import Limits
-    from rag_eval.llm_judge.asking import AnswerToJudge
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-    from rag_eval.run.inputs import paired_traces, read_gates_policy
-    from rag_eval.run.options import Options
-
-    options, reader = Options(args.gold, args.trace, gates_path(args.gates)), Reader(ProblemCollector())
-    policy = read_gates_policy(reader, options, Digests())
-    reader = reader._replace(limits=Limits(**policy.limits))
-    golds = read_gold(reader, args.gold or policy.gold)
-    last = {
-        (t.qid, t.run): t for t in paired_traces(reader, golds, args.trace or policy.trace, Digests()) if t.qid in golds
-    }
-    reader.ledger.stop_on_problems()
+def _answers_to_judge(args: argparse.Namespace) -> tuple[Policy, list[AnswerToJudge]]:
+    """Return the policy, and the answers in the order of the gold set: the last trace of each question."""
+    with checked_reader() as reader:
+        policy = read_gates_policy(reader, Options(gates=gates_path(args.gates)), Digests())
+        reader = reader._replace(limits=Limits(**policy.limits))
+        golds = read_gold(reader, args.gold or policy.gold)
+        traces = paired_traces(reader, golds, args.trace or policy.trace, Digests())
+        last = {(trace.run, trace.qid): trace for trace in traces if trace.qid in golds}
     order = {qid: index for index, qid in enumerate(golds)}
-    cases = [
-        (qid, run, Case(golds[qid], last[qid, run], policy.settings))
-        for qid, run in sorted(last, key=lambda item: (item[1], order[item[0]]))
-    ]
-    return policy, [
-        AnswerToJudge(qid, run, shown, case.is_answerable) for qid, run, case in cases if (shown := case.judged_input)
-    ]
+    answers = []
+    for run, qid in sorted(last, key=lambda key: (key[0], order[key[1]])):
+        case = Case(golds[qid], last[run, qid], policy.settings)
+        if case.judged_input:
+            answers.append(AnswerToJudge(qid, run, case.judged_input, case.is_answerable))
+    return policy, answers
 
 
-def judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
+def _judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
     """Return the prompt and the judge that the options and the gates file name."""
     model = args.model or policy.judge.model
     if not model:
@@ -130,44 +89,35 @@ def judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
 
 def prompt_of(prompt: str, rubric: str) -> Prompt:
     """Return the packaged prompt and rubric, or the files named in place of them."""
-    from rag_eval.llm_judge.asking import Prompt
-
     try:
         return Prompt.of(*(file_bytes(path).decode("utf-8") if path else None for path in (prompt, rubric)))
     except UnicodeDecodeError:
         raise UsageError("the prompt or the rubric is not UTF-8. Save it as UTF-8.") from None
 
 
-def recorded(path: Path) -> list[Row]:
-    """Return the rows of a verdict file; InputError if one contradicts itself."""
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-    from rag_eval.readers.verdict_file import read_verdicts
-
-    reader = Reader(ProblemCollector())
-    rows = {row["hash"]: row for row, _ in read_verdicts(reader, str(path))}
-    reader.ledger.stop_on_problems()
+def recorded(path: str | Path) -> list[Row]:
+    """Return the rows of a verdict file, none if it does not exist; InputError if one contradicts itself."""
+    if not os.path.lexists(path):
+        return []
+    with checked_reader() as reader:
+        rows = {row["hash"]: row for row, _ in read_verdicts(reader, str(path))}
     return list(rows.values())
 
 
-def ask(
+def _ask(
     args: argparse.Namespace,
     judge: Judge,
     todo: Sequence[tuple[str, str]],
     policy: Policy,
     answers: dict[tuple[str, str], Row],
-    out: Path,
     runs: Sequence[str] = ("",),
 ) -> None:
     """Ask for verdicts by name and text, once in each run; ``answers`` has the replies, even after an interruption."""
-    from rag_eval.collecting.collector import Journal, collect
-    from rag_eval.llm_judge.asking import Endpoint
-
     if not todo:
         return
     endpoint = Endpoint(args.base_url, judge.model, policy.prices)
     endpoint.check()
-    journal = Journal(out, {"judge": judge, "url": args.base_url})
+    journal = Journal(Path(args.out), {"judge": judge, "url": args.base_url})
     try:
         for run in runs:
             collect(endpoint, todo, run, pace(args), journal, progress(run and f"time {run}", len(todo)))
@@ -176,28 +126,180 @@ def ask(
         answers.update(journal.rows)
 
 
-def _print_summary(out: Path, rows: Sequence[Row], wanted: Any, policy: Policy, judge: Judge) -> int:
-    """Print the recorded verdicts; return 1 if some are missing."""
-    current = [row for row in rows if row["hash"] in wanted]
+def _remove_journal(out: str | Path) -> None:
+    Path(f"{out}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies still to come
+
+
+# judge
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``judge``."""
+    _add_asking(parser)
+    add_option(parser, "--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
+    add_flag(parser, "--prune", "remove verdicts on answers that changed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask a language model to judge the answers, and record its verdicts; scoring replays them and calls nothing.
+
+    Only answers without a verdict are asked about. OPENAI_API_KEY is sent as the key, if it is set.
+
+    Examples:
+      rag-eval judge --model gpt-4o-2024-08-06
+      rag-eval judge --base-url http://localhost:11434/v1 --model qwen2.5:14b --concurrency 1
+      rag-eval judge --model gpt-4o-2024-08-06 --prompt eval/judge-prompt.txt
+      rag-eval judge calibrate --labels eval/humans.csv
+    """
+    policy, questions = _answers_to_judge(args)
+    prompt, judge = _judge_of(args, policy)
+    args.out = args.out or policy.verdicts or USUAL_VERDICTS
+    rows = recorded(args.out)
+    asked = answers_by_hash(questions, judge)
+    texts = {name: prompt.text(question.shown) for name, question in asked.items()}
+    if args.prune:
+        rows = [row for row in rows if row["hash"] in texts]
+    known = {row["hash"] for row in rows if "error" not in row}
+    todo = [(name, text) for name, text in texts.items() if name not in known]
+    print_notes(f"{quantity(len(texts), 'answer')} to judge, {len(todo)} without a verdict of {judge.model}")
+    answers: dict[tuple[str, str], Row] = {}
+    try:
+        _ask(args, judge, todo, policy, answers)
+    finally:  # on Ctrl-C too: the verdicts so far are a valid file
+        rows = list(merged(rows, asked, judge, {name: row for (_, name), row in answers.items()}))
+        if rows or os.path.lexists(args.out):
+            write_rows(args.out, rows)
+    _remove_journal(args.out)
+    current = [row for row in rows if row["hash"] in texts]
     failed = [row for row in current if "error" in row]
+    _print_summary(args, len(texts), current, failed, policy, judge)
+    return GATE_FAILED if failed or len(current) < len(texts) else PASSED
+
+
+def _print_summary(
+    args: argparse.Namespace,
+    wanted: int,
+    current: Sequence[Row],
+    failed: Sequence[Row],
+    policy: Policy,
+    judge: Judge,
+) -> None:
     usage = [row.get("usage", {}) for row in current]
     tokens = sum(item.get("input_tokens", 0) + item.get("output_tokens", 0) for item in usage)
     cost = sum(item.get("cost_usd", 0) for item in usage)
-    print(
-        f"{out}: {len(current) - len(failed)} of {len(wanted)} verdicts, {tokens} tokens, {cost:.4f} USD",
-        file=sys.stderr,
-    )
-    others = sorted({item["model"] for item in usage if item.get("model", judge.model) != judge.model})
-    if others:
+    judged = len(current) - len(failed)
+    print_notes(f"{args.out}: {judged} of {wanted} verdicts, {tokens} tokens, {cost:.4f} USD")
+    if others := sorted({item["model"] for item in usage if item.get("model", judge.model) != judge.model}):
         fix = f"Name that version: --model {others[0]}"
-        remark([f"{judge.model} was asked, but {', '.join(others)} replied. {fix}"])
+        print_notes(f"{judge.model} was asked, but {', '.join(others)} replied. {fix}")
     if policy.judge != judge:
-        block = "".join(f"\n  {name}: {json.dumps(value)}" for name, value in judge._asdict().items())
-        print(
-            f"to score with these verdicts, write into eval-gates.yml:\nverdicts: {out}\njudge:{block}", file=sys.stderr
-        )
+        block = [f"  {name}: {json.dumps(value)}" for name, value in judge._asdict().items()]
+        what = "to score with these verdicts, write into eval-gates.yml:"
+        print_notes(what, f"verdicts: {args.out}", "judge:", *block)
     if failed:
-        first = failed[0]
-        error = f"{first['qid']}: {first['error'].rstrip('.')}"
-        remark([f"{len(failed)} failed. The first is {error}. Run the same command again."])
-    return 1 if failed or len(current) < len(wanted) else 0
+        error = f"{failed[0]['qid']}: {failed[0]['error'].rstrip('.')}"
+        print_notes(f"{len(failed)} failed. The first is {error}. Run the same command again.")
+
+
+# judge repeat
+
+
+def add_repeat_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``judge repeat``."""
+    add_option(parser, "--n", "N", "how often to ask about each answer (default: 3)", default=3, type=whole(1, 100))
+    sample = "number of answers to ask about (default: all)"
+    add_option(parser, "--sample", "N", sample, default=0, type=whole(1, 10_000))
+    add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
+    add_option(parser, "--verdicts", "FILE", f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})")
+    add_option(parser, "--out", "FILE", "replies (default: %(default)s)", default="runs/judge-repeats.jsonl")
+    add_flag(parser, "--force", "overwrite finished replies")
+    add_format(parser, ["text", "json"])
+    _add_asking(parser)
+
+
+def run_repeat(args: argparse.Namespace) -> int:
+    """Ask the judge again about the same answers, and measure how much its grades differ. Changes no recorded verdict.
+
+    Examples:
+      rag-eval judge repeat --model gpt-4o-2024-08-06 --n 3 --sample 50
+    """
+    policy, questions = _answers_to_judge(args)
+    prompt, judge = _judge_of(args, policy)
+    refuse_existing(args.out, force=args.force)
+    by_hash = answers_by_hash(questions, judge)
+    order = sorted(by_hash, key=lambda name: sha256(f"{args.seed} {name}".encode()).hexdigest())
+    drawn = set(order[: args.sample or len(order)])
+    chosen = {name: question for name, question in by_hash.items() if name in drawn}
+    verdicts = recorded(args.verdicts or policy.verdicts or USUAL_VERDICTS)
+    known = {row["hash"]: row for row in verdicts if "error" not in row}
+    if args.n == 1 and chosen.keys().isdisjoint(known):
+        raise UsageError("with one reply and no recorded verdict, there is nothing to compare. Write: --n 3")
+    times = quantity(args.n, "time")
+    print_notes(f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {times}")
+    answers: dict[tuple[str, str], Row] = {}
+    todo = [(name, prompt.text(question.shown)) for name, question in chosen.items()]
+    try:
+        _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
+    except KeyboardInterrupt:
+        done = f"interrupted: {args.out}.partial has {len(answers)} of the replies"
+        print_notes("", f"{done}. To continue, run the same command again.")
+        raise
+    rows = as_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
+    write_rows(args.out, rows)
+    _remove_journal(args.out)
+    repeated = list(_repeated(chosen, known, rows, args.n))
+    measured = [noise(name, repeated, len(by_hash)) for name in metrics([gate.name for gate in policy.gates])]
+    noises = {item.metric: item for item in measured if item}
+    margins = [
+        margin(f"{gate.label} {gate.direction}", float(gate.threshold), noises[gate.name])
+        for gate in policy.gates
+        if gate.name in noises and gate.direction in ("min", "max") and not gate.slice
+    ]
+    if args.format == "json":
+        value = {"judge": judge._asdict(), "metrics": tuple(noises.values()), "gates": tuple(margins)}
+        sys.stdout.write(json_text(value))
+    else:
+        print_lines(*_noise_lines(list(noises.values()), margins))
+    failed = [row for row in rows if "error" in row]
+    tokens = sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
+    print_notes(f"{args.out}: {len(rows)} replies, {len(failed)} without a verdict, {tokens} tokens")
+    if failed:
+        print_notes(f"left out: {quoted(failed[0]['qid'], 60)}: {failed[0]['error']}")
+    return GATE_FAILED if failed else PASSED
+
+
+def _repeated(
+    chosen: dict[str, AnswerToJudge], known: dict[str, Row], rows: Sequence[Row], times: int
+) -> Iterator[Repeated]:
+    """Yield the answers with a verdict from each repeat."""
+    again: dict[str, list[Row]] = {name: [] for name in chosen}
+    for row in rows:
+        if "error" not in row:
+            again[row["hash"]].append(row)
+    # If all answers have a recorded verdict, it counts as one more repeat.
+    all_known = chosen.keys() <= known.keys()
+    for name, answer in chosen.items():
+        if len(again[name]) == times:
+            verdicts = [known[name], *again[name]] if all_known else again[name]
+            yield Repeated(answer, verdicts)
+
+
+def _noise_lines(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
+    if not noises:
+        yield "no answer has a verdict in every repeat, so there is nothing to measure"
+        return
+    rows = []
+    for item in noises:
+        values = shown(item.same), f"{item.deviation:.3f}", shown(item.kappa), f"±{1.96 * item.of_mean:.3f}"
+        rows.append([item.metric, str(item.n), *values])
+    headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
+    yield from grid(headers, rows).split("\n")
+    for item in noises:
+        means = ", ".join(f"{mean:.3f}" for mean in item.means)
+        yield f"{item.metric}: {means} (repeats: {len(item.means)}, answers: {item.n} of {item.total})"
+    for gate in margins:
+        away = f"{gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
+        share = f"; the noise of the judge is {gate.share:.0%} of that" if gate.share is not None else ""
+        if gate.share is None or gate.share >= 1:
+            share = ", which is within the noise of the judge: this gate may change if the judge is asked again"
+        yield f"{gate.gate} {gate.threshold:g}: the value {away}{share}"

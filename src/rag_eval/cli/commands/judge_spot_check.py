@@ -1,7 +1,4 @@
-"""Draw recorded verdicts for a person to grade, without showing the judge's grades, and record the grades.
-
-judge calibrate reads the record. After an interruption, the same command continues.
-"""
+"""The command ``rag-eval judge spot-check``: grades of people for recorded answers."""
 
 from __future__ import annotations
 
@@ -9,16 +6,33 @@ import argparse
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_gold, add_option, remark, whole, write, write_data
+from rag_eval import __version__
+from rag_eval.cli.commands._shared import (
+    add_gold,
+    add_option,
+    checked_reader,
+    print_lines,
+    print_notes,
+    whole,
+    write,
+    write_data,
+)
+from rag_eval.cli.commands.judge import prompt_of
 from rag_eval.cli.commands.judge_calibrate import add_recorded, recorded_by
-from rag_eval.common.escaping import log_line, quoted
+from rag_eval.common.escaping import quoted
+from rag_eval.contract.verdict import SCORE_OF, SCORES
 from rag_eval.errors import PASSED, UsageError
+from rag_eval.gates.selection import is_field, slices_of
+from rag_eval.git.plumbing import Git, GitError
+from rag_eval.llm_judge.labels import read_labels, sample_verdicts
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.import_inputs import Files
+from rag_eval.rendering.html.pages import grading_form
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
@@ -26,14 +40,11 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-EXAMPLES = """\
-  rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org
-"""
 USUAL_LABELS = "eval/judge-labels.jsonl"
 _BY = ("query_type", "category")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_option(parser, "--n", "N", "how many answers to draw (default: 20)", default=20, type=whole(1, 10_000))
     add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
@@ -43,124 +54,94 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
     add_option(parser, "--html", "FILE", "write a form to fill in with a browser")
     add_option(parser, "--rubric", "FILE", "rubric to show (default: the packaged one)")
-    add_gold(parser, gates=False)
+    add_gold(parser)
     add_recorded(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Ask for the grades, or write the form."""
-    from rag_eval.cli.commands.judge import prompt_of
-    from rag_eval.llm_judge.labels import sample_verdicts
+def run_spot_check(args: argparse.Namespace) -> int:
+    """Draw recorded verdicts for a person to grade, without showing the judge's grades, and record the grades.
 
+    judge calibrate reads the record. After an interruption, the same command continues.
+
+    Examples:
+      rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org
+    """
     policy, path, judge, rows = recorded_by(args)
     judged = [row for row in rows if "error" not in row]
     if not judged:
         raise UsageError(f"{path} has no verdict of {judge.model}. Record verdicts first: rag-eval judge")
-    scores = _scores(args.score, policy)
+    scores, kinds = _scores(args.score, policy), _kinds(args, policy)
     rater = args.rater or _email()
     if not rater and not args.html:
         raise UsageError("no rater is known. Add --rater NAME, or run: git config user.email EMAIL")
-    drawn = sample_verdicts(judged, _kinds(args, policy), args.n, args.seed)
-    decided = _decided(args.out, rater)
-    ungraded_sample = [item for item in drawn if item.label(args.seed)["input"] not in decided]
+    drawn = sample_verdicts(judged, kinds, args.n, args.seed)
+    graded_before = _graded_by(args.out, rater)
+    todo = [item for item in drawn if item.label(args.seed)["input"] not in graded_before]
     prompt = prompt_of("", args.rubric)
     if prompt.judge(judge.model).rubric != judge.rubric:
         fix = "Name its rubric: --rubric FILE"
-        remark([f"{judge.model} graded by another rubric than the one to show. {fix}"])
-    print(
-        f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(ungraded_sample)} to grade",
-        file=sys.stderr,
-    )
+        print_notes(f"{judge.model} graded by another rubric than the one to show. {fix}")
+    print_notes(f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(todo)} to grade")
     if args.html:
-        _write_form(args, ungraded_sample, scores, prompt.rubric, rater)
+        answers = [(item.label(args.seed), item.row["input"]) for item in todo]
+        write(args.html, grading_form(answers, scores, prompt.rubric, rater, __version__))
+        then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
+        print_notes(f"wrote {args.html}. {then}")
         return PASSED
-    graded = _ask_all(args, ungraded_sample, scores, rater, prompt.rubric)
-    ungraded = len(ungraded_sample) - graded
-    print(
-        f"wrote {args.out}: {graded} graded, {ungraded} still open. "
-        f"Next: rag-eval judge calibrate --labels {shlex.quote(args.out)}"
-    )
+    graded = _ask_all(args, todo, scores, rater, prompt.rubric)
+    following = f"rag-eval judge calibrate --labels {shlex.quote(args.out)}"
+    print_lines(f"wrote {args.out}: {graded} graded, {len(todo) - graded} still open. Next: {following}")
     return PASSED
 
 
 def _scores(stated: str, policy: Policy) -> list[str]:
     """Return the scores to grade: those named, those with gates, or groundedness and correctness."""
-    from rag_eval.contract.verdict import SCORE_OF, SCORES
-
     named = [part.strip() for part in stated.split(",") if part.strip()]
     if unknown := [item for item in named if item not in SCORES]:
-        raise UsageError(
-            f"--score {quoted(unknown[0], 40)} is not a score of a judge. Choose from: {', '.join(SCORES)}"
-        )
+        fix = f"Choose from: {', '.join(SCORES)}"
+        raise UsageError(f"--score {quoted(unknown[0], 40)} is not a score of a judge. {fix}")
     gated = {SCORE_OF.get(gate.name.partition(".")[0]) for gate in policy.gates}
     return named or [score for score in SCORES if score in gated] or list(SCORES[:2])
 
 
 def _kinds(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
     """Return the kind of each question by qid; none if the gold set cannot be found."""
-    from rag_eval.gates.selection import is_field, slices_of
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-
     stated = [name.strip() for name in args.by.split(",") if name.strip()]
     if unknown := [name for name in stated if not is_field(name)]:
         raise UsageError(f"--by {quoted(unknown[0], 40)} is not a field of gold items. Write: --by category")
     gold = args.gold or policy.gold
     if not (args.gold or stated or os.path.lexists(gold)):
         return {}
-    reader = Reader(ProblemCollector())
-    golds = read_gold(reader, gold)
-    reader.ledger.stop_on_problems()
+    with checked_reader() as reader:
+        golds = read_gold(reader, gold)
     return {qid: ", ".join(slices_of(item, stated or policy.slices.by or _BY)) for qid, item in golds.items()}
 
 
 def _email() -> str:
-    from rag_eval.git.plumbing import Git, GitError
-
     try:
         return str(Git().email() or "")
     except GitError:
         return ""
 
 
-def _decided(path: str, rater: str) -> set[str]:
+def _graded_by(path: str, rater: str) -> set[str]:
     """Return the hashes of the answers that this person has graded."""
-    from rag_eval.llm_judge.labels import read_labels
-    from rag_eval.readers.import_inputs import Files
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-
     if not os.path.lexists(path) or os.path.getsize(path) == 0:  # noqa: PTH202
         return set()
-    reader = Reader(ProblemCollector())
-    labels, _ = read_labels(Files(reader, [path]), {}, (0.0, 5.0))
-    reader.ledger.stop_on_problems()
+    with checked_reader() as reader:
+        labels, _ = read_labels(Files(reader, [path]), {}, (0.0, 5.0))
     return {label.input for label in labels if label.rater == rater}
 
 
-def _write_form(
-    args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rubric: str, rater: str
-) -> None:
-    from rag_eval import __version__
-    from rag_eval.rendering.html.pages import grading_form
-
-    answers = [(item.label(args.seed), item.row["input"]) for item in ungraded_sample]
-    write(Path(args.html), grading_form(answers, scores, rubric, rater, __version__))
-    then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
-    print(f"wrote {args.html}. {then}", file=sys.stderr)
-
-
 def _ask_all(
-    args: argparse.Namespace, ungraded_sample: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
+    args: argparse.Namespace, todo: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
 ) -> int:
     """Show the answers one by one and record each grade at once; return how many were graded."""
     graded, out = 0, Path(args.out)
-    for line in rubric.splitlines() if ungraded_sample else ():
-        print(log_line(line))
+    print_lines(*(rubric.splitlines() if todo else ()))
     try:
-        for index, item in enumerate(ungraded_sample, 1):
-            _show(item.row["input"], f"{index} of {len(ungraded_sample)}")
+        for index, item in enumerate(todo, 1):
+            _show(item.row["input"], f"{index} of {len(todo)}")
             grades = _grades(scores)
             if grades is None:
                 break
@@ -173,19 +154,18 @@ def _ask_all(
                 write_data(out, [before, separator, json.dumps(row, ensure_ascii=False).encode(), b"\n"])
                 graded += 1
     except EOFError:
-        print()
+        print_lines("")
     return graded
 
 
 def _show(shown: Row, progress: str) -> None:
-    lines = [f"\n[{progress}] question: {shown['question']}"]
+    lines = ["", f"[{progress}] question: {shown['question']}"]
     lines += [f"earlier, {item['role']}: {item['content']}" for item in shown.get("history", ())]
     lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
     lines += [f"expected: {shown['expected_answer']}"] if "expected_answer" in shown else []
     for chunk in shown["chunks"]:
         lines += [f"passage {chunk['id']}:", *(f"  {line}" for line in chunk["text"].splitlines())]
-    for line in lines:
-        print(log_line(line))
+    print_lines(*lines)
 
 
 def _grades(scores: Sequence[str]) -> Row | None:
@@ -200,7 +180,7 @@ def _grades(scores: Sequence[str]) -> Row | None:
                 return {}
             if reply in ("", "0", "1", "2", "3", "4", "5"):
                 break
-            print(f"{quoted(reply, 20)} is not a score")
+            print_lines(f"{quoted(reply, 20)} is not a score")
         if reply:
             grades[score] = int(reply)
     return grades

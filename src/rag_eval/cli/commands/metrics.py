@@ -1,4 +1,4 @@
-"""List the metrics: which ones apply to your files, and which fields would enable the others."""
+"""The command ``rag-eval metrics``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cli.commands._shared import add_inputs, add_option, gates_path, names, stdin_contents, uncollected
+from rag_eval.cli.commands._shared import (
+    add_format,
+    add_inputs,
+    add_option,
+    gates_path,
+    names,
+    stdin_contents,
+    uncollected,
+)
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL
 from rag_eval.gates.selection import selected_gates
@@ -27,11 +35,6 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Metric
     from rag_eval.scoring.scorecard import Scorecard
 
-EXAMPLES = """\
-  rag-eval metrics
-  rag-eval metrics --perspective retrieval
-  rag-eval metrics --gold eval/gold.jsonl --trace runs/trace.jsonl --format json
-"""
 FORMATS = ("table", "markdown", "json")
 _NAMED = 12
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
@@ -44,11 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_inputs(parser)
     add_option(parser, "--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
-    parser.add_argument("--format", choices=FORMATS, default="table", help="table, markdown or json")
+    add_format(parser, FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what applies to the files, if any, otherwise a table of METRICS."""
+    """List the metrics: which ones apply to your files, and which fields would enable the others.
+
+    Examples:
+      rag-eval metrics
+      rag-eval metrics --perspective retrieval
+      rag-eval metrics --gold eval/gold.jsonl --trace runs/trace.jsonl --format json
+    """
     perspectives = perspectives_of(args.perspective)
     contents = stdin_contents(args)
     inputs = args.gold, args.trace, gates_path(args.gates), args.k

@@ -1,4 +1,4 @@
-"""Perturb the traces in memory, and show the smallest perturbation that each gate catches."""
+"""The command ``rag-eval probe``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from rag_eval.analysis.sensitivity import RATES, Setup, probe
 from rag_eval.cases.pairing import Pairing, QuestionIndex
 from rag_eval.cli.commands._shared import (
     add_baseline,
+    add_flag,
+    add_format,
     add_inputs,
     add_option,
     gates_path,
-    remark,
+    print_notes,
     stdin_contents,
     uncollected,
 )
@@ -35,11 +37,6 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.readers.source import Reader
 
-EXAMPLES = """\
-  rag-eval probe
-  rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl --doses 1,10,100
-  rag-eval probe --gates stricter.yml --format markdown
-"""
 FORMATS = ("table", "markdown", "json")
 
 
@@ -49,27 +46,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_baseline(parser)
     help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
     add_option(parser, "--doses", "P[,P]", help_text, default=(), type=doses)
-    parser.add_argument("--format", choices=FORMATS, default="table", help="output format (default: table)")
-    parser.add_argument("--quiet", action="store_true", help="no notes on stderr")
+    add_format(parser, FORMATS)
+    add_flag(parser, "--quiet", "no notes on stderr")
 
 
 def doses(text: str) -> tuple[str, ...]:
     """Parse ``1,2.5,10`` into percentages as written, ascending, each once."""
-    parts = {part.strip(): _percent(part.strip()) for part in text.split(",")}
-    if not all(0 < percent <= 100 for percent in parts.values()):
-        raise argparse.ArgumentTypeError(
-            f"'{text[:40]}' is not a list of percentages above 0 and up to 100, such as 1,10"
-        )
+    parts: dict[str, Fraction] = {}
+    for part in map(str.strip, text.split(",")):
+        plain = part.replace(".", "", 1)
+        is_number = plain.isascii() and plain.isdigit() and len(part) < 10
+        parts[part] = Fraction(part) if is_number else Fraction(0)
+        if not 0 < parts[part] <= 100:
+            example = "percentages above 0 and up to 100, such as 1,10"
+            raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of {example}")
     return tuple(sorted(parts, key=lambda part: parts[part]))
 
 
-def _percent(text: str) -> Fraction:
-    plain = text.replace(".", "", 1)
-    return Fraction(text) if plain.isascii() and plain.isdigit() and len(text) < 10 else Fraction(0)
-
-
 def run(args: argparse.Namespace) -> int:
-    """Probe; return 0 unless the original run does not pass."""
+    """Perturb the traces in memory, and show the smallest perturbation that each gate catches.
+
+    Examples:
+      rag-eval probe
+      rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl --doses 1,10,100
+      rag-eval probe --gates stricter.yml --format markdown
+    """
     if "=" in args.gates:
         raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
     with uncollected():
@@ -84,7 +85,7 @@ def _probe(args: argparse.Namespace) -> Probe:
     inputs = load_inputs(options)
     policy, run = inputs.policy, score_run(inputs)
     report = run.report
-    remark((f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+    print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
     quiet = inputs.reader._replace(ledger=ProblemCollector())  # notes on the files were already printed
     golds = read_gold(quiet, policy.gold)
     hashes = {case.qid: case.gold_sha256 for case in report.questions}

@@ -1,0 +1,307 @@
+"""The commands ``rag-eval gold draft`` and ``gold review``: items from traces, accepted by a person."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from rag_eval.cases.case import Case
+from rag_eval.cases.pairing import plain_question
+from rag_eval.cli.commands._shared import (
+    add_gates,
+    add_gold,
+    add_option,
+    checked_reader,
+    file_bytes,
+    gates_path,
+    names,
+    print_lines,
+    print_notes,
+    whole,
+    write_data,
+    write_rows,
+)
+from rag_eval.cli.commands.gold_relink import json_lines
+from rag_eval.cli.commands.gold_signoff import run_signoff
+from rag_eval.common.escaping import one_line, quantity, quoted
+from rag_eval.contract import Gold, Settings, Trace
+from rag_eval.errors import PASSED, RagEvalError, UsageError
+from rag_eval.git.plumbing import Git, GitError
+from rag_eval.metrics import measure
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.trace_file import read_trace_rows
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import Options
+
+Row = dict[str, Any]
+DRAFTS = "eval/drafts.jsonl"
+KINDS = {
+    "failed": "the system failed, or ran out of time",
+    "refused": "the system refused",
+    "ungrounded": "the retrieved texts support less than half of the answer",
+    "answered": "an answer without any of these",
+}
+TO_FILL_IN = ("answerable", "gold_claim_substr", "gold_citations")
+_SUPPORTED, _CHUNKS, _WIDE = 0.5, 10, 400
+
+
+def _add_files(parser: ArgumentParser) -> None:
+    add_gold(parser)
+    add_gates(parser)
+    add_option(parser, "--drafts", "FILE", f"file of drafts (default: {DRAFTS})", default=DRAFTS)
+
+
+def read_drafts(path: str) -> list[Row]:
+    """Return the drafts of a file, none if it does not exist; raise InputError with each invalid line."""
+    rows = []
+    with checked_reader() as reader:
+        for number, line in enumerate(file_bytes(path).split(b"\n") if os.path.lexists(path) else (), 1):
+            try:
+                row = json.loads(line) if line.strip() else None
+            except (ValueError, RecursionError):
+                row = None
+            if isinstance(row, dict) and all(isinstance(row.get(name), str) for name in ("draft", "qid", "question")):
+                rows.append(row)
+            elif line.strip():
+                hint = "Write drafts with: rag-eval gold draft --from FILE"
+                reader.ledger.problem(path, number, "", "is not a draft", hint)
+    return rows
+
+
+# gold draft
+
+
+def add_draft_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold draft``."""
+    add_option(parser, "--from", "FILE", "production traces", dest="source", default=[], action="append", required=True)
+    kinds = "failed, refused, ungrounded, answered (default: the first three)"
+    add_option(parser, "--select", "K[,K]", kinds, default=("failed", "refused", "ungrounded"), type=names)
+    sample = "at most N drafts, drawn from the strata in turn (default: all)"
+    add_option(parser, "--sample", "N", sample, default=0, type=whole(0))
+    strata = "field of the traces that makes the strata, such as usage.model (default: the kinds)"
+    add_option(parser, "--by", "FIELD", strata)
+    add_option(parser, "--seed", "N", "seed of the sample (default: 0)", default=0, type=int)
+    _add_files(parser)
+
+
+def run_draft(args: Namespace) -> int:
+    """Draft gold items from traces, such as those of production. A person accepts them with gold review.
+
+    Examples:
+      rag-eval gold draft --from runs/trace.jsonl --select refused,ungrounded --sample 20
+    """
+    unknown = [kind for kind in args.select if kind not in KINDS]
+    if unknown:
+        raise UsageError(f"--select {quoted(unknown[0], 40)} is not a kind of draft. Choose from: {', '.join(KINDS)}")
+    reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
+    golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
+    known = read_drafts(args.drafts)
+    texts = [*(gold.question for gold in golds.values()), *(str(row.get("question", "")) for row in known)]
+    seen, strata, skipped = set(map(plain_question, texts)), dict[str, list[Row]](), Counter[str]()
+    for path in args.source:
+        for trace, row in read_trace_rows(reader, path):
+            question = plain_question(trace.q or trace.question)
+            kind = kind_of(trace, policy.settings)
+            if kind not in args.select:
+                skipped["of another kind"] += 1
+            elif not question:
+                skipped["without a question"] += 1
+            elif question in seen:
+                skipped["already in gold or drafts"] += 1
+            else:
+                seen.add(question)
+                strata.setdefault(_field(row, args.by) if args.by else kind, []).append(draft(trace, kind))
+    reader.ledger.stop_on_problems()
+    drafts = sampled(strata, args.sample, args.seed)
+    write_rows(args.drafts, [*known, *drafts])
+    counts = ", ".join(f"{n} {kind}" for kind, n in Counter(row["draft"] for row in drafts).items())
+    kinds = f" ({counts})" if counts else ""
+    omitted = f"; skipped {', '.join(f'{n} {why}' for why, n in skipped.items())}" if skipped else ""
+    made = quantity(len(drafts), "new draft")
+    print_lines(f"wrote {args.drafts}: {made}{kinds}{omitted}. Next: rag-eval gold review")
+    return PASSED
+
+
+def _field(row: Any, path: str) -> str:
+    for name in path.split("."):
+        row = row.get(name) if isinstance(row, dict) else None
+    return str(row)
+
+
+def kind_of(trace: Trace, settings: Settings) -> str:
+    """Return the kind of a trace (one of KINDS), without knowing the right answer."""
+    if trace.error is not None or trace.ok is False or trace.timed_out:
+        return "failed"
+    gold = Gold("-", trace.q or trace.question, True, (), ())
+    case = Case(gold, trace, settings._replace(builtin=True))
+    if case.refused:
+        return "refused"
+    support: Any = measure("claim_support").score(case)
+    return "ungrounded" if support is not None and support[0] < _SUPPORTED * support[1] else "answered"
+
+
+def draft(trace: Trace, kind: str) -> Row:
+    """Return the draft of a trace's question; a person fills in null fields."""
+    question = trace.q or trace.question
+    name = sha256(plain_question(question).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    turn = {"conversation": trace.conversation, "turn": trace.turn} if trace.conversation else {}
+    chunks = [
+        {"id": chunk.id, **({"text": chunk.text} if chunk.text is not None else {})}
+        for chunk in (trace.chunks or ())[:_CHUNKS]
+    ]
+    return {
+        "draft": kind,
+        "qid": f"D-{name}",
+        "question": question,
+        **dict.fromkeys(TO_FILL_IN),
+        **{field: value for field, value in turn.items() if value is not None},
+        "answer": trace.claim,
+        "cited": list(trace.citations or ()),
+        "retrieved": chunks or [{"id": name} for name in trace.retrieved[:_CHUNKS]],
+    }
+
+
+def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[Row]:
+    """Draw up to ``size`` drafts, from each stratum in turn; the order of the traces does not matter."""
+    queues = [
+        sorted(rows, key=lambda row: sha256(f"{seed}:{row['qid']}".encode("utf-8", "surrogatepass")).digest())
+        for _, rows in sorted(strata.items())
+    ]
+    turns = range(max(map(len, queues), default=0))
+    return [queue[turn] for turn in turns for queue in queues if turn < len(queue)][: size or None]
+
+
+# gold review
+
+
+def add_review_arguments(parser: ArgumentParser) -> None:
+    """Add the options of ``gold review``."""
+    _add_files(parser)
+    add_option(parser, "--signer", "EMAIL", "email of the reviewer (default: git's user.email)")
+    add_option(parser, "--key", "FILE", "SSH key to sign with")
+
+
+def run_review(args: Namespace) -> int:
+    """Walk through drafts of gold items in the terminal: accept, edit or reject each, and sign those accepted.
+
+    Examples:
+      rag-eval gold review --signer ann@example.org
+    """
+    drafts = read_drafts(args.drafts)
+    reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
+    golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
+    reader.ledger.stop_on_problems()
+    data = json_lines(policy.gold, "gold review adds lines to")
+    signer = _signer(args, policy.gold, data)
+    qids, accepted = set(golds), list[str]()
+    waiting = [row for row in drafts if "rejected" not in row]
+    try:
+        for index, row in enumerate(waiting, 1):
+            _show(row, f"{index} of {len(waiting)}")
+            choice, item = _decide(row, qids)
+            if choice == "q":
+                break
+            if choice == "a":
+                data += b"\n" if data and not data.endswith(b"\n") else b""
+                data += json.dumps(item, ensure_ascii=False).encode() + b"\n"
+                write_data(policy.gold, [data])
+                qids.add(item["qid"])
+                accepted.append(item["qid"])
+                drafts.remove(row)
+            elif choice == "r":
+                row["rejected"] = {"by": signer, "why": item["why"]}
+            write_rows(args.drafts, drafts)  # decisions made before the end of the input are saved
+    except EOFError:
+        print_lines("")
+    print_lines(f"{len(accepted)} accepted, {sum('rejected' not in row for row in drafts)} still open.")
+    return _sign(args, policy.gold, data, accepted) if accepted else PASSED
+
+
+def _show(row: Row, progress: str) -> None:
+    cited = ", ".join(map(str, row.get("cited") or ())) or "(nothing)"
+    lines = [f"[{progress}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
+    lines = [one_line(line, _WIDE) for line in (*lines, f"cited: {cited}")]
+    for number, chunk in enumerate(row.get("retrieved") or (), 1):
+        text = one_line(f"{chunk['id']} {chunk.get('text', '')}", _WIDE)
+        lines.append(f"  {number}. {text}")
+    print_lines("", *lines)
+
+
+def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
+    """Ask until there is a decision and a valid item."""
+    while True:
+        choice = _ask("accept, edit, reject, skip, quit? [a/e/r/s/q] ").lower()[:1]
+        if choice == "r":
+            return "r", {"why": _ask("why? (for the record) ")}
+        if choice in ("s", "q"):
+            return choice, {}
+        if choice == "e":
+            row["question"] = _ask(f"question [{one_line(row['question'], 80)}]: ") or row["question"]
+            row["qid"] = _ask(f"qid [{row['qid']}]: ") or row["qid"]
+        elif choice != "a":
+            continue
+        turn: Row = {field: row[field] for field in ("conversation", "turn") if field in row}
+        made: Row = {"qid": row["qid"], "question": row["question"], **_labels(row), **turn}
+        faults = [f"{fault.where}: {fault.message}" for fault in Contract("gold").faults(made)]
+        faults += [f"the qid {quoted(row['qid'])} is already used; choose another one"] if row["qid"] in qids else []
+        if not faults:
+            return "a", made
+        print_lines(*(f"not accepted: {fault}" for fault in faults))
+
+
+def _labels(row: Row) -> Row:
+    """Ask for the missing labels; chunks may be named by their numbers."""
+    answerable = ""
+    while answerable not in ("y", "n"):
+        answerable = _ask("do the documents answer the question? [y/n] ").lower()[:1]
+    if answerable == "n":
+        return {"answerable": False, "gold_claim_substr": [], "gold_citations": []}
+    parts = _ask("which text must a correct answer contain? (parts of 5 characters or more, separated by ;) ")
+    chunks = row.get("retrieved") or []
+    cited = _ask("which chunks support the answer? (numbers or ids, separated by spaces) ").replace(",", " ").split()
+    ids = [chunks[int(item) - 1]["id"] if item.isdecimal() and 0 < int(item) <= len(chunks) else item for item in cited]
+    substrings = [part.strip() for part in parts.split(";") if part.strip()]
+    return {"answerable": True, "gold_claim_substr": substrings, "gold_citations": ids}
+
+
+def _ask(text: str) -> str:
+    return input(text).strip()
+
+
+def _signer(args: Namespace, gold: str, data: bytes) -> str:
+    """Return the reviewer. Gold with other changes is refused: they would be signed along with these."""
+    try:
+        git = Git()
+    except GitError:
+        if not args.signer:
+            raise UsageError("no reviewer is known. Add --signer EMAIL") from None
+        return str(args.signer)
+    last = git.last()
+    committed = git.blob(git.inside(gold), last) if last else None
+    if data and committed != data:
+        fix = "Commit or undo them first."
+        raise UsageError(f"{gold} has uncommitted changes, which gold review would sign too. {fix}")
+    signer = args.signer or git.email()
+    if not signer:
+        raise UsageError("no reviewer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
+    return str(signer)
+
+
+def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
+    """Stage the gold, and record the sign-off of the accepted items."""
+    reason = f"reviewed drafts: {', '.join(accepted[:20])}{' and more' if len(accepted) > 20 else ''}"
+    named = {"gold": args.gold, "gates": args.gates, "signer": args.signer, "key": args.key}
+    try:
+        git = Git()
+        git.stage(git.inside(gold), data)
+        return run_signoff(Namespace(**named, reason=reason, base="", baseline=False, mutates=False))
+    except RagEvalError as error:
+        why, advice = str(error).rstrip("."), "Sign them: rag-eval gold signoff --reason TEXT"
+        print_notes(f"{gold} has the new items, but they are not signed: {why}. {advice}")
+        return PASSED
