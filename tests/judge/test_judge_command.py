@@ -106,6 +106,14 @@ def test_the_last_trace_of_a_question_and_each_run_are_judged(judge, tmp_path):
     assert result[0]["input"]["answer"] == "Later: for 10 days."
 
 
+def test_an_answer_that_runs_share_is_judged_once_and_named_by_the_first(judge, tmp_path):
+    write_rows(tmp_path / "runs/trace.jsonl", [{**trace, "run": run} for run in ("b", "a") for trace in trace_of(2)])
+    server = FakeJudge()
+    _, result, _ = judge(server)
+    assert [(row["run"], row["qid"]) for row in result] == [("a", "Q0"), ("a", "Q1")]
+    assert len(server.calls) == 2
+
+
 TROUBLES = {
     "refusal": (completion(None, refusal="I cannot help with that."), "the judge refused: I cannot help"),
     "cut": (completion('{"groundedness": 5, "corr', finish="length"), "the reply was cut off: length"),

@@ -83,6 +83,13 @@ def test_every_reply_names_its_question_and_its_run(repeat, tmp_path):
     assert Counter((row["qid"], row.get("run")) for row in replies) == dict.fromkeys(expected, 2)
 
 
+def test_replies_on_an_answer_that_runs_share_name_the_first_run(repeat, tmp_path):
+    write_rows(tmp_path / "runs/trace.jsonl", [{**row, "run": run} for run in "ab" for row in trace_of(2)])
+    assert repeat(FakeJudge(), "--n", "2")[0] == 0
+    replies = [json.loads(line) for line in (tmp_path / OUT).read_text("utf-8").splitlines()]
+    assert Counter((row["qid"], row["run"]) for row in replies) == {("Q0", "a"): 2, ("Q1", "a"): 2}
+
+
 def test_the_recorded_verdict_is_one_more_time_and_stays(repeat, tmp_path):
     server = Moody()
     repeat(server, sub=())

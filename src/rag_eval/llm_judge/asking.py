@@ -110,8 +110,11 @@ class Endpoint(HttpSystem):
 
 
 def answers_by_hash(answers: Iterable[AnswerToJudge], judge: Judge) -> dict[str, AnswerToJudge]:
-    """Return the answers by the hash of their verdict."""
-    return {verdict_hash(judge, answer.shown): answer for answer in answers}
+    """Return the answers by the hash of their verdict; of equal answers in several runs, the first."""
+    by_hash: dict[str, AnswerToJudge] = {}
+    for answer in answers:
+        by_hash.setdefault(verdict_hash(judge, answer.shown), answer)
+    return by_hash
 
 
 def merged(
