@@ -158,6 +158,15 @@ def test_traces_come_from_stdin(rag, project, monkeypatch, words):
     assert out
 
 
+def test_the_flat_scores_read_stdin_without_a_gates_file(rag, project, monkeypatch):
+    (project.path / "eval-gates.yml").unlink()
+    monkeypatch.chdir(project.path)
+    text = (project.path / TRACE).read_bytes()
+    expected = rag("score", "--format", "scores")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert rag("score", "--format", "scores", "--trace", "-") == expected
+
+
 def test_what_is_found_in_stdin_is_what_is_found_in_the_file(rag, project, monkeypatch):
     rows = [json.loads(line) for line in (project.path / TRACE).read_text().splitlines()]
     rows = [{**row, "retrieved_ids": ["another name"]} for row in rows]

@@ -28,7 +28,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
         gold, trace, k, token = policy.gold, policy.trace, policy.k, policy.token
     else:
         gold, trace = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
-        reader = Reader(ProblemCollector(), root=options.root)
+        reader = Reader(ProblemCollector(), root=options.root, contents=options.contents)
         k, token, gates = headline(options.cutoffs, Settings().k), Settings().token, reference.DEFAULT_GATES
     gates = reference.parse_gates(inline) if inline else gates
     empty = ReferenceScorer(read_gold(reader, gold, keep=PackedGold.of), k, token)
