@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from rag_eval import __version__
 from rag_eval.common.escaping import quoted
 from rag_eval.engines.process import usable_cores
-from rag_eval.engines.work import RangeResult, Work, merge, score_range
+from rag_eval.engines.work import ByteRange, LocalFile, RangeResult, Work, byte_ranges, merge, score_range
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.problems import Unreadable
-from rag_eval.readers.ranges import ByteRange, LocalFile, byte_ranges
 from rag_eval.readers.remote import Remote
 from rag_eval.readers.source import is_url, open_regular
 
 if TYPE_CHECKING:
     from rag_eval.engines import ExecutionOptions
-    from rag_eval.engines.work import Task
-    from rag_eval.readers.ranges import File
+    from rag_eval.engines.work import File, Task
     from rag_eval.scoring.scorer import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
@@ -36,45 +34,56 @@ _ATTEMPTS = 4  # for a range, or for sending the gold again
 _BLOCK = 4 << 20
 
 
-def run(task: Task, _: BinaryIO, size: int) -> Scorer:
-    """Return the scorer of a file of ``size`` bytes.
+def run(task: Task, _: BinaryIO, size: int) -> Scorer | None:
+    """Return the scorer of a file of ``size`` bytes; None if it has a problem.
 
     MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
     """
     with _client(task.execution) as client:
-        return _run(task, client, size)
+        workers = _workers(client)
+        path = task.path if is_url(task.path) else os.path.realpath(task.path)
+        digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
+        cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
+        task.execution.watch.begin(size)
+        scorer = merge(task.work, task.reader, task.path, _delivered(client, task, path, cuts))
+        if scorer and task.digests:
+            task.digests.record("trace", task.path, _result(digest, path))
+        return scorer
 
 
-def _run(task: Task, client: Any, size: int) -> Scorer:
-    workers = _workers(client)
-    path = task.path if is_url(task.path) else os.path.realpath(task.path)
-    digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
-    attempts = _Attempts(path)
-    cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
-    task.execution.watch.begin(size)
+def _delivered(client: Any, task: Task, path: str, cuts: list[ByteRange]) -> Iterator[RangeResult]:
+    """Yield the results in the order of the ranges; request results that were lost with their workers again."""
+    done = attempts = 0
+    while done < len(cuts):
+        # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
+        _await(client)
+        sent = client.scatter([task.work], broadcast=True, hash=False)[0]
+        terms = {"work": sent, "path": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
+        futures = client.map(score_at, cuts[done:], **terms)
+        try:
+            for future in futures:
+                result: RangeResult = _result(future, path)
+                task.execution.watch.advance(cuts[done].end - cuts[done].start)
+                done += 1
+                task.work.scorer.intern(result.log)
+                yield result
+        except _distributed().CancelledError:
+            attempts += 1
+            if attempts == _ATTEMPTS:
+                raise RagEvalError("workers are lost repeatedly. Check their logs") from None
+        finally:
+            client.cancel(futures)
 
-    def delivered() -> Iterator[RangeResult]:
-        """Yield the results in the order of the ranges; request results that were lost with their workers again."""
-        done = 0
-        while done < len(cuts):
-            # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
-            _await(client)
-            sent = client.scatter([task.work], broadcast=True, hash=False)[0]
-            terms = {"work": sent, "path": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
-            futures = client.map(score_at, cuts[done:], **terms)
-            try:
-                for result in attempts.delivered(futures):
-                    task.execution.watch.advance(cuts[done].end - cuts[done].start)
-                    done += 1
-                    task.work.scorer.intern(result.log)
-                    yield result
-            finally:
-                client.cancel(futures)
 
-    scorer = merge(task.work, task.reader, task.path, delivered())
-    if task.digests and not task.reader.ledger.problems:
-        task.digests.record("trace", task.path, attempts.result(digest))
-    return scorer
+def _result(future: Any, path: str) -> Any:
+    """Return the result of a future; raise CancelledError if it was lost, RagEvalError if it failed."""
+    try:
+        return future.result()
+    except _distributed().KilledWorker:
+        message = "it kills the workers, probably for lack of memory. Give them more memory, or check their logs"
+        raise RagEvalError(f"{quoted(path)} cannot be scored: {message}") from None
+    except OSError as error:
+        raise RagEvalError(f"{quoted(path)} cannot be read by a worker: {error}") from None
 
 
 def score_at(cut: ByteRange, work: Work, path: str, name: str) -> RangeResult:
@@ -105,35 +114,6 @@ def _opened(path: str) -> Iterator[File]:
             yield LocalFile(file.fileno())
     except Unreadable as error:  # for the result, which names unreadable lines
         raise RagEvalError(f"{quoted(path)}: {error.message} on a worker. {error.hint}") from None
-
-
-class _Attempts:
-    """Takes results in order, and requests them again after all workers are lost."""
-
-    def __init__(self, path: str) -> None:
-        self._place, self._remaining = path, _ATTEMPTS
-
-    def delivered(self, futures: list[Any]) -> Iterator[RangeResult]:
-        """Yield results in order, up to the first that was lost."""
-        for future in futures:
-            try:
-                piece: RangeResult = self.result(future)
-            except _distributed().CancelledError:
-                self._remaining -= 1
-                if not self._remaining:
-                    raise RagEvalError("workers are lost repeatedly. Check their logs") from None
-                return
-            yield piece
-
-    def result(self, future: Any) -> Any:
-        """Return the result of a future; raise CancelledError if it was lost, RagEvalError if it failed."""
-        try:
-            return future.result()
-        except _distributed().KilledWorker:
-            message = "it kills the workers, probably for lack of memory. Give them more memory, or check their logs"
-            raise RagEvalError(f"{quoted(self._place)} cannot be scored: {message}") from None
-        except OSError as error:
-            raise RagEvalError(f"{quoted(self._place)} cannot be read by a worker: {error}") from None
 
 
 @contextmanager

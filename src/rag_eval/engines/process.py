@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context
@@ -15,49 +15,26 @@ from threading import Thread
 from time import sleep
 from typing import Any, BinaryIO, TypeVar
 
-from rag_eval.engines.work import RangeResult, Task, merge, score_range
-from rag_eval.readers.ranges import LocalFile, byte_ranges
+from rag_eval.engines.work import LocalFile, RangeResult, Task, byte_ranges, merge, score_range
 from rag_eval.scoring.scorer import Scorer
 
-_GROUP, _ROOT = "/proc/self/cgroup", "/sys/fs/cgroup"
+_GROUP = "/sys/fs/cgroup"
 
 
-def usable_cores(group: str = _GROUP, root: str = _ROOT) -> int:
-    """Return the number of cores that this process may use by affinity and control groups."""
+def usable_cores(group: str = _GROUP) -> int:
+    """Return the number of cores that this process may use by affinity and by the control group of its container."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min(cores, *_shares(group, root), cores))
-
-
-def _shares(group: str, root: str) -> list[int]:
-    """Return the whole cores that the control groups of this process allow."""
-    shares = []
-    for folder in _folders(group, root):
+    for quota_file, period_file in (("cpu.max", "cpu.max"), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         with suppress(OSError, ValueError):
-            quota, period = _read(f"{folder}/cpu.max").split()
-            shares.append(int(quota) // int(period))  # "max" is no number: no limit
-        with suppress(OSError, ValueError):
-            quota, period = _read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")
-            shares += [int(quota) // int(period)] if int(quota) > 0 else []
-    return shares
+            quota, period = _words(group, quota_file)[0], _words(group, period_file)[-1]
+            cores = min(cores, int(quota) // int(period)) if quota != "-1" else cores  # "max" is no number: no limit
+    return max(1, cores)
 
 
-def _folders(group: str, root: str) -> list[str]:
-    """Return the group's folder and all above it, in the trees of both versions."""
-    folders = [root, f"{root}/cpu"]
-    with suppress(OSError):
-        for line in _read(group).splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers in ("", "cpu", "cpu,cpuacct"):
-                tree = root if not controllers else f"{root}/cpu"
-                parts = [part for part in path.split("/") if part]
-                folders += [f"{tree}/{'/'.join(parts[:size])}" for size in range(1, len(parts) + 1)]
-    return folders
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123 - pathlib costs start-up time
-        return file.read()
+def _words(group: str, name: str) -> list[str]:
+    with open(f"{group}/{name}", encoding="ascii", errors="replace") as file:  # noqa: PTH123 - start-up time
+        return file.read().split()
 
 
 T = TypeVar("T")
@@ -100,15 +77,11 @@ def run_in_processes(work: Callable[[int], T], numbers: Sequence[int], jobs: int
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
-        yield _as_done(futures, work)
+        # The result of a process that failed or was killed is computed here.
+        done = ((futures[future], future) for future in as_completed(futures))
+        yield ((number, work(number) if future.exception() else future.result()) for number, future in done)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _as_done(futures: dict[Future[T], int], work: Callable[[int], T]) -> Iterator[tuple[int, T]]:
-    for future in as_completed(futures):
-        number = futures[future]
-        yield number, work(number) if future.exception() else future.result()
 
 
 def _do(number: int) -> Any:
@@ -136,8 +109,8 @@ _ROUNDS = 8  # minimum number of ranges for each process
 _BLOCK = 1 << 20
 
 
-def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
-    """Return the scorer of a file.
+def run(task: Task, opened: BinaryIO, size: int) -> Scorer | None:
+    """Return the scorer of a file; None if it has a problem.
 
     The last range is scored first: the last trace of a question counts, so earlier ones need not be scored. Every
     process reads the file that is already open, so that the digest belongs to the bytes that were scored.
@@ -156,19 +129,15 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer:
     results_by_number: dict[int, RangeResult] = {}
     with run_in_processes(score, range(len(cuts))[::-1], jobs) as done:
         if task.digests:
-            digest = task.digests.of("trace", task.path)
-            for block in _blocks(file):
+            digest, position = task.digests.of("trace", task.path), 0
+            while block := file.at(position, _BLOCK):
                 digest.update(block)
+                position += len(block)
         for number, result in done:
             task.execution.watch.advance(cuts[number].end - cuts[number].start)
+            if result.has_problems:
+                return None
             if jobs > 1:
                 task.work.scorer.intern(result.log)
             results_by_number[number] = result
     return merge(task.work, task.reader, task.path, (results_by_number.pop(number) for number in range(len(cuts))))
-
-
-def _blocks(file: LocalFile) -> Iterator[bytes]:
-    position = 0
-    while block := file.at(position, _BLOCK):
-        yield block
-        position += len(block)

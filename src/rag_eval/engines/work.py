@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Digests
@@ -14,13 +14,15 @@ from rag_eval.common.progress import SILENT, Watched
 from rag_eval.contract import Limits
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
-from rag_eval.readers.problems import ProblemCollector, Unreadable
-from rag_eval.readers.ranges import ByteRange, File, ProblemMerger, RangeProblemCollector, RangeProblems, RangeSource
-from rag_eval.readers.source import Digest, Reader, large
+from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
+from rag_eval.readers.source import BOM, Digest, Reader, SourceFile, large
 from rag_eval.readers.trace_file import pair_finder, read_traces, trace_lines
-from rag_eval.scoring.scorer import OutcomeLog, PairTrace, Scorer
+from rag_eval.scoring.scorer import OutcomeLog, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
+LARGE = 4 << 20
+"""Bytes of a file from which it is cut into ranges: to have further processes takes 60 ms of processor time."""
+_BLOCK = 64 * 1024
 
 
 class Work(NamedTuple):
@@ -33,59 +35,6 @@ class Work(NamedTuple):
     questions: QuestionIndex
     limits: Limits
     is_complete: bool
-
-
-class RangeResult(NamedTuple):
-    """The outcomes and the problems of a range."""
-
-    log: OutcomeLog
-    problems: RangeProblems
-
-
-def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
-    """Score a trace file, read as a stream."""
-    scorer, pair = work.scorer.empty_copy(), _pair(work, reader.ledger, path)
-    for traces in read_traces(reader, path, digest):
-        scorer.add(traces, pair)
-        if len(scorer.log) >= _SETTLE:
-            scorer.settle()
-    return scorer
-
-
-def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: Sequence[int] = b"") -> RangeResult:
-    """Score the lines that begin in a range of ``file``, named ``path`` in reports.
-
-    ``answered`` tells for each item whether a trace after the range answers it.
-    """
-    ledger, scorer = RangeProblemCollector(), work.scorer.empty_copy()
-    reader = Reader(ledger, work.limits._replace(lines=sys.maxsize))
-    try:
-        source = RangeSource(path, reader, file, lines)
-    except (OSError, Unreadable) as error:
-        ledger.problem(path, 0, "", f"cannot be read: {error}", "Check the disk, or write the file again.")
-        return RangeResult(scorer.log, ledger.close(0, cut_off=True))
-    pair = _pair(work, ledger, path)
-    for traces in trace_lines(reader, path).blocks(source):
-        scorer.add(traces, pair, answered)
-    return RangeResult(scorer.log, ledger.close(source.count, cut_off=source.is_cut_off))
-
-
-def merge(work: Work, reader: Reader, path: str, results: Iterable[RangeResult]) -> Scorer:
-    """Return the scorer of a whole file from the results of its ranges, as if it had read the file itself."""
-    scorer, problems = work.scorer.empty_copy(), ProblemMerger(reader.ledger, path, work.limits)
-    for result in results:
-        scorer.merge(result.log, problems.lines)
-        if not problems.add(result.problems):
-            break
-    return scorer
-
-
-def _pair(work: Work, ledger: ProblemCollector, path: str) -> PairTrace:
-    return pair_finder(work.questions, ledger, path, is_complete=work.is_complete)
-
-
-LARGE = 4 << 20
-"""Bytes of a file from which it is cut into ranges: to have further processes takes 60 ms of processor time."""
 
 
 class Task(NamedTuple):
@@ -112,17 +61,20 @@ def score_file(task: Task) -> Scorer:
 
 
 def _in_ranges(task: Task) -> Scorer | None:
-    """Return the scorer of a file that can be split into ranges; None for small, packed and other files."""
+    """Return the scorer of a file that can be split into ranges.
+
+    It is None for small and packed files, and for files with problems, which are read again to report them.
+    """
     is_dask = task.execution.engine == "dask"
     if task.path in task.reader.contents or not (is_dask or large(task.path, LARGE)):
         return None
-    source = task.reader.open(task.path)
+    source = task.reader._replace(ledger=ProblemCollector()).open(task.path)
     if source is None:
-        return task.work.scorer.empty_copy()
+        return None
     with source:
         if source.plain is None or source.is_array:
             return None
-        scorer: Scorer = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
+        scorer: Scorer | None = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
         return scorer
 
 
@@ -135,3 +87,137 @@ def _digest(task: Task) -> Any:
     except (OSError, ValueError):  # reading it reports the error
         return digest
     return Watched(digest, task.execution.watch)
+
+
+def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
+    """Score a trace file, read as a stream."""
+    scorer = work.scorer.empty_copy()
+    pair = pair_finder(work.questions, reader.ledger, path, is_complete=work.is_complete)
+    for traces in read_traces(reader, path, digest):
+        scorer.add(traces, pair)
+        if len(scorer.log) >= _SETTLE:
+            scorer.settle()
+    return scorer
+
+
+class File(Protocol):
+    """A file with random access, by several threads at a time."""
+
+    def at(self, index: int, size: int) -> bytes:
+        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
+
+
+class LocalFile(NamedTuple):
+    """An open file of this machine."""
+
+    number: int
+
+    def at(self, index: int, size: int) -> bytes:
+        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
+        return os.pread(self.number, size, index)
+
+
+class ByteRange(NamedTuple):
+    """The lines that begin at ``start`` or after, and before ``end``, in bytes from 0."""
+
+    start: int
+    end: int
+
+
+def byte_ranges(size: int, step: int) -> list[ByteRange]:
+    """Return a file of ``size`` bytes in ranges of ``step`` bytes, the last one shorter. Each line is in one range."""
+    return [ByteRange(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+class RangeSource(SourceFile):
+    """The lines of a range, numbered from its first one; ``count`` is how many were read."""
+
+    def __init__(self, path: str, reader: Reader, file: File, lines: ByteRange) -> None:
+        self.count, self._is_first = 0, lines.start == 0
+        window = _Window(file, _line_start(file, lines.start), _line_start(file, lines.end))
+        super().__init__(path, reader, window, None)  # type: ignore[arg-type]
+
+    def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield lines in blocks, like those of a whole file."""
+        for first, lines in super().line_blocks():
+            self.count = first + len(lines) - 1
+            yield first, lines
+
+    def _begin(self) -> None:
+        # Only the first bytes of a file indicate its kind.
+        if self._is_first:
+            self._head = self._head.removeprefix(BOM)
+
+
+class _Window:
+    """The bytes between two positions of a file, which its caller closes."""
+
+    def __init__(self, file: File, start: int, end: int) -> None:
+        self._file, self._place, self._end = file, start, end
+
+    def read(self, size: int) -> bytes:
+        block = self._file.at(self._place, min(size, self._end - self._place)) if self._place < self._end else b""
+        self._place += len(block)
+        return block
+
+    def close(self) -> None:
+        """Leave the file open."""
+
+
+def _line_start(file: File, index: int) -> int:
+    """Return the first start of a line at or after ``index``; the end of the file if there is none."""
+    if index == 0:
+        return 0
+    index -= 1
+    while block := file.at(index, _BLOCK):
+        end = block.find(b"\n")
+        if end >= 0:
+            return index + end + 1
+        index += len(block)
+    return index
+
+
+class RangeResult(NamedTuple):
+    """The outcomes of a range, the number of its lines, and the notes on them, which count from its first line."""
+
+    log: OutcomeLog
+    lines: int
+    notes: tuple[Note, ...]
+    has_problems: bool
+
+
+def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: Sequence[int] = b"") -> RangeResult:
+    """Score the lines that begin in a range of ``file``, named ``path`` in reports.
+
+    ``answered`` tells for each item whether a trace after the range answers it.
+    """
+    ledger, scorer = ProblemCollector(), work.scorer.empty_copy()
+    reader = Reader(ledger, work.limits._replace(lines=sys.maxsize))
+    try:
+        source = RangeSource(path, reader, file, lines)
+    except (OSError, Unreadable):
+        return RangeResult(scorer.log, 0, (), has_problems=True)
+    pair = pair_finder(work.questions, ledger, path, is_complete=work.is_complete)
+    for traces in trace_lines(reader, path).blocks(source):
+        scorer.add(traces, pair, answered)
+        if ledger.problems:
+            break
+    notes = tuple(sorted(ledger.notes, key=lambda note: note.line))
+    return RangeResult(scorer.log, source.count, notes, bool(ledger.problems))
+
+
+def merge(work: Work, reader: Reader, path: str, results: Iterable[RangeResult]) -> Scorer | None:
+    """Return the scorer of a whole file from the results of its ranges, as if it had read the file itself.
+
+    It is None if the file has a problem, whose line and number only reading it as a stream tells.
+    """
+    scorer, lines, notes = work.scorer.empty_copy(), 0, list[Note]()
+    for result in results:
+        if result.has_problems or lines + result.lines > work.limits.lines:
+            return None
+        scorer.merge(result.log, lines)
+        notes += [note._replace(line=note.line + lines) for note in result.notes]
+        lines += result.lines
+    for note in notes:
+        reader.ledger.note(path, note.line, note.message, once=note.once, times=note.times)
+    return scorer

@@ -42,7 +42,7 @@ def array_rows(reader: Reader, source: SourceFile, schema: str = "gold-array") -
         for index, (line, _, value) in enumerate(strict_json.elements(data, reader.limits.depth)):
             faults = contract.faults(value)
             if ledger.full and faults:
-                ledger.count_problem(line)
+                ledger.count_problem()
                 continue
             if is_gold and faults and _report_other_form(ledger, source.path, line, value):
                 return

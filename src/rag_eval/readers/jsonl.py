@@ -139,7 +139,7 @@ class JsonLines(Generic[R]):
         if other not in ("", kind):
             report_wrong_kind(self._ledger, self._path, number, other, kind)
         elif self._ledger.full:
-            self._ledger.count_problem(number)  # one for each line, so it needs no explanation
+            self._ledger.count_problem()  # one for each line, so it needs no explanation
         else:
             from rag_eval.readers.schema_validation import Contract, RowError
 

@@ -56,11 +56,11 @@ class ProblemCollector:
     def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
         """Record a problem; beyond the first hundred they are only counted."""
         if self.full:
-            self.count_problem(line)
+            self.count_problem()
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
-    def count_problem(self, line: int) -> None:  # noqa: ARG002 - of interest where parts of a file are put together
+    def count_problem(self) -> None:
         """Count a problem that is not shown."""
         self.more += 1
 
