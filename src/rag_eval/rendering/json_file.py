@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import chain
-from operator import itemgetter
 from sys import intern
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,8 +27,9 @@ from rag_eval.scoring.scorecard import Completeness
 if TYPE_CHECKING:
     from rag_eval.stats.tally import Shown
 
-LABELLED = tuple(name for name, metric in METRICS.items() if metric.scale == "labelled")
 _LISTS = {
+    "gates": GateResult,
+    "slices": SliceResult,
     "flips": Flip,
     "effects": Effect,
     "diagnosis": Diagnosis,
@@ -41,10 +40,17 @@ _LISTS = {
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
 }
+_SINGLE: dict[str, Callable[..., Any]] = {
+    "statistics": Statistics,
+    "completeness": Completeness,
+    "base": Base,
+    "signed_at": SignedAt,
+    "baseline": Compared,
+    "scope": RunScope,
+    "ci": CiRun,
+}
 _SHARED = 20_000
-"""Of so many sets of scores it is remembered what they come to."""
-_MAYBE: dict[str, Callable[..., Any]] = {"base": Base, "signed_at": SignedAt, "baseline": Compared, "scope": RunScope}
-_MAYBE["ci"] = CiRun
+"""The number of different sets of shared scores that are remembered."""
 
 
 def render(report: Report) -> str:
@@ -81,16 +87,12 @@ def _fields(report: Report) -> dict[str, Any]:
     fields = report._asdict()
     for name in (*_LISTS, "questions"):
         fields[name] = [entry._asdict() for entry in fields[name]]
-    fields["metrics"] = _of_metrics(report.metrics)
-    fields["completeness"] = report.completeness._asdict()
-    fields["statistics"] = report.statistics._asdict()
-    fields["gates"] = [
-        {**gate._asdict(), "comparison": gate.comparison._asdict() if gate.comparison else None}
-        for gate in report.gates
-    ]
-    fields["slices"] = [{**part._asdict(), "metrics": _of_metrics(part.metrics)} for part in report.slices]
-    for name in _MAYBE:
+    for name in _SINGLE:
         fields[name] = fields[name]._asdict() if fields[name] else None
+    for gate in fields["gates"]:
+        gate["comparison"] = gate["comparison"]._asdict() if gate["comparison"] else None
+    for part in (fields, *fields["slices"]):
+        part["metrics"] = {name: result._asdict() for name, result in part["metrics"].items()}
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     return {**head, **fields}
 
@@ -99,7 +101,7 @@ class Questions:
     """Makes cases of the questions of reports; equal values become one object, because there may be many."""
 
     def __init__(self) -> None:
-        self._layouts: dict[tuple[str, ...], _Layout] = {}
+        self._layouts: dict[tuple[str, ...], tuple[Mapping[str, int], list[int], list[int]]] = {}
         self._shared: dict[tuple[Any, ...], tuple[Shown, ...]] = {}
 
     def made(self, rows: Sequence[QuestionRow]) -> list[Question]:
@@ -122,37 +124,19 @@ class Questions:
         ]
 
     def _scores(self, scores: Mapping[str, Shown]) -> Scores:
-        names = tuple(scores)
-        layout = self._layouts.get(names)
-        if layout is None:
-            layout = self._layouts[names] = _Layout.of(names)
-        values = tuple(scores.values())
-        shared, case_values = layout.shared(values), layout.of_case(values)
-        key = names, shared
+        """Return scores in their storage order: shared columns first, then the columns in which cases differ."""
+        names, values = tuple(scores), list(scores.values())
+        if names not in self._layouts:
+            shares = [is_shared(name) for name in names]
+            shared, other = ([index for index, share in enumerate(shares) if share is side] for side in (True, False))
+            order = {names[index]: position for position, index in enumerate((*shared, *other))}
+            self._layouts[names] = order, shared, other
+        positions, shared, other = self._layouts[names]
+        shared_scores = tuple([values[index] for index in shared])
         if len(self._shared) > _SHARED:
             self._shared.clear()
-        return Scores(layout.places, self._shared.setdefault(key, shared), case_values)
-
-
-class _Layout(NamedTuple):
-    """The storage order of score columns: shared columns first, then a case's own."""
-
-    places: Mapping[str, int]
-    shared: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
-    of_case: Callable[[tuple[Shown, ...]], tuple[Shown, ...]]
-
-    @classmethod
-    def of(cls, names: Sequence[str]) -> _Layout:
-        """Return the layout of columns."""
-        sides = [[index for index, name in enumerate(names) if is_shared(name) is side] for side in (True, False)]
-        positions = {names[at]: index for index, at in enumerate(chain(*sides))}
-        return cls(positions, *map(_picker, sides))
-
-
-def _picker(positions: Sequence[int]) -> Callable[[tuple[Shown, ...]], tuple[Shown, ...]]:
-    if len(positions) < 2:
-        return lambda values: tuple([values[index] for index in positions])
-    return itemgetter(*positions)
+        remembered = self._shared.setdefault((names, shared_scores), shared_scores)
+        return Scores(positions, remembered, tuple([values[index] for index in other]))
 
 
 @cache
@@ -167,19 +151,12 @@ def from_json(value: dict[str, Any]) -> Report:
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
         fields[name] = tuple(_made(kind, entry) for entry in value[name])
+    for name, single in _SINGLE.items():
+        fields[name] = _made(single, value[name]) if value.get(name) else None
     questions = value["questions"]
     if questions and not isinstance(questions[0], Question):
         questions = Questions().made(msgspec.convert(questions, list[QuestionRow]))
     fields["questions"] = QuestionList(questions)
-    fields["metrics"] = _metrics(value["metrics"])
-    fields["statistics"] = _made(Statistics, value["statistics"])
-    fields["gates"] = tuple(_gate(entry) for entry in value["gates"])
-    fields["slices"] = tuple(
-        _made(SliceResult, {**part, "metrics": _metrics(part["metrics"])}) for part in value["slices"]
-    )
-    fields["completeness"] = _made(Completeness, value["completeness"])
-    for name, maybe in _MAYBE.items():
-        fields[name] = _made(maybe, value[name]) if value.get(name) else None
     made: Report = _made(Report, fields)
     return made
 
@@ -187,10 +164,17 @@ def from_json(value: dict[str, Any]) -> Report:
 def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
     """Return a named tuple of its fields: lists become tuples, and whole numbers int, which JSON may write as 3.0."""
     whole = _whole(kind)
-    parts = {name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}
-    return kind(
-        **{name: int(part) if name in whole and isinstance(part, float) else part for name, part in parts.items()}
-    )
+    fields: dict[str, Any] = {}
+    for name, part in entry.items():
+        if name == "metrics":
+            fields[name] = {metric: _made(MetricResult, result) for metric, result in part.items()}
+        elif name == "comparison":
+            fields[name] = _made(Comparison, part) if part else None
+        elif isinstance(part, list):
+            fields[name] = tuple(part)
+        else:
+            fields[name] = int(part) if name in whole and isinstance(part, float) else part
+    return kind(**fields)
 
 
 @cache
@@ -198,17 +182,3 @@ def _whole(kind: Callable[..., Any]) -> frozenset[str]:
     """Return the fields of a named tuple that are whole numbers."""
     texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
     return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
-
-
-def _gate(entry: dict[str, Any]) -> GateResult:
-    comparison = entry["comparison"]
-    made: GateResult = _made(GateResult, {**entry, "comparison": _made(Comparison, comparison) if comparison else None})
-    return made
-
-
-def _of_metrics(metrics: Mapping[str, MetricResult]) -> dict[str, Any]:
-    return {name: result._asdict() for name, result in metrics.items()}
-
-
-def _metrics(value: dict[str, Any]) -> dict[str, MetricResult]:
-    return {name: _made(MetricResult, result) for name, result in value.items()}

@@ -40,7 +40,9 @@ def value(gate: GateResult) -> str:
         return "–"
     if is_completeness(gate):
         return f"{gate.value:g}"
-    return shown(_exact(gate), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(gate.name)
+    return shown(exactly(gate.as_value().number or 0.0), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(
+        gate.name
+    )
 
 
 def value_with_interval(gate: GateResult) -> str:
@@ -48,7 +50,7 @@ def value_with_interval(gate: GateResult) -> str:
     if gate.value is None or gate.comparison is not None:
         return value(gate)
     keeps = gate.gate.keeps if gate.confidence else bool
-    ends = interval(gate.low, gate.high, _exact(gate), keeps, gate.name)
+    ends = interval(gate.low, gate.high, exactly(gate.as_value().number or 0.0), keeps, gate.name)
     return f"{value(gate)}{ends}{SMALL if gate.small else ''}"
 
 
@@ -59,17 +61,20 @@ def interval(
 
     The shown ends enclose ``number``, and ``keeps`` has the same result for them as for the exact ones.
     """
-    amount = number > 1 or unit(name)
-    least = decimals(float(number), name) if amount else 2
-    if low is None or high is None:
-        ends = [("≥", low), ("≤", high)]
-        return "".join(f" ({sign} {_end(end, number, keeps, least)})" for sign, end in ends if end is not None)
-    least = 3 if not amount and high - low < _NARROW else least
-    return f" ({_end(low, number, keeps, least)}–{_end(high, number, keeps, least)})"
-
-
-def _end(end: float, number: Fraction, keeps: Callable[[Fraction], bool], least: int) -> str:
-    return _signed(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+    least = 2
+    if number > 1 or unit(name):
+        least = decimals(float(number), name)
+    elif low is not None and high is not None and high - low < _NARROW:
+        least = 3
+    start, end = (
+        ""
+        if end is None
+        else _signed(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+        for end in (low, high)
+    )
+    if start and end:
+        return f" ({start}–{end})"
+    return f" (≥ {start})" if start else f" (≤ {end})" if end else ""
 
 
 def change(gate: GateResult) -> str:
@@ -186,10 +191,6 @@ def metric_interval(result: MetricResult, name: str = "") -> str:
     number = result.as_value().number
     ends = interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
     return f"{ends}{SMALL if result.small else ''}"
-
-
-def _exact(gate: GateResult) -> Fraction:
-    return Fraction(gate.exact) if gate.exact is not None else exactly(gate.value or 0.0)
 
 
 def number(value: float | None, name: str = "") -> str:

@@ -18,8 +18,7 @@ _LEFT, _RIGHT, _WIDTH = 8.0, 392.0, 400.0
 _ROW, _TICKS = 26.0, 4
 _ROOM = 0.94
 """Share of a scale that its greatest number takes where the scale is made for it."""
-_SHARES = (0.0, 1.0)
-_MEANT = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"}
+_KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"}
 
 _CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 18.0, 168.0, 204.0
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -49,20 +48,30 @@ class PlotRow(NamedTuple):
         return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
 
 
-def is_share(mark: PlotRow) -> bool:
+def is_share(row: PlotRow) -> bool:
     """Return whether all values of a row are between 0 and 1."""
-    return all(0 <= number <= 1 for number in mark.numbers())
+    return all(0 <= number <= 1 for number in row.numbers())
 
 
-def figure(key: str, title: str, legend: str, drawn_rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
-    """Return a plot of marks on one scale, or each on its ``own_scale``; ``legend`` explains it. None without marks."""
-    if not drawn_rows:
+def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
+    """Return a plot of rows on one scale, or each on its ``own_scale``; ``legend`` explains it. Empty without rows."""
+    if not rows:
         return Markup("")
-    scales = [_scale([mark]) if own_scale else _scale(drawn_rows) for mark in drawn_rows]
-    axis = [] if own_scale else [_svg(_axis(scales[0]), 20.0, "axis")]
-    rows = [_drawn(mark, scale, own_scale=own_scale) for mark, scale in zip(drawn_rows, scales, strict=True)]
-    plot = tag("div", *axis, join(rows), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
-    about = tag("p", "; ".join(map(_described, drawn_rows)), id=f"{key}-about", class_="aside")
+    scale = _scale(rows)
+    steps = [] if own_scale else [scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1)]
+    grid = [(_across(number, scale), number) for number in steps]
+    anchors = {_RIGHT: "last", _LEFT: "first"}
+    axis = [tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchors.get(x, "tick")) for x, number in grid]
+    drawn = [_svg(axis, 20.0, "axis")] if axis else []
+    sentences = []
+    for row in rows:
+        lines = [tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid]
+        shapes = tag("g", *lines, *_shapes(row, _scale([row]) if own_scale else scale), class_=row.kind)
+        label, text = tag("span", row.label, class_="label"), tag("span", row.caption, class_="said")
+        drawn.append(tag("div", label, _svg([shapes], _ROW), text, class_="row"))
+        sentences.append(", ".join(filter(None, [f"{row.label}: {row.caption}", _KINDS.get(row.kind)])))
+    plot = tag("div", join(drawn), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
+    about = tag("p", "; ".join(sentences), id=f"{key}-about", class_="aside")
     return tag("figure", _caption(key, title, legend), about, plot)
 
 
@@ -75,16 +84,10 @@ def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Mar
     return tag("svg", join(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
 
 
-def _described(mark: PlotRow) -> str:
-    """Describe a row in words, with the meaning of its shape."""
-    meant = _MEANT.get(mark.kind, "")
-    return f"{mark.label}: {mark.caption}{f', {meant}' if meant else ''}"
-
-
 def _scale(rows: Sequence[PlotRow]) -> Ends:
-    if all(is_share(mark) for mark in rows):
-        return _SHARES
-    numbers = [number for mark in rows for number in mark.numbers()]
+    if all(is_share(row) for row in rows):
+        return 0.0, 1.0
+    numbers = [number for row in rows for number in row.numbers()]
     low, high = min(0.0, *numbers), max(0.0, *numbers)
     return low, low + (high - low) / _ROOM
 
@@ -101,62 +104,27 @@ def _share(number: float, ends: Ends) -> float:
     return min(max((number - low) / (high - low), 0.0), 1.0)
 
 
-def _steps(scale: Ends) -> list[tuple[float, float]]:
-    """Return the positions of the grid lines and their numbers."""
-    numbers = (scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1))
-    return [(_across(number, scale), number) for number in numbers]
-
-
-def _axis(scale: Ends) -> Iterator[Markup]:
-    for x, number in _steps(scale):
-        anchor = "last" if x == _RIGHT else "first" if x == _LEFT else "tick"
-        yield tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchor)
-
-
-def _drawn(mark: PlotRow, scale: Ends, *, own_scale: bool) -> Markup:
-    middle = _ROW / 2
-    grid = () if own_scale else _steps(scale)
-    parts = [
-        *(tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid),
-        tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track"),
-        *_limit(mark, scale),
-        *_interval(mark, scale, middle),
-        *_before(mark, scale, middle),
-        _point(mark.kind, _across(mark.value, scale), middle),
-    ]
-    drawing = _svg([tag("g", *parts, class_=mark.kind)], _ROW)
-    label, text = tag("span", mark.label, class_="label"), tag("span", mark.caption, class_="said")
-    return tag("div", label, drawing, text, class_="row")
-
-
-def _limit(mark: PlotRow, scale: Ends) -> Iterator[Markup]:
-    if mark.limit is None:
-        return
-    x = _across(mark.limit, scale)
-    if mark.side:
-        start, end = (x, _RIGHT) if mark.side == "min" else (_LEFT, x)
-        yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="kept")
-    yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if mark.side else "whole")
-
-
-def _interval(mark: PlotRow, scale: Ends, middle: float) -> Iterator[Markup]:
-    """Yield an interval; an unknown end is drawn to the end of the scale, without a cap."""
-    if mark.low is None and mark.high is None:
-        return
-    ends = [(mark.low, scale[0]), (mark.high, scale[1])]
-    low, high = (_across(outer if end is None else end, scale) for end, outer in ends)
-    yield tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval")
-    for end, x in ((mark.low, low), (mark.high, high)):
-        if end is not None:
+def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
+    """Yield the track, the limit with its passing side, the interval, the change from before, and the point."""
+    middle, value = _ROW / 2, _across(row.value, scale)
+    yield tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track")
+    if row.limit is not None:
+        x = _across(row.limit, scale)
+        if row.side:
+            start, end = (x, _RIGHT) if row.side == "min" else (_LEFT, x)
+            yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="kept")
+        yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if row.side else "whole")
+    if row.low is not None or row.high is not None:  # an unknown end is the end of the scale, without a cap
+        ends = ((row.low, scale[0]), (row.high, scale[1]))
+        low, high = (_across(outer if end is None else end, scale) for end, outer in ends)
+        yield tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval")
+        for x in [x for x, end in ((low, row.low), (high, row.high)) if end is not None]:
             yield tag("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="interval")
-
-
-def _before(mark: PlotRow, scale: Ends, middle: float) -> Iterator[Markup]:
-    if mark.before is None:
-        return
-    old, new = _across(mark.before, scale), _across(mark.value, scale)
-    yield tag("line", x1=old, x2=new, y1=middle, y2=middle, class_="moved")
-    yield tag("circle", cx=old, cy=middle, r=4, class_="before")
+    if row.before is not None:
+        old = _across(row.before, scale)
+        yield tag("line", x1=old, x2=value, y1=middle, y2=middle, class_="moved")
+        yield tag("circle", cx=old, cy=middle, r=4, class_="before")
+    yield _point(row.kind, value, middle)
 
 
 def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
@@ -207,13 +175,11 @@ class Axes(NamedTuple):
     ticks: bool = True
 
 
-class Frame:
-    """The mapping of numbers to positions on a chart that shows them all."""
+class _Frame(NamedTuple):
+    """The ranges of numbers that a chart shows, and their positions on it."""
 
-    def __init__(self, dots: Sequence[Dot], limits: Sequence[Limit] = ()) -> None:
-        self.across = _span([dot.x for dot in dots])
-        ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
-        self.up = _span([*ends, *(limit.y for limit in limits)])
+    across: Ends
+    up: Ends
 
     def x(self, number: float) -> float:
         """Return the position from left to right."""
@@ -244,7 +210,8 @@ def chart(
     """Return a plot of ``dots``, those of each of ``lines`` join, between axes; None without dots."""
     if not dots:
         return Markup("")
-    frame = Frame(dots, limits)
+    ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
+    frame = _Frame(_span([dot.x for dot in dots]), _span([*ends, *(limit.y for limit in limits)]))
     shades, thresholds = [], []
     for limit in limits:
         start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
@@ -267,7 +234,7 @@ def chart(
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
 
 
-def _grid(frame: Frame, axes: Axes) -> Iterator[Markup]:
+def _grid(frame: _Frame, axes: Axes) -> Iterator[Markup]:
     for number in ticks(*frame.up):
         y = frame.y(number)
         yield tag("line", x1=_CHART_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
@@ -298,7 +265,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHORT else f"…{text[1 - _SHORT :]}"
 
 
-def _dot(frame: Frame, dot: Dot) -> Markup:
+def _dot(frame: _Frame, dot: Dot) -> Markup:
     x, y = frame.x(dot.x), frame.y(dot.y)
     parts = [tag("title", dot.caption)]
     if dot.low is not None and dot.high is not None:
