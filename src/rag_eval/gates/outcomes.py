@@ -104,9 +104,7 @@ def judge(gate: Gate, value: Value) -> GateResult:
     outcome: Outcome = "no_data"
     if value.number is not None:
         outcome = "passed" if gate.keeps(value.number) else "failed"
-    terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
-    item = GateResult(*terms, outcome, number, exact, value.n, gate.line)
-    return item._replace(slice=gate.slice, confidence=gate.confidence, test=gate.test)
+    return gate.judged(outcome, number, value.n, exact)
 
 
 def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:

@@ -54,6 +54,10 @@ class Gate(NamedTuple):
         limit = Fraction(Decimal(self.threshold))
         return exactly(number) >= limit if self.direction == "min" else exactly(number) <= limit
 
+    def judged(self, outcome: Outcome, value: float | None, n: int, exact: str | None = None) -> GateResult:
+        """Return the gate with its outcome."""
+        return GateResult(**self._asdict(), outcome=outcome, value=value, exact=exact, n=n)
+
     @property
     def label(self) -> str:
         """Return the gate's name as shown to people."""
@@ -133,8 +137,7 @@ class GateResult(NamedTuple):
     @property
     def gate(self) -> Gate:
         """Return the gate that was judged."""
-        terms = self.name, self.direction, self.threshold, self.severity, self.when_no_data, self.line
-        return Gate(*terms, self.slice, self.confidence, self.test)
+        return Gate(*(getattr(self, field) for field in Gate._fields))
 
     @property
     def label(self) -> str:

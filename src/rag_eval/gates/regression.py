@@ -19,7 +19,7 @@ from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statist
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.clustered import BetweenRuns, effect_with_runs, p_with_runs
-from rag_eval.stats.differences import Units, above_percentile, complete, effects, enough_in_both, has_gaps
+from rag_eval.stats.differences import Units, above_percentile, complete, effects, enough_in_both, has_gaps, units_of
 from rag_eval.stats.paired import holm, within_reach
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
 from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
@@ -75,25 +75,25 @@ def compared(
     Slices of fewer than ``min_n`` questions are not tested: they are inconclusive anyway, and every further test makes
     the others weaker.
     """
+    alpha, corrected = float(statistics.alpha), statistics.correction == "holm"
     kinds = [gate.test or statistics.test for gate in gates]
     rows = [_compare(gate.name, gate.slice, evidence) for gate in gates]
-    alpha = float(statistics.alpha)
-    positions = [
-        number
-        for number, (row, kind) in enumerate(zip(rows, kinds, strict=True))
-        if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n)
-    ]
-    made = dict(zip(positions, _enclosed([rows[position] for position in positions], alpha), strict=True))
-    tested = [position for position in positions if kinds[position] == "regression"]
-    corrected = statistics.correction == "holm"
-    made |= zip(tested, family([made[position] for position in tested], alpha, corrected=corrected), strict=True)
-    if tested:
-        count = distinct([made[position] for position in tested], _columns) if corrected else 1
-        for index in tested:
-            made[index] = _with_power(made[index], Decimal(gates[index].threshold), alpha / count)
-    for index, (gate, kind) in enumerate(zip(gates, kinds, strict=True)):
-        row = made.get(index, rows[index])
-        yield _judged(gate, row.update(test=kind))
+    tested = []
+    for index, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
+        if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n):
+            rows[index] = _enclosed(row, alpha)
+            if kind == "regression":
+                tested.append(index)
+    for index, row in zip(tested, family([rows[index] for index in tested], alpha, corrected=corrected), strict=True):
+        rows[index] = row
+    count = len(set(_keys([rows[index] for index in tested], _columns))) if corrected else 1
+    for index in tested:
+        rows[index] = _with_power(rows[index], Decimal(gates[index].threshold), alpha / count)
+    for gate, kind, row in zip(gates, kinds, rows, strict=True):
+        current = row.update(test=kind).comparison
+        value, n = (current.value, current.n) if current else (None, 0)
+        result = gate.judged(by_comparison(gate, current), value, n)
+        yield result._replace(comparison=current, why=row.why)
 
 
 def contrasts(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> list[Comparison | None]:
@@ -102,15 +102,16 @@ def contrasts(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> l
     The p is that of no difference in either direction, so that the runs may be named in any order.
     """
     rows = [_compare(name, "", evidence) for name, evidence in comparisons]
-    ready = [row for row in rows if row.comparison and row.pairs]
+    ready = [index for index, row in enumerate(rows) if row.comparison and row.pairs]
     # The smaller one-sided p is that of the direction in which the runs differ.
-    turned = [row if ((row.comparison and row.comparison.regression) or 0) >= 0 else row.reversed() for row in ready]
-    tests = iter(item.comparison for item in family(turned, alpha, sides=2) if item.comparison)
-    enclosed = iter(
-        row.update(p=test.p, adjusted=test.adjusted, alpha=test.alpha).comparison
-        for row, test in zip(_enclosed(ready, alpha), tests, strict=True)
-    )
-    return [next(enclosed) if row.comparison and row.pairs else row.comparison for row in rows]
+    turned = [
+        row if ((row.comparison and row.comparison.regression) or 0) >= 0 else row.reversed()
+        for row in map(rows.__getitem__, ready)
+    ]
+    for index, test in zip(ready, family(turned, alpha, sides=2), strict=True):
+        figures = {name: getattr(test.comparison, name) for name in ("p", "adjusted", "alpha")}
+        rows[index] = _enclosed(rows[index], alpha).update(**figures)
+    return [row.comparison for row in rows]
 
 
 def family(
@@ -174,11 +175,6 @@ def _quick_p(row: Tested, level: float) -> float:
     return _with_runs(row, erfc(z / sqrt(2)) / 2) if counts.total() - counts[0.0] > _MANY else _p(row, level)
 
 
-def distinct(rows: Sequence[Tested], key: Key) -> int:
-    """Count the columns that are not copies of one another."""
-    return len(set(_keys(rows, key)))
-
-
 def _keys(rows: Sequence[Tested], key: Key) -> list[Hashable]:
     """Return a key for each row, equal if its columns are equal case by case.
 
@@ -213,30 +209,23 @@ def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
 
 
 def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
-    nothing: Pairs = Counter()
+    row = Tested(name, part, evidence, Counter(), None)
     if evidence.baseline is None:
-        return Tested(name, part, evidence, nothing, None, "there is no baseline")
+        return row._replace(why="there is no baseline")
     if not evidence.comparable(name):
-        why = "the baseline has no value of it, or defines it differently"
-        return Tested(name, part, evidence, nothing, None, why)
+        return row._replace(why="the baseline has no value of it, or defines it differently")
     values = None if part else evidence.values(name)
     if values is not None:
-        return Tested(
-            name,
-            part,
-            evidence,
-            nothing,
-            _difference(name, *values, values[1].n),
-            "the baseline or the run has no value",
-        )
+        difference = _difference(name, *values, values[1].n)
+        return row._replace(comparison=difference, why="the baseline or the run has no value")
     pairs, units = evidence.pairs(name, part), evidence.units(name, part)
     pair, why = comparison(name, pairs), ""
-    if pair and units is not None:
-        pair = pair._replace(n=units.total())
-    if not pair:
+    if pair is None:
         why = "no case is in both runs with the same gold item"
         why = "the baseline lacks some of the runs; score it with the same runs" if evidence.new_runs else why
-    row = Tested(name, part, evidence, pairs, pair, why, units)
+    elif units is not None:
+        pair = pair._replace(n=units.total())
+    row = row._replace(pairs=pairs, comparison=pair, why=why, units=units)
     return row if measure(name).metric.better == "higher" else row.reversed()
 
 
@@ -259,12 +248,10 @@ def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
     return Comparison(float(before), float(after), float(regression), n)
 
 
-def _enclosed(rows: Sequence[Tested], alpha: float) -> list[Tested]:
-    """Return the comparisons with the interval of the drop, at the confidence 1 - alpha."""
-    intervals = [aggregations.difference(measure(row.name), row.swapped, 1 - alpha, row.runs) for row in rows]
-    return [
-        row.update(low=ends.low, high=ends.high) if ends else row for row, ends in zip(rows, intervals, strict=True)
-    ]
+def _enclosed(row: Tested, alpha: float) -> Tested:
+    """Return the comparison with the interval of the drop, at the confidence 1 - alpha."""
+    ends = aggregations.difference(measure(row.name), row.swapped, 1 - alpha, row.runs)
+    return row.update(low=ends.low, high=ends.high) if ends else row
 
 
 def _p(row: Tested, level: float) -> float:
@@ -290,13 +277,10 @@ def _seed(pairs: Pairs) -> bytes:
 
 def _smallest(row: Tested) -> float:
     """Return the smallest p that the test could have over all ways to swap its units: 1/2 for each that counts."""
-    pairs: Pairs | Units = row.swapped
-    if measure(row.name).fold in aggregations.RANKED:
-        pairs = above_percentile(pairs, aggregations.RANKED[measure(row.name).fold])  # type: ignore[arg-type]
-    if isinstance(pairs, Counter) and row.units is None and pairs is row.pairs:
-        return 0.5 ** min(1074, sum(count for (a, b), count in pairs.items() if a != b))
-    moved = sum(count for unit, count in pairs.items() if any(a != b for (a, b), _ in unit))  # type: ignore[misc]
-    return 0.5 ** min(1074, moved)
+    units, fold = units_of(row.swapped), measure(row.name).fold
+    if fold in aggregations.RANKED:
+        units = above_percentile(units, aggregations.RANKED[fold])
+    return 0.5 ** min(1074, sum(count for unit, count in units.items() if any(a != b for (a, b), _ in unit)))
 
 
 class _Noise(NamedTuple):
@@ -371,14 +355,6 @@ def testable(pairs: Units | Pairs) -> Units | Pairs:
 def aim(margin: Decimal, *, bounded: bool = True) -> float:
     """Return the drop that a team with this margin wants to detect: twice the margin, at least 0.05 for shares."""
     return max(2 * float(margin), 0.05 if bounded else 0.0)
-
-
-def _judged(gate: Gate, row: Tested) -> GateResult:
-    current = row.comparison
-    terms = gate.name, gate.direction, gate.threshold, gate.severity, gate.when_no_data
-    value = current.value if current else None
-    judged = GateResult(*terms, by_comparison(gate, current), value, None, current.n if current else 0, gate.line)
-    return judged._replace(slice=gate.slice, test=gate.test, comparison=current, why=row.why)
 
 
 def by_comparison(gate: Gate, comparison: Comparison | None) -> Outcome:
