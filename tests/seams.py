@@ -21,7 +21,7 @@ from rag_eval.cli.commands.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
-from rag_eval.gates.gate_inputs import Baseline, RunEvidence
+from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.outcomes import judge, judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import MetricResult, Question

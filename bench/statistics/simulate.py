@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from rag_eval.gates.dependent_cases import GroupedCases
-from rag_eval.gates.gate_inputs import Baseline, RunEvidence
+from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence
 from rag_eval.gates.outcomes import judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question

@@ -13,7 +13,7 @@ import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
 from rag_eval.analysis.baseline import disagreeing, flips, must_pass
-from rag_eval.gates.gate_inputs import pair_cases
+from rag_eval.gates.evidence import pair_cases
 from runs import evidence, question
 from seams import GOOD, MEANING, Baseline, Contract, from_json, main, render
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.gates.dependent_cases import GroupedCases
+from rag_eval.gates.evidence import GroupedCases
 from rag_eval.gates.results import Scores
 from rag_eval.stats.clustered import interval_of_questions, interval_of_totals
 from rag_eval.stats.differences import Units, above_percentile, effects

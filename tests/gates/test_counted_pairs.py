@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.gates import regression
-from rag_eval.gates.results import Layouts, Scores, identities
+from rag_eval.gates.results import Layouts, Scores, distinct
 from rag_eval.stats.differences import effects
 from rag_eval.stats.paired import mcnemar, sign_flip
 from runs import question
@@ -96,7 +96,6 @@ def test_cases_are_told_apart_by_what_they_do_not_share(found):
     assert (at_hand.shares("chr"), at_hand.shares("other")) == (True, True)
     assert at_hand.shares("latency_total_ms") == all(other for *_, other in found)
     for column in ("chr", "latency_total_ms", "mrr", "other"):
-        keys = list(identities(cases, at_hand.shares(column)))
-        known = dict(zip(keys, cases, strict=True))
-        assert [known[key].get(column) for key in keys] == [case.get(column) for case in cases]
+        known, positions = distinct(cases, at_hand.shares(column))
+        assert [known[index].get(column) for index in positions] == [case.get(column) for case in cases]
     assert not Layouts([*cases, {"chr": 0.0}]).shares("chr")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
-from rag_eval.gates.gate_inputs import Baseline, RunEvidence
+from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.regression import Tested, comparison, ungated
 from rag_eval.gates.results import Question, QuestionList, Scores

@@ -12,7 +12,7 @@ from itertools import pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD
-from rag_eval.gates.gate_inputs import Baseline, RunEvidence
+from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
 from rag_eval.gates.regression import comparison, contrasts
 from rag_eval.metrics import find, measure

@@ -14,8 +14,7 @@ from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.analysis.notes import Input, InputNote, remarks
 from rag_eval.contract import Gold, Relevance
 from rag_eval.gates import integrity
-from rag_eval.gates.dependent_cases import GroupedCases
-from rag_eval.gates.gate_inputs import RunEvidence
+from rag_eval.gates.evidence import GroupedCases, RunEvidence
 from rag_eval.gates.missing_measurements import verdict_findings
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict

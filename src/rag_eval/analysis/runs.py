@@ -15,7 +15,7 @@ from rag_eval.analysis.baseline import Flip, Spread, flips, spread
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
-from rag_eval.gates.gate_inputs import Baseline, RunEvidence, pair_cases
+from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
 from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
 from rag_eval.gates.policy import Comparison, Statistics
 from rag_eval.gates.regression import contrasts

@@ -11,8 +11,7 @@ from math import ceil, floor
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.gates.dependent_cases import GroupedCases
-from rag_eval.gates.gate_inputs import CONFIDENCE, RunEvidence, counted
+from rag_eval.gates.evidence import CONFIDENCE, GroupedCases, RunEvidence, counted
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.regression import by_comparison, compared
 from rag_eval.gates.results import MetricResult, Question, Scores

@@ -25,7 +25,7 @@ from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect
 from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
 
 if TYPE_CHECKING:
-    from rag_eval.gates.gate_inputs import Pairs, RunEvidence
+    from rag_eval.gates.evidence import Pairs, RunEvidence
 
     Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 

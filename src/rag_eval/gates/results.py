@@ -120,7 +120,7 @@ class Layouts:
     """The storage layouts of some cases' scores."""
 
     def __init__(self, cases: Iterable[Mapping[str, Shown]]) -> None:
-        scores = _distinct(cases)
+        scores = list({id(case): case for case in cases}.values())
         self._plain = not set(map(type, scores)) <= {Scores}
         # Cases of one layout share their positions: one of them gives the number of shared scores.
         self._known = [] if self._plain else list({id(_POSITIONS(score)): score for score in scores}.values())
@@ -132,18 +132,16 @@ class Layouts:
         )
 
 
-def _distinct(items: Iterable[T]) -> list[T]:
-    """Return each object once."""
-    items = list(items)
-    return list(dict(zip(map(id, items), items, strict=True)).values())
+def distinct(cases: Sequence[Mapping[str, Shown]], shared: bool) -> tuple[list[Mapping[str, Shown]], list[int]]:
+    """Return the distinct scores of cases, and the index among them for each case.
 
-
-def identities(cases: Sequence[Mapping[str, Shown]], shared: bool) -> Iterator[int]:
-    """Yield an id for each case that distinguishes it from others, as long as the cases are in memory.
-
-    With ``shared``, cases with the same shared scores have the same id.
+    Objects are compared by identity, because millions of cases share few. With ``shared``, cases with the same shared
+    scores count as equal.
     """
-    return map(id, map(_SHARED_SCORES, cases) if shared else cases)
+    keys = list(map(id, map(_SHARED_SCORES, cases) if shared else cases))
+    known = dict(zip(keys, cases, strict=True))
+    positions = {key: index for index, key in enumerate(known)}
+    return list(known.values()), list(map(positions.__getitem__, keys))
 
 
 class Question(NamedTuple):

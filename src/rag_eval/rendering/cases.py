@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import quantity, some
-from rag_eval.gates.dependent_cases import count_questions, has_several_runs
+from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.rendering.document import PLAIN, Paragraph, Table, TextFormatter, more, paragraphs, table_of
 from rag_eval.rendering.number_format import signed
 

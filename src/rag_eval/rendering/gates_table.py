@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import quantity, some
-from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.gates.evidence import has_several_runs
 from rag_eval.gates.regression import aim
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering.document import PLAIN, Table, TextFormatter, bullets, paragraphs

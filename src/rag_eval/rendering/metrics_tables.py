@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quantity, some
-from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.gates.evidence import has_several_runs
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
 from rag_eval.rendering.document import Paragraph, Table, more, paragraphs
 from rag_eval.rendering.gates_table import counted, value_of

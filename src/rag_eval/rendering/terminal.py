@@ -11,7 +11,7 @@ from wcwidth import wcswidth
 
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import log_line, one_line, quantity, some
-from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, metrics_tables, summary
 from rag_eval.rendering.document import PLAIN, Paragraph, Table
 from rag_eval.rendering.gates_table import (

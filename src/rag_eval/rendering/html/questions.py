@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext
-from rag_eval.gates.dependent_cases import has_several_runs
+from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases
 from rag_eval.rendering.document import Table
 from rag_eval.rendering.html.element import FORMATTER, Markup, caption, join, scrolled, table, tag, visible

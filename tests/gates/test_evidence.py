@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.gates.gate_inputs import pair_cases
+from rag_eval.gates.evidence import pair_cases
 from rag_eval.gates.results import QuestionRow
 from rag_eval.rendering.json_file import Questions
 from runs import evidence, question, questions
