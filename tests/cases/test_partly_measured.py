@@ -10,7 +10,7 @@ from msgspec import structs
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
-from rag_eval.gates.missing_measurements import PARTS, lacked
+from rag_eval.gates.integrity import PARTS, lacked
 from rag_eval.stats.tally import as_float
 from seams import Case, main, measure, measures
 from strategies import gold_fields, trace_fields

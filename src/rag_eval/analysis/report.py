@@ -15,11 +15,10 @@ from rag_eval.analysis.notes import Input, InputNote, remarks
 from rag_eval.contract import Gold, Relevance
 from rag_eval.gates import integrity
 from rag_eval.gates.evidence import GroupedCases, RunEvidence
-from rag_eval.gates.missing_measurements import verdict_findings
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
 from rag_eval.gates.results import MetricResult, Question, QuestionList
-from rag_eval.gates.selection import RunScope, scope_of, selected_gates
+from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import Measure, measure
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]
     """Find answers without a recorded verdict of the judge, and gates on it that only warn."""
     if not (policy.verdicts or policy.uncalibrated):
         return []
-    return verdict_findings(policy, questions, levels(policy))
+    return integrity.verdict_findings(policy, questions, levels(policy))
 
 
 def _without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -304,7 +303,7 @@ def _judged(report: Report, policy: Policy, now: RunEvidence, before: Earlier | 
         gates=gates,
         allowed=dict(policy.completeness),
         slices=tuple(_slices(policy, now, report.metrics)),
-        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in selected_gates(policy)) else 0,
+        min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in policy.selected_gates) else 0,
         statistics=policy.statistics,
     )
     return with_verdict(with_diagnosis(_with_baseline(report, policy, now, before)))
@@ -349,7 +348,7 @@ def _slices(policy: Policy, now: RunEvidence, metrics: Mapping[str, MetricResult
 
 
 def _gated(policy: Policy) -> list[str]:
-    return list(dict.fromkeys(gate.name for gate in selected_gates(policy)))
+    return list(dict.fromkeys(gate.name for gate in policy.selected_gates))
 
 
 def _part(now: RunEvidence, name: str, part: str) -> MetricResult:

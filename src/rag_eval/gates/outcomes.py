@@ -15,7 +15,7 @@ from rag_eval.gates.evidence import CONFIDENCE, GroupedCases, RunEvidence, count
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.regression import by_comparison, compared
 from rag_eval.gates.results import MetricResult, Question, Scores
-from rag_eval.gates.selection import expanded, selected_gates, slices_of
+from rag_eval.gates.selection import expanded, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.scoring.aggregations import FOLDS, enclosed
 from rag_eval.scoring.scorecard import Completeness, Scorecard
@@ -33,7 +33,7 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
     """
-    gates = spread(selected_gates(policy), evidence)
+    gates = spread(policy.selected_gates, evidence)
     regression = [gate for gate in gates if gate.direction not in BOUNDS]
     margins = compared(regression, evidence, policy.statistics, policy.slices.min_n)
     results = [judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins) for gate in gates]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
 from rag_eval.gates.objectives import Scoring
+from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
 
@@ -253,6 +254,13 @@ class Policy(NamedTuple):
         """Return the settings that scores depend on."""
         scoring_settings = self.groundedness, self.safety, self.prices, self.builtin, self.retrieval
         return Settings(self.token, self.phrases, self.k, *scoring_settings, self.judge, self.replay.verdicts)
+
+    @property
+    def selected_gates(self) -> tuple[Gate, ...]:
+        """Return the gates in the requested metric groups: those that are to be judged."""
+        if not self.perspectives:
+            return self.gates
+        return tuple(gate for gate in self.gates if measure(gate.name).metric.perspective in self.perspectives)
 
     @property
     def fields(self) -> tuple[str, ...]:

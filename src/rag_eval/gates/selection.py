@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
-from rag_eval.gates.policy import FULL, Gate, Policy
-from rag_eval.metrics import Measure, measure, perspectives_of
+from rag_eval.gates.policy import FULL, Policy
+from rag_eval.metrics import Measure, perspectives_of
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
@@ -63,22 +63,8 @@ def scope_of(policies: Sequence[Policy], questions: int, of: int) -> RunScope | 
     policy = policies[0]
     if not policy.perspectives and policy.suite == FULL:
         return None
-    gates = [
-        gate for policy_in_force in policies for gate in policy_in_force.gates if not is_selected(gate, policy_in_force)
-    ]
-    return RunScope(
-        policy.perspectives, policy.suite, questions, of, tuple(dict.fromkeys(gate.label for gate in gates))
-    )
-
-
-def selected_gates(policy: Policy) -> tuple[Gate, ...]:
-    """Return the gates of a policy that are to be judged."""
-    return tuple(gate for gate in policy.gates if is_selected(gate, policy)) if policy.perspectives else policy.gates
-
-
-def is_selected(gate: Gate, policy: Policy) -> bool:
-    """Return whether a gate is in the requested metric groups."""
-    return not policy.perspectives or measure(gate.name).metric.perspective in policy.perspectives
+    left_out = (gate.label for policy in policies for gate in policy.gates if gate not in policy.selected_gates)
+    return RunScope(policy.perspectives, policy.suite, questions, of, tuple(dict.fromkeys(left_out)))
 
 
 def suite_named(text: str) -> str:

@@ -11,7 +11,6 @@ from rag_eval.contract import Limits
 from rag_eval.contract.verdict import Verdict, parse_reply
 from rag_eval.errors import Finding, Level
 from rag_eval.gates.integrity import levelled
-from rag_eval.gates.selection import selected_gates
 from rag_eval.git.snapshots import read_regular
 from rag_eval.readers.gates_file import in_folder_of
 from rag_eval.readers.problems import ProblemCollector
@@ -58,7 +57,7 @@ def _changed(context: ReviewContext, qids: list[str], total: int) -> list[Findin
     severities = levels(*context.policies)
     if not qids or severities["changed-verdict"] == "off":
         return []
-    gates = [gate for policy in context.policies for gate in selected_gates(policy) if gate.name.startswith("judge_")]
+    gates = [gate for policy in context.policies for gate in policy.selected_gates if gate.name.startswith("judge_")]
     level: Level = "error" if any(gate.severity == "error" for gate in gates) else "warning"
     some = ", ".join(quoted(qid, 40) for qid in qids[:_NAMED]) + (", …" if qids[_NAMED:] else "")
     message = f"{len(qids)} of {total} recorded verdicts differ from the base branch for the same input: {some}"

@@ -14,7 +14,7 @@ from rag_eval.common.digests import by_line_ends, sample_positions
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
-from rag_eval.gates import missing_measurements
+from rag_eval.gates import integrity
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, TraceOrigin, levelled, provenance, vacuous
 from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
@@ -52,18 +52,14 @@ def partly_measured(
 
     ``columns`` are those of the scorecard, ``before`` the questions of the baseline.
     """
-    watched = missing_measurements.watched(inputs.policies, columns)
-    gated = missing_measurements.with_values((column for column, _ in watched.values()), questions, before)
-    suspects = missing_measurements.suspects(questions, golds, gated, policy.settings)
+    watched = integrity.watched(inputs.policies, columns, questions, before)
+    suspects = integrity.suspects(questions, golds, [column for column, _ in watched.values()], policy.settings)
     if not suspects:
         return []
     cases = read_cases(inputs, policy, golds, suspects)
-    is_failure_counted = missing_measurements.counts_failures(inputs.policies)
-    partial = missing_measurements.partly_measured(
-        questions, cases, gated, before, is_failure_counted=is_failure_counted
-    )
-    severities = {name: severity for name, (_, severity) in watched.items()}
-    return missing_measurements.findings(partial, severities, levels(*inputs.policies))
+    is_failure_counted = integrity.counts_failures(inputs.policies)
+    partial = integrity.partly_measured(questions, cases, watched, before, is_failure_counted=is_failure_counted)
+    return integrity.at_levels(partial, levels(*inputs.policies))
 
 
 def repeated_answers(

@@ -10,7 +10,6 @@ from rag_eval.analysis.report import rejudge, rejudge_same_gates
 from rag_eval.cli.commands._shared import add_option, add_outputs, checked_reader, print_notes, write_report
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
-from rag_eval.gates.selection import selected_gates
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.rendering.json_file import from_json
@@ -53,7 +52,7 @@ def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> 
         check_gates(args.report, report, "Score the run again, or name gates with --gates.")
     if policy and report.scope:  # metric groups that were left out stay so
         policy = policy._replace(perspectives=report.scope.perspectives)
-    lost = [gate.name for gate in selected_gates(policy) if gate.name not in report.metrics] if policy else []
+    lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics] if policy else []
     lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
     print_notes(*lines, quiet=args.quiet)
     return rejudge(report, policy) if policy else rejudge_same_gates(report)

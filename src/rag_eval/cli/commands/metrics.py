@@ -20,7 +20,6 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL
-from rag_eval.gates.selection import selected_gates
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown, terminal
@@ -222,7 +221,7 @@ def _finder(name: str) -> Callable[[Any], bool]:
 
 def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:
     """Return every metric that was measured, once for all its values."""
-    tallies, gates = card.tallies(), selected_gates(policy)
+    tallies, gates = card.tallies(), policy.selected_gates
     by_metric: dict[str, Covered] = {}
     for measure in card.measures:
         cases = (
