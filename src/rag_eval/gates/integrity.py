@@ -423,10 +423,10 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
     results = []
     if names := ", ".join(policy.uncalibrated):
         why = "these gates only warn, because no sufficient agreement of this judge with people is recorded"
-        fix = (
-            "Compare the judge with labels by people: rag-eval judge calibrate --labels FILE --write. See docs/judge.md"
+        fix = "Compare the judge with labels by people: rag-eval judge calibrate --labels FILE --write."
+        results.append(
+            Finding("uncalibrated-judge", "warning", f"{names}: {why}", f"{fix} See docs/judge.md.", policy.file)
         )
-        results.append(Finding("uncalibrated-judge", "warning", f"{names}: {why}", f"{fix}.", policy.file))
     answered = [case for case in questions if case.trace_line and case.label not in _UNJUDGED]
     without = [case.qid for case in answered if "judge_relevancy" not in case.scores] if policy.verdicts else []
     gates = [gate for gate in policy.selected_gates if gate.name.startswith("judge_")]
