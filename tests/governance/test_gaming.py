@@ -20,6 +20,7 @@ NAMED = {
     "gates-from-the-change-by-its-branch",
     "gates-limits-below-the-old-gold",
     "gates-named-by-the-workflow",
+    "gates-of-another-folder-for-the-same-gold",
     "gates-of-another-system-named",
     "gold-as-label-folder",
     "gold-compressed-and-widened",

@@ -26,7 +26,7 @@ from rag_eval.governance import gold_review, verdict_review
 from rag_eval.governance.review_context import ReviewContext
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.run.base_policy import gold_named_by, standard_gates_paths
+from rag_eval.run.base_policy import gates_about, gold_named_by, standard_gates_paths
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
@@ -217,6 +217,9 @@ def _without_base_gates(context: ReviewContext) -> list[Finding]:
     if context.base is None:
         message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
         fix = "After the merge they apply to other pull requests."
+        if others := gates_about(context.authority, context.head.gold, context.run.inputs.reader):
+            message += f"; there, {quoted(others[0], 60)} has gates for the same gold set"
+            fix = "Name that file in the workflow, if these gates are meant to replace it."
         return [Finding("bootstrap", "warning", message, fix, context.head.file)]
     return []
 

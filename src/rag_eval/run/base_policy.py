@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -96,13 +96,14 @@ class _Search:
         for path in dict.fromkeys(name for name in (*([] if is_by_change else named), *here) if name):
             if policy := self.policy_at(path):
                 return policy
-        return self._policy_elsewhere() or next(filter(None, map(self.policy_at, named)), None)
+        return self._policy_elsewhere(gates) or next(filter(None, map(self.policy_at, named)), None)
 
-    def _policy_elsewhere(self) -> Policy | None:
+    def _policy_elsewhere(self, gates: str) -> Policy | None:
         """Return the gates above the gold or at the root, or those that the change deletes or moves.
 
         Otherwise it returns gates in any YAML file whose gold was copied. Gates about this gold precede those that name
-        no gold; those of another system do not decide.
+        no gold. Those of another system decide only if the change removes them and brings new gates or new gold: it may
+        be the same system with another name and reworded questions.
         """
         near = filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold)))
         standing = [(policy, self._subject_of(policy, moved=False)) for policy in near]
@@ -110,7 +111,7 @@ class _Search:
             return same[0]
         files, gone = self.tree.paths(), set(lost(self.authority.before, self.authority.after))
         removed = [path for path in sorted(files) if path in gone]
-        moves = [(policy, self._subject_of(policy, moved=True)) for policy in self._gates_in(files, removed)]
+        moves = [(policy, self._subject_of(policy, moved=True)) for policy in self.gates_in(files, removed)]
         if same := [policy for policy, subject in moves if subject == _SAME_GOLD]:
             return _only_moved_policy(same)
         if policy := self._gates_of_copied_gold(files):
@@ -118,15 +119,14 @@ class _Search:
         for policies in (standing, moves):
             if without := [policy for policy, subject in policies if subject == _NO_GOLD]:
                 return without[0] if policies is standing else _only_moved_policy(without)
-        return None
+        path = self.authority.inside(self.gold)
+        is_known_system = not gates and path is not None and has_path(self.tree, path)
+        return _only_moved_policy([policy for policy, _ in moves]) if moves and not is_known_system else None
 
     def _gates_of_copied_gold(self, files: Mapping[str, str]) -> Policy | None:
         """Return the gates about gold at another path that shares most with the scored gold."""
-        paths = sorted(
-            (path for path in files if path.endswith(_ENDINGS)), key=lambda path: not _is_standard_name(path)
-        )
         best: tuple[float, Policy] | None = None
-        for policy in self._gates_in(files, paths):
+        for policy in self.gates_in(files, _yaml_files(files)):
             # Gates next to others for the same file are the first gates of that folder.
             if gold_named_by(self.authority, policy, self.authority.before) != self.authority.inside(self.gold):
                 share = self._shared_part(policy)
@@ -138,7 +138,7 @@ class _Search:
         data = read(self.tree, path)
         return None if data is None else self._parsed(path, data)
 
-    def _gates_in(self, files: Mapping[str, str], paths: list[str]) -> Iterator[Policy]:
+    def gates_in(self, files: Mapping[str, str], paths: list[str]) -> Iterator[Policy]:
         """Yield the policies of those files of the base that are gates files, whatever their names."""
         blobs = self.tree.contents(files[path] for path in paths)
         for path in paths:
@@ -206,6 +206,24 @@ def _only_moved_policy(moves: list[Policy]) -> Policy:
         advice = "Move one of them in a separate pull request, or use only this pull request's gates: gates-ref: head."
         raise UsageError(f"{message} {advice}")
     return moves[0]
+
+
+def gates_about(authority: Authority, gold: str, reader: Reader) -> list[str]:
+    """Return the paths of all gates files of the base that name this gold file."""
+    if authority.gates is None:
+        return []
+    search, files = _Search(authority, authority.gates, gold, reader), authority.gates.paths()
+    policies = search.gates_in(files, _yaml_files(files))
+    return [
+        policy.file for policy in policies if gold_named_by(authority, policy, search.tree) == authority.inside(gold)
+    ]
+
+
+def _yaml_files(paths: Iterable[str]) -> list[str]:
+    """Return the YAML files, those of the usual name first."""
+    return sorted(
+        (path for path in paths if path.endswith(_ENDINGS)), key=lambda path: (not _is_standard_name(path), path)
+    )
 
 
 def _is_standard_name(path: str) -> bool:
