@@ -10,7 +10,7 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval.git import commit_objects
-from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, differing, lost, read
+from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, differing, read
 from rag_eval.git.snapshots import object_id as blob_id
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
@@ -206,16 +206,6 @@ def test_links_and_submodules_are_in_no_listing(repo):
     git = Git(str(repo.path))
     for tree in (git.at(at), commit_objects.snapshot(git, at)):
         assert tree.paths() == {"real/file": blob_id(b"one\n")}
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_files_that_only_one_state_has_are_lost(repo, seed):
-    chance = random.Random(seed)
-    before, after = made_files(chance), made_files(chance)
-    git, ids = Git(str(repo.path)), (commit(repo, before), commit(repo, after))
-    for first, other in (map(git.at, ids), (commit_objects.snapshot(git, at) for at in ids)):
-        gone = [path for path in lost(first, other) if path in first.paths()]
-        assert gone == sorted(before.keys() - after.keys() - set(folders_of(after)))
 
 
 # --- what is no file -------------------------------------------------------------------------------------------------

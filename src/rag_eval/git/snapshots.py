@@ -177,24 +177,6 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
-def lost(snapshot: Snapshot, other: Snapshot) -> list[str]:
-    """Return the paths of files and folders that only the first tree has; equal folders are skipped."""
-    gone, rest = [], [""]
-    while rest:
-        folder = rest.pop()
-        before, after = _entries(snapshot, folder), _entries(other, folder)
-        gone += [folder + name for name in before if name not in after]
-        rest += [f"{folder}{name}/" for name in before if before[name] != after.get(name)]
-    return sorted(gone)
-
-
-def _entries(tree: Snapshot, folder: str) -> dict[str, str]:
-    try:
-        return tree.entries(folder)
-    except Irregular:
-        return {}
-
-
 def differing(snapshot: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
     """Return the first ``most`` paths that differ between two trees, except in ``skip`` (folders end in a slash)."""
     before, after = snapshot.entries(folder), other.entries(folder)

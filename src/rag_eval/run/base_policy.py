@@ -16,7 +16,7 @@ from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import restrict
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, lost, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
@@ -32,6 +32,7 @@ _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 _SAME_GOLD, _NO_GOLD, _OTHER_GOLD = "the gold that is scored", "no gold of their own", "another system's gold"
 _ENDINGS = (".yml", ".yaml")
+_REMOVED = "This change removes several gates files"
 
 
 def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
@@ -101,37 +102,40 @@ class _Search:
     def _policy_elsewhere(self, gates: str) -> Policy | None:
         """Return the gates above the gold or at the root, or those that the change deletes or moves.
 
-        Otherwise it returns gates in any YAML file whose gold was copied. Gates about this gold precede those that name
-        no gold. Those of another system decide only if the change removes them and brings new gates or new gold: it may
-        be the same system with another name and reworded questions.
+        Otherwise it returns gates in any file whose gold was copied. Gates about this gold precede those that name no
+        gold. Those of another system decide only if the change removes them and brings new gates or new gold: it may be
+        the same system with another name and reworded questions.
         """
         near = filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold)))
-        standing = [(policy, self._subject_of(policy, moved=False)) for policy in near]
+        standing = [(policy, self._subject_of(policy)) for policy in near]
         if same := [policy for policy, subject in standing if subject == _SAME_GOLD]:
             return same[0]
-        files, gone = self.tree.paths(), set(lost(self.authority.before, self.authority.after))
-        removed = [path for path in sorted(files) if path in gone]
-        moves = [(policy, self._subject_of(policy, moved=True)) for policy in self.gates_in(files, removed)]
+        files, before, after = self.tree.paths(), self.authority.before.paths(), self.authority.after.paths()
+        removed = list(self.gates_in(files, sorted((files.keys() & before.keys()) - after.keys())))
+        moves = [(policy, self._subject_of(policy, removed=True)) for policy in removed]
         if same := [policy for policy, subject in moves if subject == _SAME_GOLD]:
-            return _only_moved_policy(same)
-        if policy := self._gates_of_copied_gold(files):
+            return _only_policy(same, _REMOVED)
+        if policy := self._gates_of_copied_gold([*removed, *self.gates_in(files, _yaml_files(files))]):
             return policy
         for policies in (standing, moves):
             if without := [policy for policy, subject in policies if subject == _NO_GOLD]:
-                return without[0] if policies is standing else _only_moved_policy(without)
-        path = self.authority.inside(self.gold)
-        is_known_system = not gates and path is not None and has_path(self.tree, path)
-        return _only_moved_policy([policy for policy, _ in moves]) if moves and not is_known_system else None
+                return without[0] if policies is standing else _only_policy(without, _REMOVED)
+        is_known_system = not gates and self.authority.inside(self.gold) in files
+        return None if is_known_system or not removed else _only_policy(removed, _REMOVED)
 
-    def _gates_of_copied_gold(self, files: Mapping[str, str]) -> Policy | None:
+    def _gates_of_copied_gold(self, policies: list[Policy]) -> Policy | None:
         """Return the gates about gold at another path that shares most with the scored gold."""
-        best: tuple[float, Policy] | None = None
-        for policy in self.gates_in(files, _yaml_files(files)):
-            # Gates next to others for the same file are the first gates of that folder.
-            if gold_named_by(self.authority, policy, self.authority.before) != self.authority.inside(self.gold):
-                share = self._shared_part(policy)
-                best = (share, policy) if share >= _SHARED and (best is None or share > best[0]) else best
-        return best and best[1]
+        # Gates next to others for the same file are the first gates of that folder.
+        elsewhere = [
+            policy
+            for policy in policies
+            if gold_named_by(self.authority, policy, self.authority.before) != self.authority.inside(self.gold)
+        ]
+        shares = [(self._shared_part(policy), policy) for policy in elsewhere]
+        best = max((share for share, _ in shares), default=0.0)
+        equal = {repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in shares if share == best}
+        what = "Several gates files of the base are about copies of this gold set"
+        return _only_policy(list(equal.values()), what) if best >= _SHARED else None
 
     def policy_at(self, path: str) -> Policy | None:
         """Return the gates at a path of the base; None without a file."""
@@ -161,11 +165,11 @@ class _Search:
             )
         return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
-    def _subject_of(self, policy: Policy, *, moved: bool) -> str:
+    def _subject_of(self, policy: Policy, *, removed: bool = False) -> str:
         """Return the subject of the gates of ``policy``: the scored gold, no gold, or another system's gold.
 
-        It is another system's if the scored gold repeats almost none of it. The gold of gates that the change leaves in
-        place must still exist.
+        It is another system's if the scored gold repeats almost none of it. Gates that the change
+        removed were moved to the scored gold only if their gold is gone too.
         """
         named_gold = gold_named_by(self.authority, policy, self.tree)
         if named_gold is None:
@@ -174,8 +178,10 @@ class _Search:
             return _SAME_GOLD
         if not has_path(self.tree, named_gold):
             return _NO_GOLD
-        is_gone = not moved and not has_path(self.authority.after, named_gold)
-        return _SAME_GOLD if is_gone or self._shared_part(policy) >= _SHARED else _OTHER_GOLD
+        is_gone = not has_path(self.authority.after, named_gold)
+        if is_gone and not removed:
+            return _SAME_GOLD
+        return _SAME_GOLD if is_gone == removed and self._shared_part(policy) >= _SHARED else _OTHER_GOLD
 
     def _shared_part(self, policy: Policy) -> float:
         """Return the percentage of the gold of ``policy``, or of the scored one if it is smaller, that both have.
@@ -199,13 +205,13 @@ def _item_keys(gold: Gold) -> list[object]:
     return [plain_question(gold.question), *([labels] if all(labels) else [])]
 
 
-def _only_moved_policy(moves: list[Policy]) -> Policy:
-    if len(moves) > 1:
-        some = ", ".join(quoted(policy.file) for policy in moves[:_NAMED])
-        message = f"This change removes several gates files, so it is unknown which one applies here: {some}."
+def _only_policy(policies: list[Policy], several: str) -> Policy:
+    """Return the only policy; raise UsageError for several."""
+    if len(policies) > 1:
+        some = ", ".join(quoted(policy.file) for policy in policies[:_NAMED])
         advice = "Move one of them in a separate pull request, or use only this pull request's gates: gates-ref: head."
-        raise UsageError(f"{message} {advice}")
-    return moves[0]
+        raise UsageError(f"{several}, so it is unknown which one applies here: {some}. {advice}")
+    return policies[0]
 
 
 def gates_about(authority: Authority, gold: str, reader: Reader) -> list[str]:
