@@ -33,7 +33,7 @@ class Contents(NamedTuple):
         by_turn = {(row["conversation"], row.get("turn")): row for row in self.gold if row.get("conversation")}
         last: dict[tuple[str, str], tuple[Row, Row]] = {}
         for trace in self.traces:
-            qid = qid_of(trace)
+            qid = _qid(trace)
             gold = by_qid.get(qid) or {}
             if not gold and not qid and trace.get("conversation"):
                 gold = by_turn.get((trace["conversation"], trace.get("turn"))) or {}
@@ -50,9 +50,12 @@ def _joined(row: Row) -> Row:
     if not row.get("retrievals"):
         return row
     trace = Trace.from_row(row, "", 0)
-    fields = [to_builtins(chunk) for chunk in trace.chunks or ()]
-    chunks = [{name: value for name, value in chunk.items() if value is not None} for chunk in fields]
+    chunks = [_without_none(to_builtins(chunk)) for chunk in trace.chunks or ()]
     return {**row, "retrieved_ids": list(trace.given_retrieved()), **({"chunks": chunks} if chunks else {})}
+
+
+def _without_none(row: Row) -> Row:
+    return {name: value for name, value in row.items() if value is not None}
 
 
 class Exporter(NamedTuple):
@@ -63,21 +66,25 @@ class Exporter(NamedTuple):
     write: Callable[[Contents], dict[str, str]]
 
 
-def qid_of(trace: Row) -> str:
-    """Return the qid that a trace gives; empty if it gives none."""
+def _qid(trace: Row) -> str:
     return next((trace[name] for name in ("qid", "q_id", "case_id") if trace.get(name)), "")
 
 
-def answer_of(trace: Row) -> str | None:
-    """Return the answer of a trace; None if it has none."""
-    stated = trace.get("answer_json")
-    return stated["claim"] if stated else trace.get("answer")
-
-
-def retrieved_of(trace: Row) -> list[str]:
-    """Return the ids that a trace retrieved, best first."""
+def _retrieved(trace: Row) -> list[str]:
     ids: list[str] = trace.get("retrieved_ids") or [chunk["id"] for chunk in trace.get("chunks", ())]
     return ids
+
+
+def _sample(gold: Row, trace: Row, names: Sequence[str]) -> Row:
+    """Return qid, question, answer, texts of the chunks and expected answer of a pair, under another tool's ``names``.
+
+    Texts are left out if a chunk has none.
+    """
+    chunks = trace.get("chunks") or []
+    texts = [chunk["text"] for chunk in chunks] if all("text" in chunk for chunk in chunks) else []
+    answer = trace["answer_json"]["claim"] if trace.get("answer_json") else trace.get("answer")
+    qid, question = gold.get("qid") or trace.get("qid"), gold.get("question") or trace.get("q")
+    return dict(zip(names, (qid, question, answer, texts or None, gold.get("expected_answer")), strict=True))
 
 
 def trec(contents: Contents) -> dict[str, str]:
@@ -92,13 +99,10 @@ def trec(contents: Contents) -> dict[str, str]:
             grades = gold.get("relevance_grades") or dict.fromkeys(gold["gold_citations"], 1)
             qrels += [f"{_word(gold['qid'])} 0 {_word(name)} {grade}" for name, grade in grades.items()]
     for gold, trace in contents.pairs():
-        ids = list(dict.fromkeys(retrieved_of(trace)))
         if gold.get("answerable"):
-            tag = _word(trace.get("run") or "rag-eval")
-            topic = _word(gold["qid"])
-            runs += [
-                f"{topic} Q0 {_word(name)} {index} {len(ids) - index + 1} {tag}" for index, name in enumerate(ids, 1)
-            ]
+            ids, tag = list(dict.fromkeys(_retrieved(trace))), _word(trace.get("run") or "rag-eval")
+            lines = enumerate((f"{_word(gold['qid'])} Q0 {_word(name)}" for name in ids), 1)
+            runs += [f"{line} {rank} {len(ids) - rank + 1} {tag}" for rank, line in lines]
     return {"qrels.txt": "".join(f"{line}\n" for line in qrels), "run.txt": "".join(f"{line}\n" for line in runs)}
 
 
@@ -109,18 +113,11 @@ def _word(text: str) -> str:
 
 def ragas(contents: Contents) -> dict[str, str]:
     """Return ``samples.jsonl``: a single-turn sample for each trace, with texts and ids of retrieved and gold units."""
+    names = ("qid", "user_input", "response", "retrieved_contexts", "reference")
     lines = []
     for gold, trace in contents.pairs():
-        sample = {
-            "qid": gold.get("qid") or trace.get("qid"),
-            "user_input": gold.get("question") or trace.get("q"),
-            "response": answer_of(trace),
-            "retrieved_contexts": _texts_of(trace),
-            "retrieved_context_ids": retrieved_of(trace) or None,
-            "reference": gold.get("expected_answer"),
-            "reference_context_ids": gold.get("gold_citations") or None,
-        }
-        lines.append({name: value for name, value in sample.items() if value is not None})
+        ids = {"retrieved_context_ids": _retrieved(trace), "reference_context_ids": gold.get("gold_citations")}
+        lines.append(_without_none(_sample(gold, trace, names) | {name: value or None for name, value in ids.items()}))
     return {"samples.jsonl": _json_lines(lines)}
 
 
@@ -129,22 +126,13 @@ def deepeval(contents: Contents) -> dict[str, str]:
 
     ``context`` must be text.
     """
+    names = ("name", "input", "actual_output", "retrieval_context", "expected_output")
     cases = []
     for gold, trace in contents.pairs():
-        case: Row = {
-            "name": gold.get("qid") or trace.get("qid"),
-            "input": gold.get("question") or trace.get("q"),
-            "actual_output": answer_of(trace),
-            "expected_output": gold.get("expected_answer"),
-            "retrieval_context": _texts_of(trace),
-            "additional_metadata": {
-                "qid": gold.get("qid") or trace.get("qid"),
-                "answerable": gold.get("answerable"),
-                "gold_citations": gold.get("gold_citations"),
-                "citations": (trace.get("answer_json") or trace).get("citations"),
-            },
-        }
-        cases.append({name: value for name, value in case.items() if value is not None})
+        case = _sample(gold, trace, names)
+        metadata = {"qid": case["name"], **{name: gold.get(name) for name in ("answerable", "gold_citations")}}
+        metadata["citations"] = (trace.get("answer_json") or trace).get("citations")
+        cases.append({**_without_none(case), "additional_metadata": metadata})
     return {"test_cases.json": json.dumps(cases, ensure_ascii=False, indent=2) + "\n"}
 
 
@@ -162,24 +150,9 @@ def promptfoo(contents: Contents) -> dict[str, str]:
             checks.append({"type": "icontains-any", "value": gold["gold_claim_substr"]})
         if gold.get("expected_answer"):
             checks.append({"type": "context-recall", "value": gold["expected_answer"]})
-        tests.append(
-            {
-                "vars": {"question": gold["question"]},
-                "assert": checks,
-                "metadata": {
-                    "qid": gold["qid"],
-                    "answerable": gold["answerable"],
-                    "gold_citations": gold["gold_citations"],
-                },
-            }
-        )
+        metadata = {name: gold[name] for name in ("qid", "answerable", "gold_citations")}
+        tests.append({"vars": {"question": gold["question"]}, "assert": checks, "metadata": metadata})
     return {"tests.json": json.dumps(tests, ensure_ascii=False, indent=2) + "\n"}
-
-
-def _texts_of(trace: Row) -> list[str] | None:
-    """Return the texts of a trace's chunks; None if there are no chunks, or one has no text."""
-    chunks = trace.get("chunks") or []
-    return [chunk["text"] for chunk in chunks] if chunks and all("text" in chunk for chunk in chunks) else None
 
 
 def _json_lines(rows: list[Row]) -> str:
@@ -193,12 +166,12 @@ def langfuse(contents: Contents) -> dict[str, str]:
     """
     lines = []
     for trace, case, names in _judged(contents):
-        common = {"traceId": trace, "comment": f"rag-eval {contents.report['version']}: {case['qid']}"}
+        comment = f"rag-eval {contents.report['version']}: {case['qid']}"
         values = [("label", "rag-eval", case["label"], "CATEGORICAL")]
         values += [(name, name, single_score(name, case["scores"][name]), "NUMERIC") for name in names]
         for suffix, name, value, kind in values:
-            identity = {"id": f"rag-eval-{trace}-{suffix}", **common}
-            lines.append({**identity, "name": name, "value": value, "dataType": kind})
+            body = {"id": f"rag-eval-{trace}-{suffix}", "traceId": trace, "comment": comment}
+            lines.append({**body, "name": name, "value": value, "dataType": kind})
     return {"scores.jsonl": _json_lines(lines)}
 
 
@@ -206,11 +179,10 @@ def phoenix(contents: Contents) -> dict[str, str]:
     """Return ``annotations.json``: the body of ``POST /v1/trace_annotations``, with ``CODE`` as the annotator kind."""
     data = []
     for trace, case, names in _judged(contents):
-        kind = {"trace_id": trace, "annotator_kind": "CODE"}
-        data.append({**kind, "name": "rag-eval", "result": {"label": case["label"], "explanation": case["qid"]}})
-        data += [
-            {**kind, "name": name, "result": {"score": single_score(name, case["scores"][name])}} for name in names
-        ]
+        results: Row = {name: {"score": single_score(name, case["scores"][name])} for name in names}
+        results = {"rag-eval": {"label": case["label"], "explanation": case["qid"]}, **results}
+        common = {"trace_id": trace, "annotator_kind": "CODE"}
+        data += [{**common, "name": name, "result": result} for name, result in results.items()]
     return {"annotations.json": json.dumps({"data": data}, ensure_ascii=False, indent=2) + "\n"}
 
 
@@ -218,7 +190,7 @@ def _judged(contents: Contents) -> Iterator[tuple[str, Row, list[str]]]:
     """Yield the source's id of each trace, its case in the report, and the gated metrics that have a score for it."""
     sources = {}
     for gold, trace in contents.pairs():
-        qid = gold.get("qid") or qid_of(trace)
+        qid = gold.get("qid") or _qid(trace)
         if qid and (trace.get("source") or {}).get("id"):
             sources[str(trace.get("run") or ""), qid] = trace["source"]["id"]
     gated = list(dict.fromkeys(column_of(gate["name"]) for gate in contents.report["gates"]))

@@ -34,32 +34,21 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
     ) -> None:
-        """Open the row of an outermost run."""
-        self._begin(run_id, parent_run_id, inputs, more.get("metadata"))
+        """Open the row of an outermost run: a chain, a retriever with its query, or a model with its prompts."""
+        root = self._roots.get(parent_run_id, run_id) if parent_run_id else run_id
+        self._roots[run_id], self._starts[run_id] = root, time.perf_counter()
+        if root == run_id:
+            while isinstance(inputs, list) and inputs:  # lists of messages, or prompts
+                inputs = inputs[-1]
+            qid = (more.get("metadata") or {}).get("qid")
+            stated = {"qid": str(qid) if qid else "", "q": _text(inputs, _QUESTIONS), "run": self._run}
+            self._rows[root] = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
 
-    def on_retriever_start(
-        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
-    ) -> None:
-        """Open the row if the retriever is the outermost run."""
-        self._begin(run_id, parent_run_id, query, more.get("metadata"))
-
-    def on_chat_model_start(
-        self, serialized: Any, messages: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
-    ) -> None:
-        """Open the row if the model is the outermost run."""
-        last = messages[-1][-1] if messages and messages[-1] else None
-        self._begin(run_id, parent_run_id, getattr(last, "content", None), more.get("metadata"))
-
-    def on_llm_start(
-        self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
-    ) -> None:
-        """Open the row if the model is the outermost run."""
-        self._begin(run_id, parent_run_id, prompts[-1] if prompts else None, more.get("metadata"))
+    on_retriever_start = on_chat_model_start = on_llm_start = on_chain_start
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
         """Record the documents; those of several retrievals are appended."""
-        row = self._row(run_id)
-        add_retrieval(row, documents)
+        add_retrieval(self._row(run_id), documents)
         self._end(run_id, "retrieve", None)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
@@ -68,11 +57,8 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         message = getattr(generation, "message", None)
         usage = getattr(message, "usage_metadata", None) or (response.llm_output or {}).get("token_usage") or {}
         used = self._row(run_id).setdefault("usage", {})
-        for name, keys in (
-            ("input_tokens", ("input_tokens", "prompt_tokens")),
-            ("output_tokens", ("output_tokens", "completion_tokens")),
-        ):
-            count = next((usage[key] for key in keys if usage.get(key) is not None), None)
+        for name, other in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
+            count = next((usage[key] for key in (name, other) if usage.get(key) is not None), None)
             if count is not None:
                 used[name] = used.get(name, 0) + count
         model = (getattr(message, "response_metadata", None) or {}).get("model_name")
@@ -85,27 +71,16 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         self._ask(run_id, more.get("inputs"))
         self._end(run_id, "", outputs)
 
-    def _error(self, error: BaseException, run_id: UUID) -> None:
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        """Write the row with the error if the outermost run failed."""
+        self._ask(run_id, more.get("inputs"))
         if self._roots.get(run_id) == run_id:
             self._rows[run_id] |= {"error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
             if isinstance(error, TimeoutError):
                 self._rows[run_id]["timed_out"] = True
         self._end(run_id, "", None)
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        """Write the row with the error if the outermost run failed."""
-        self._ask(run_id, more.get("inputs"))
-        self._error(error, run_id)
-
     on_llm_error = on_retriever_error = on_chain_error
-
-    def _begin(self, run_id: UUID, parent: UUID | None, inputs: Any, metadata: Any) -> None:
-        root = self._roots.get(parent, run_id) if parent else run_id
-        self._roots[run_id], self._starts[run_id] = root, time.perf_counter()
-        if root == run_id:
-            qid = (metadata or {}).get("qid")
-            stated = {"qid": str(qid) if qid else "", "q": _text(inputs, _QUESTIONS), "run": self._run}
-            self._rows[root] = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
 
     def _ask(self, run_id: UUID, inputs: Any) -> None:
         """Record the question at the end of a streamed run, whose input is not known at its start."""
@@ -131,10 +106,8 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         answer = _text(outputs, _ANSWERS)
         if answer and "error" not in row:
             cited = outputs.get("citations") if isinstance(outputs, dict) else None
-            row["answer_json"] = {
-                "claim": answer,
-                **({"citations": list(map(str, cited))} if cited is not None else {}),
-            }
+            citations = {} if cited is None else {"citations": list(map(str, cited))}
+            row["answer_json"] = {"claim": answer, **citations}
         elif "error" not in row:
             row |= {"error": "the chain returned no text", "ok": False}
         if "qid" in row or "q" in row:

@@ -57,11 +57,9 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
             if outer is not None:
                 outer.answer(answer)
             elif row["q"] and not self._open:
-                named = {"run": self.run} if self.run else {}
-                append(
-                    Path(self.path),
-                    {**row, **named, "answer_json": {"claim": answer}, "latency_ms": {"total": milliseconds}},
-                )
+                row |= {"run": self.run} if self.run else {}
+                row |= {"answer_json": {"claim": answer}, "latency_ms": {"total": milliseconds}}
+                append(Path(self.path), row)
 
 
 def record_queries(path: str | os.PathLike[str] = "runs/trace.jsonl", run: str = "") -> QueryHandler:
