@@ -182,6 +182,11 @@ def test_a_step_without_a_name_is_no_retriever(command, tmp_path):
     assert "chunks" not in langsmith_row(command, tmp_path / "runs.jsonl", outputs={"output": ["So."]}, name=None)
 
 
+def test_a_question_that_failed_before_any_step_is_a_row(command, tmp_path):
+    row = langsmith_row(command, tmp_path / "runs.jsonl", outputs={"draft": 1}, run_type="tool", error="No index")
+    assert (row["q"], row["error"], row["ok"]) == ("Why?", "No index", False)
+
+
 MESSAGE = {"role": "user", "content": "Why?"}
 QUESTIONS = [
     *({name: "Why?"} for name in ("question", "query", "q", "input", "user_input", "prompt", "text", "value")),
