@@ -16,7 +16,7 @@ from typing import Any
 from rag_eval.importers import Account, ImportInputs, Numbered, spans
 from rag_eval.importers.attributes import CAPTURE, any_value, plain_attributes, read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
-from rag_eval.importers.documents import Stream, decode, documents
+from rag_eval.importers.documents import Stream, cell_value, decode, documents
 from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, nanoseconds
 
 Row = dict[str, Any]
@@ -129,11 +129,16 @@ def read_span(
     span.start, span.end = _nanos(raw, "startTimeUnixNano"), _nanos(raw, "endTimeUnixNano")
     span.failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     attributes = plain_attributes(raw.get("attributes"))
+    results: list[Row] = []  # of a vector database
     for event in raw.get("events") or ():
         name, fields = str(event.get("name") or ""), plain_attributes(event.get("attributes"))
         if name == "exception":
             span.error = str(fields.get("exception.message") or fields.get("exception.type") or "") or None
+        elif name in ("db.query.result", "db.search.result"):
+            results.append(_search_result(fields))
         _read_message(attributes, name, fields)
+    if results:
+        attributes.setdefault("gen_ai.retrieval.documents", results)
     if span.failed:
         span.error = status.get("message") or span.error
     span.run = str(service) if service else None
@@ -141,6 +146,15 @@ def read_span(
         attributes.setdefault(name, value)
     read_attributes(conversion, span, attributes, int(raw.get("droppedAttributesCount") or 0))
     return span
+
+
+def _search_result(fields: Row) -> Row:
+    """Return the document of an event that OpenLLMetry records for each result of a vector database."""
+    stated = {name.rpartition(".result.")[2]: value for name, value in fields.items()}
+    entity, metadata = (cell_value(str(stated.get(name) or "")) for name in ("entity", "metadata"))
+    document = {"id": stated.get("id"), "text": stated.get("document"), "metadata": metadata}
+    document["score"] = stated.get("score", stated.get("distance"))
+    return as_dict(entity) | {name: value for name, value in document.items() if value not in (None, "")}
 
 
 def _read_message(attributes: Row, name: str, fields: Row) -> None:
