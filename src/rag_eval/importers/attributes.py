@@ -1,7 +1,8 @@
 """Span attributes by the OpenInference and the OpenTelemetry GenAI conventions, read into a :class:`TraceSpan`.
 
 Sources: the semantic conventions of Arize-ai/openinference and of open-telemetry/semantic-conventions-genai. Older
-spellings of both, and OpenLLMetry's ``traceloop.*``, are read where the newer ones are absent.
+spellings of both, OpenLLMetry's ``traceloop.*`` and TruLens' ``ai.observability.*`` are read where the newer ones are
+absent.
 """
 
 from __future__ import annotations
@@ -22,18 +23,29 @@ _INDEX = re.compile(r"\.\d+(?=\.|$)")
 _KINDS = {
     "RETRIEVER": RETRIEVER, "RERANKER": RERANKER, "LLM": GENERATION, "GUARDRAIL": OTHER, "EVALUATOR": OTHER,
     "CHAIN": ROOT, "AGENT": ROOT,
+    "RETRIEVAL": RETRIEVER, "RERANKING": RERANKER, "GENERATION": GENERATION, "RECORD_ROOT": ROOT,
 }  # fmt: skip
+"""Kinds of OpenInference, then span types of TruLens."""
 _OPERATIONS = {
     "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
     "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
     "invoke_workflow": ROOT,
 }  # fmt: skip
-_COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.")
+_TRULENS = "ai.observability"
+_QUERIES = ("gen_ai.retrieval.query.text", f"{_TRULENS}.retrieval.query_text", f"{_TRULENS}.reranking.query_text")
+_DOCUMENTS = (
+    "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
+    f"{_TRULENS}.retrieval.retrieved_contexts",
+)  # fmt: skip
+_MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model")
+_COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.observability\.cost\.num_")
 _READ = re.compile(
     r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
     r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
     r"|gen_ai\.(operation\.name|retrieval\.(documents|query\.text)|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
     r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
+    r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
+    r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
     r"|(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
 
@@ -109,7 +121,9 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     span.kind = RETRIEVER if is_named else kind_of(span, flat)
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if span.kind in (RETRIEVER, RERANKER):
-        asked, output = flat.get("gen_ai.retrieval.query.text", asked), documents_of(conversion, span, flat, cut)
+        queries = (flat.get(name) for name in _QUERIES)
+        asked = next((query for query in queries if query is not None), asked)
+        output = documents_of(conversion, span, flat, cut)
     else:
         output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
         if isinstance(output, list) and len(output) > 1 and "gen_ai.output.messages" in flat:
@@ -119,13 +133,15 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     read_contents(conversion, span, asked, output, flat)
     metadata = unwrap.decoded(flat.get("metadata"))
     span.qid = conversion.qid(flat, metadata) if span.kind != RETRIEVER else None
-    span.model = unwrap.first_id(("llm.model_name", "gen_ai.response.model", "gen_ai.request.model"), flat)
+    span.model = unwrap.first_id(_MODELS, flat)
     span.usage = unwrap.tokens({_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)})
-    if (cost := unwrap.number(flat.get("llm.cost.total"))) is not None:
+    is_dollars = flat.get(f"{_TRULENS}.cost.cost_currency", "USD") == "USD"
+    cost = unwrap.number(flat.get("llm.cost.total", flat.get(f"{_TRULENS}.cost.cost") if is_dollars else None))
+    if cost is not None:
         span.usage["cost_usd"] = cost
     span.conversation = unwrap.first_id(("session.id", "gen_ai.conversation.id"), flat)
     if span.failed and span.error is None:
-        span.error = unwrap.as_id(flat.get("error.type"))
+        span.error = unwrap.first_id((f"{_TRULENS}.record_root.error", "error.type"), flat)
     for key in flat:
         if not _READ.match(key):
             conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
@@ -133,7 +149,7 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
 
 def kind_of(span: TraceSpan, flat: Attributes) -> str:
     """Return the kind that the attributes state, otherwise the kind that they are typical of."""
-    stated = str(flat.get("openinference.span.kind") or "").upper()
+    stated = (unwrap.first_id(("openinference.span.kind", f"{_TRULENS}.span_type"), flat) or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
     prefixes = {".".join(key.split(".")[:2]) for key in flat}
     for matches, kind in (
@@ -163,8 +179,9 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Attributes, cut:
         return None
     if by_index:
         return list(by_index.values())
-    if (documents := unwrap.documents_in(unwrap.decoded(flat.get("gen_ai.retrieval.documents")))) is not None:
-        return documents
+    for name in _DOCUMENTS:
+        if (documents := unwrap.documents_in(unwrap.decoded(flat.get(name)))) is not None:
+            return documents
     documents = unwrap.documents_in(unwrap.decoded(flat.get("output.value", flat.get("traceloop.entity.output"))))
     if documents:
         conversion.account.renamed("output.value of a retriever", "chunks")
@@ -178,7 +195,7 @@ def _first_content(span: TraceSpan, flat: Attributes, side: str, flattened: tupl
         value = unwrap.decoded(value)
     values = [unwrap.decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
     values.insert(len(values) if span.kind == GENERATION else 0, value)
-    values.append(unwrap.decoded(flat.get(f"traceloop.entity.{side}")))
+    values += [unwrap.decoded(flat.get(f"{name}.{side}")) for name in (f"{_TRULENS}.record_root", "traceloop.entity")]
     return next((value for value in values if value not in (None, "", [])), None)
 
 
