@@ -21,12 +21,14 @@ _ANSWERS = {
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
 otlp . | resourceSpans | resourceLogs | traceID spans
-. promptfoo | prompts tests | providers tests
+. promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
 deepeval-trace deepeval | testCases | testRunData | test_cases | input actual_output | input retrieval_context
 . deepeval | input expected_output
 mlflow . | info data | trace_id trace | request_id trace
 phoenix . | start_time_unix_nano | context span_kind
+langfuse langfuse-dataset | experimentItemId traceId
+langfuse . | datasetRunItems | datasetItemId traceId
 langfuse . | trace observations | observations | traceId parentObservationId | trace_id parent_observation_id
 langfuse . | id traceId startTime | timestamp input output sessionId | batch
 . langfuse-dataset | datasetId expectedOutput | input expectedOutput

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
@@ -21,9 +20,11 @@ _KINDS = {
 _BOTH = "id name input output metadata latency createdAt updatedAt projectId environment sessionId".split()
 _READ = [*_BOTH, *"""
     traceId parentObservationId type startTime endTime level statusMessage model usageDetails usage promptTokens
-    completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs
+    completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs experimentId
+    experimentName experimentItemId
 """.split()]  # fmt: skip
 _READ_OF_TRACES = [*_BOTH, "timestamp", "public", "bookmarked"]
+_READ_OF_LINKS = "id traceId observationId datasetItemId datasetRunId datasetRunName createdAt updatedAt".split()
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
@@ -32,9 +33,13 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
     conversion = Conversion(inputs, options, account, _CAPTURE)
     traces: dict[str, Record] = {}
     observations: dict[tuple[str, str], Record] = {}
-    for path, line, value in conversion.records("a trace or an observation", "data"):
+    links: dict[str, Row] = {}  # of traces to items of a dataset
+    for path, line, value in conversion.records("a trace or an observation", "data", "datasetRunItems"):
         for row, is_trace in _records(conversion, path, line, value):
-            if is_trace:
+            if "datasetItemId" in row:
+                conversion.left_out(row, _READ_OF_LINKS)
+                links[str(row.get("traceId"))] = row
+            elif is_trace:
                 trace = str(row["id"])
                 traces[trace] = (path, line, _newer(traces.get(trace, (path, line, {}))[2], row))
             else:
@@ -51,15 +56,31 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
             root = {"id": f"{trace}-root"} | {name: row.get(name) for name in ("name", "latency")}
             root["startTime"] = row.get("timestamp")
             by_trace[trace] = [(path, line, root)]
-    parts = (_spans(conversion, trace, traces.get(trace), records) for trace, records in by_trace.items())
-    yield from conversion.rows("langfuse", spans.drafts(conversion, chain.from_iterable(parts)))
+    all_spans: list[spans.TraceSpan] = []
+    for trace, records in by_trace.items():
+        members, link = _spans(conversion, trace, traces.get(trace), records), links.get(trace, {})
+        for span in members:
+            span.qid = unwrap.as_id(link.get("datasetItemId")) or span.qid
+            span.run = unwrap.as_id(link.get("datasetRunName")) or span.run
+        all_spans += members
+    unknown = len(links.keys() - by_trace.keys())
+    account.dropped("items of a dataset run", "the export lacks their traces; export them too", unknown)
+    yield from conversion.rows("langfuse", spans.drafts(conversion, all_spans, "name of the dataset run"))
 
 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each dataset item."""
     conversion = Conversion(inputs, options, account)
+    yield from conversion.gold_rows(_golds(conversion))
+
+
+def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each dataset item, also from the items of an experiment."""
+    account = conversion.account
     for path, line, value in conversion.records("a dataset item", "data", "items"):
         item = unwrap.camel(value)
+        if "experimentItemId" in item:
+            item |= {"id": item.pop("experimentItemId"), "metadata": item.pop("experimentItemMetadata", None)}
         if item.get("status") == "ARCHIVED":
             account.dropped("archived items", "status is ARCHIVED")
             continue
@@ -67,12 +88,14 @@ def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
         asked, expected = (unwrap.decoded(item.get(name)) for name in ("input", "expectedOutput"))
         hint = "Name it with --question POINTER, such as /input/question."
         if row := conversion.dataset_item(path, line, item, asked, expected, hint):
-            yield line, row
-    conversion.finish()
+            yield path, line, row
 
 
 def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[Row, bool]]:
-    """Yield traces (True) and observations (False), distinguished by their keys; snake case counts as camel case."""
+    """Yield traces (True), and observations and items of dataset runs (False), distinguished by their keys.
+
+    Snake case counts as camel case.
+    """
     value = unwrap.camel(value)
     inner = [item for item in value.get("observations") or () if isinstance(item, dict)]
     if isinstance(value.get("batch"), list):
@@ -91,7 +114,7 @@ def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterat
             conversion.account.dropped(name, NOT_READ)
         yield from _records(conversion, path, line, value["trace"])
         yield from ((unwrap.camel(row), False) for row in inner)
-    elif "traceId" in value and "id" in value:
+    elif "traceId" in value and ("id" in value or "datasetItemId" in value):
         yield value, False
     elif "id" in value and value.keys() & {"observations", "timestamp", "sessionId"}:
         yield from (({"traceId": value["id"], **unwrap.camel(row)}, False) for row in inner)
@@ -137,6 +160,7 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     root.line, root.path, root.citations = line, path, unwrap.stated_citations(output) or root.citations
     root.conversation = root.conversation or unwrap.as_id(row.get("sessionId"))
     root.qid = conversion.qid(metadata, row) or next((span.qid for span in spans_of_trace if span.qid), None)
+    root.run = next((span.run for span in spans_of_trace if span.run), None)
     conversion.left_out(row, (*_READ_OF_TRACES, "observations"), "", ("scores",))
     conversion.left_out(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "attributes"), " of metadata")
     return spans_of_trace
@@ -155,7 +179,8 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
         if span.kind in (spans.RETRIEVER, spans.RERANKER) and unwrap.documents_in(output) is None:
             output = documents_of(conversion, span, flat)
     spans.read_contents(conversion, span, asked, output)
-    span.qid, span.conversation = conversion.qid(metadata), unwrap.as_id(row.get("sessionId"))
+    span.qid = conversion.qid(metadata) or unwrap.as_id(row.get("experimentItemId"))
+    span.run, span.conversation = unwrap.as_id(row.get("experimentName")), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
     if span.kind == spans.GENERATION:

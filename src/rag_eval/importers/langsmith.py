@@ -43,13 +43,16 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
 def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and gold row of each example."""
     conversion = Conversion(inputs, options, account)
+    yield from conversion.gold_rows(_golds(conversion))
+
+
+def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     hint = "Name it with --question POINTER, such as /inputs/question."
     for path, line, example in conversion.records("an example", "examples", "items"):
         conversion.left_out(example, ("id", "inputs", "outputs", "metadata"))
         outputs = unwrap.as_dict(example.get("outputs"))
         if row := conversion.dataset_item(path, line, example, example.get("inputs"), outputs, hint, "langsmith"):
-            yield line, row
-    conversion.finish()
+            yield path, line, row
 
 
 def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[Row]:
