@@ -10,11 +10,16 @@ from typing import Any
 
 from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
-from rag_eval.importers.documents import csv_header, csv_table, objects, yaml_value
+from rag_eval.importers.documents import csv_header, csv_rows, csv_table, objects, yaml_value
 
 Row = dict[str, Any]
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
+_CHECKS = {*_ONE_OF, *_EXPECTED, *"""
+    is-refusal contains-all icontains-all regex starts-with is-json contains-json javascript fn eval python llm-rubric
+    grade model-graded-closedqa levenshtein rouge-n context-faithfulness context-relevance latency cost webhook
+""".split()}  # fmt: skip
+_CHECK = re.compile(r"(?s)(not-)?([a-z]+(?:-[a-z]+)*)(?:\([\d.]+\))?(?::\s*(.*))?")
 _FORMS = "Write the results with: promptfoo eval --output results.json"
 TOP_KEYS = re.compile(rb"(?m)^(evalId|results|prompts|providers|tests):")  # of YAML
 _READ = (
@@ -74,7 +79,7 @@ def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
 
 def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     for path in conversion.inputs.paths:
-        for line, value in _values(conversion.inputs, path):
+        for number, (line, value) in enumerate(_values(conversion, path)):
             inner = value.get("results")
             results = inner.get("results") if isinstance(inner, dict) else inner
             if isinstance(results, list):
@@ -90,6 +95,9 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                     for values in product(*lists.values()):  # a test with lists is one for each combination
                         variables = dict(zip(lists, values, strict=True))
                         yield path, line, {"testIdx": next(index), "testCase": test, "vars": variables}
+            elif "assert" in value and "testCase" not in value:  # a file of tests
+                conversion.left_out(value, ("vars", "assert", "metadata"), " of tests")
+                yield path, line, {"testIdx": number, "testCase": value}
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield path, line, value
             else:
@@ -98,8 +106,9 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                 conversion.inputs.problem(path, line, "/results", what, _FORMS)
 
 
-def _values(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
-    """Yield line and value of each object of JSON or YAML, or of each result of CSV."""
+def _values(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
+    """Yield line and value of each object of JSON or YAML, or of each result or test of CSV."""
+    inputs = conversion.inputs
     head = next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf")
     if not head:
         return  # empty, or unreadable, which is reported
@@ -107,6 +116,9 @@ def _values(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
         yield from objects(inputs, path, "a file of results")
     elif "Grader Reason" in csv_header(head):
         yield from _results_of_csv(inputs, path)
+    elif any(name.startswith("__expected") for name in csv_header(head)):
+        for line, cells in csv_rows(inputs, path):
+            yield line, _test_of_csv(cells)
     elif isinstance(value := yaml_value(inputs, path), dict):
         yield 1, value
     elif value is not None:
@@ -129,6 +141,22 @@ def _results_of_csv(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]
                 "testIdx": test, "promptIdx": prompt, "provider": provider, "vars": variables, **failed,
                 "response": {} if failed else {"output": output},
             }  # fmt: skip
+
+
+def _test_of_csv(cells: dict[str, str]) -> Row:
+    """Return the test in a row of CSV: variables, checks (``TYPE: VALUE`` or a value), and other special columns."""
+    test: Row = {"vars": {}, "assert": [], "metadata": {}}
+    for name, cell in cells.items():
+        if name.startswith("__metadata:"):
+            test["metadata"][name.partition(":")[2]] = cell
+        elif name.startswith("__expected") and cell:
+            match = _CHECK.fullmatch(cell)
+            stated = match if match and match[2] in _CHECKS else None
+            kind, text = (f"{stated[1] or ''}{stated[2]}", stated[3] or "") if stated else ("equals", cell)
+            test["assert"].append({"type": kind, "value": text.split(",") if kind.endswith("-any") else text})
+        else:
+            (test if name.startswith("__") else test["vars"])[name] = cell
+    return test
 
 
 def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
