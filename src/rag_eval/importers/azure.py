@@ -47,8 +47,8 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     for path, line, raw in conversion.records("a result", "rows"):
         row = {}
         for name, item in raw.items():
-            plain = name.removeprefix("inputs.")
-            if name.startswith(("outputs.", "gpt_")) or plain in _JUDGED:
+            plain = name.removeprefix("inputs.").removeprefix("outputs.")  # outputs.NAME are those of the target
+            if name.startswith("gpt_") or (name.startswith("outputs.") and "." in plain) or plain in _JUDGED:
                 conversion.account.dropped(name, JUDGED)
             elif item is not None:
                 row[_NAMES.get(plain, plain)] = item
