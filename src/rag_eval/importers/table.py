@@ -14,28 +14,28 @@ from rag_eval.importers.unwrap import question_id
 
 Row = dict[str, Any]
 _NAMES = """
-qid: qid question_id query_id case_id example_id id
-question: question query user_input q input inputs prompt
-answer: answer response generated_answer actual_output output outputs prediction
-citations: citations cited cited_ids
-chunks: chunks documents retrieved_contexts retrieved_context contexts context retrieval_context passage
-chunk_ids: retrieved_ids retrieved_context_ids chunk_ids doc_ids passage_id
+qid: qid question_id query_id case_id example_id test_id item_id id
+question: question query user_input user_query user_question q input inputs prompt
+answer: answer response generated_answer actual_output output outputs prediction predicted_answer model_answer model_response generation completion reply
+citations: citations cited cited_ids citation_ids
+chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs source_documents contexts context retrieval_context passages passage
+chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_id
 run: run query_run model provider experiment
 error: error
-latency_ms: latency_ms duration_ms
-latency_s: latency latency_s duration
+latency_ms: latency_ms duration_ms response_time_ms elapsed_ms
+latency_s: latency latency_s latency_seconds duration response_time elapsed
 input_tokens: input_tokens prompt_tokens
 output_tokens: output_tokens completion_tokens
 cost_usd: cost_usd cost total_cost
-"""
+"""  # noqa: E501
 _GOLD_NAMES = """
-qid: qid question_id query_id case_id example_id id
-question: question query user_input q input inputs prompt
+qid: qid question_id query_id case_id example_id test_id item_id id
+question: question query user_input user_query user_question q input inputs prompt
 answerable: answerable is_answerable
-expected_answer: expected_answer expected reference reference_answer ground_truth gold_answer truth expected_output ideal_answer answer
+expected_answer: expected_answer expected reference reference_answer ground_truth gold_answer golden_answer correct_answer truth expected_output ideal_answer answer
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
-gold_citations: gold_citations citations gold_ids relevant_ids sources source reference_context_ids chunk_ids doc_ids passage_id
-contexts: contexts reference_contexts context passage
+gold_citations: gold_citations citations gold_ids gold_doc_ids relevant_ids relevant_doc_ids relevant_docs sources source reference_context_ids chunk_ids doc_ids passage_id
+contexts: contexts reference_contexts context passages passage
 difficulty: difficulty
 category: category
 tags: tags

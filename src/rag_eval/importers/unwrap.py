@@ -29,7 +29,7 @@ CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
-_ROLES = (*_USERS, *_ASSISTANTS, "system", "tool")
+_ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
 _LISTS = "documents nodes source_nodes source_documents results output chunks context contexts".split()
 TOKEN_KEYS = {
     "input_tokens": "input_tokens prompt_tokens promptTokens input prompt inputTokenCount".split(),
