@@ -499,6 +499,14 @@ def test_what_cannot_be_read_started_or_written_is_no_bug(command, tmp_path, gol
     asked = () if "--exec" in words else ("--exec", f"{sys.executable} -c 'input()'")
     code, out, err = command("collect", *asked, "--gold", gold, *words)
     assert (code, out, message in err, "Traceback" in err) == (2, "", True, False), err
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_missing_package_leaves_no_file(command, tmp_path, gold, monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", tmp_path / "runs/t.jsonl")
+    assert (code, 'pip install "rag-eval-action[collect]"' in err) == (2, True)
+    assert not list(tmp_path.rglob("t.jsonl*"))
 
 
 def test_failed_questions_are_reported_with_the_first_error(command, tmp_path, gold):

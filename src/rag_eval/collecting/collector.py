@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rag_eval.collecting.systems import Busy, System
 from rag_eval.errors import UsageError
@@ -71,6 +71,13 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
             self.rows[row.get("run", ""), row["qid"]] = row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.rows:  # nothing to continue from, such as after a missing package
+            self.remove()
 
     def remove(self) -> None:
         """Remove the journal: the collection is complete."""

@@ -113,37 +113,38 @@ def run(args: argparse.Namespace) -> int:
     runs = {name: [f"{name or 'try'}{number}" if number else name for number in numbers] for name in configurations}
     keys = [(run, qid) for names in runs.values() for run in names for qid, _ in questions]  # in the order of the file
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
-    journal = Journal(out, {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]})
+    maps = {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]}
     about: dict[str, Any] = {
         "gold_sha256": digests.hex("gold"),
         **_commit(),
         "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {"rag-eval": __version__, "python": platform.python_version()},
     }
-    if journal.rows:
-        print_notes(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial")
-    for name, more in configurations.items():
-        system = _system(args, request, more)
-        try:
-            system.check()
-            about |= _configuration(args, system)
-            _warm_up(system, args.warm_up, args.timeout)
-            for run_name in runs[name]:
-                collect(system, questions, run_name, pace(args), journal, progress(run_name, len(questions)))
-        except KeyboardInterrupt:
-            rows = [journal.rows[key] for key in keys if key in journal.rows]
-            if is_replaceable and rows:
-                write_rows(out, rows)
-            where = out if is_replaceable and rows else f"{out}.partial"
-            done = f"interrupted after {quantity(len(rows), 'answer')} in {where}"
-            print_notes("", f"{done}. To continue, run the same command again.")
-            raise
-        finally:
-            system.close()
-    rows = [journal.rows[key] for key in keys]
-    write_rows(out, rows)
-    write_json(out.with_name("run.json"), about)
-    journal.remove()
+    with Journal(out, maps) as journal:
+        if journal.rows:
+            print_notes(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial")
+        for name, more in configurations.items():
+            system = _system(args, request, more)
+            try:
+                system.check()
+                about |= _configuration(args, system)
+                _warm_up(system, args.warm_up, args.timeout)
+                for run_name in runs[name]:
+                    collect(system, questions, run_name, pace(args), journal, progress(run_name, len(questions)))
+            except KeyboardInterrupt:
+                rows = [journal.rows[key] for key in keys if key in journal.rows]
+                if is_replaceable and rows:
+                    write_rows(out, rows)
+                where = out if is_replaceable and rows else f"{out}.partial"
+                done = f"interrupted after {quantity(len(rows), 'answer')} in {where}"
+                print_notes("", f"{done}. To continue, run the same command again.")
+                raise
+            finally:
+                system.close()
+        rows = [journal.rows[key] for key in keys]
+        write_rows(out, rows)
+        write_json(out.with_name("run.json"), about)
+        journal.remove()
     failed = [row for row in rows if "error" in row]
     following = f" Next: rag-eval score --trace {shlex.quote(args.out)}" if failed != rows else ""
     print_notes(f"wrote {out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")

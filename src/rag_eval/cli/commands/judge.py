@@ -117,13 +117,13 @@ def _ask(
         return
     endpoint = Endpoint(args.base_url, judge.model, policy.prices)
     endpoint.check()
-    journal = Journal(Path(args.out), {"judge": judge, "url": args.base_url})
-    try:
-        for run in runs:
-            collect(endpoint, todo, run, pace(args), journal, progress(run and f"time {run}", len(todo)))
-    finally:
-        endpoint.close()
-        answers.update(journal.rows)
+    with Journal(Path(args.out), {"judge": judge, "url": args.base_url}) as journal:
+        try:
+            for run in runs:
+                collect(endpoint, todo, run, pace(args), journal, progress(run and f"time {run}", len(todo)))
+        finally:
+            endpoint.close()
+            answers.update(journal.rows)
 
 
 def _remove_journal(out: str | Path) -> None:
