@@ -555,7 +555,7 @@ def test_init_writes_a_workflow_that_fetches_the_traces_of_a_tool(rag, tmp_path,
     steps = [step for step in workflow["jobs"]["answer"]["steps"] if "rag-eval " in step.get("run", "")]
     [(command, secrets)] = [(step["run"], step["env"]) for step in steps]
     assert secrets == {key: f"${{{{ secrets.{key} }}}}" for key in keys}
-    assert f"Set {' and '.join(keys)}, then: {command} --force && rag-eval score\n" in out
+    assert f"Set {' and '.join(keys)}, then: {command} && rag-eval score\n" in out
     words = shlex.split(command)
     assert (words[1:3], build_parser().parse_args(words[1:]).command) == (["import", tool], "import")
     assert not (tmp_path / "eval/write_traces.py").exists()
@@ -621,7 +621,7 @@ def test_init_writes_a_workflow_that_collects_and_then_gates(rag, tmp_path, monk
     runs = [step["run"] for step in workflow["jobs"]["answer"]["steps"] if "run" in step]
     assert runs[0].startswith('pip install "rag-eval-action')
     assert "@ git+https://github.com/org/rag-eval-action@v" in runs[0]
-    assert [("[collect]" in runs[0]), runs[1] in out.replace(" --force", "")] == [way == "url", True]
+    assert [("[collect]" in runs[0]), runs[1] in out] == [way == "url", True]
     assert not (tmp_path / "eval/write_traces.py").exists()
     if way == "url":
         assert not (tmp_path / "eval/answer.py").exists()
@@ -629,8 +629,10 @@ def test_init_writes_a_workflow_that_collects_and_then_gates(rag, tmp_path, monk
         return
     sample = (tmp_path / "runs/trace.jsonl").read_text("utf-8")
     words = shlex.split(runs[1].replace("python eval/", f"{sys.executable} eval/"))
-    code, _, err = rag(*words[1:], "--force")
+    code, _, err = rag(*words[1:])
     assert code == 0, err
+    code, _, err = rag(*words[1:])
+    assert (code, "runs/trace.jsonl already exists. " in err) == (2, True), "answers of a system are no sample"
     written = [json.loads(line) for line in (tmp_path / "runs/trace.jsonl").read_text("utf-8").splitlines()]
     asked = [json.loads(line) for line in sample.splitlines()]
     assert [row["qid"] for row in written] == [row["qid"] for row in asked]

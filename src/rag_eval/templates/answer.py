@@ -2,7 +2,7 @@
 
 Replace `search` and `answer` with calls to your own system. Then run, in the folder of eval-gates.yml:
 
-    rag-eval collect --python eval.answer:answer --force
+    rag-eval collect --python eval.answer:answer
     rag-eval score
 """
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 STDIN = "<stdin>"
+TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 # Declare options
@@ -209,9 +210,16 @@ def print_notes(*lines: object, quiet: bool = False) -> None:
 
 
 def refuse_existing(path: str | Path, *, force: bool, other: str = "file with --out") -> None:
-    """Raise UsageError if a file exists and ``--force`` is not given."""
-    if os.path.lexists(path) and not force:
+    """Raise UsageError if a file exists that is no sample of ``init``, and ``--force`` is not given."""
+    if os.path.lexists(path) and not force and not is_sample(path):
         raise UsageError(f"{path} already exists. Name another {other}, or overwrite it with --force")
+
+
+def is_sample(path: str | Path) -> bool:
+    """Return whether a file is a gold set or traces that ``init`` wrote as a sample, unchanged."""
+    file = Path(path)
+    samples = [TEMPLATES / name for name in ("gold.jsonl", "trace.jsonl")]
+    return file.is_file() and any(file.read_bytes() == sample.read_bytes() for sample in samples)
 
 
 def write(path: str | Path, text: str) -> None:

@@ -21,6 +21,7 @@ from rag_eval.cli.commands._shared import (
     add_option,
     checked_reader,
     file_bytes,
+    is_sample,
     print_notes,
     refuse_existing,
     whole,
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval collect --python app.rag:answer --suite smoke
     """
     out = Path(args.out)
-    is_replaceable = not os.path.lexists(out) or _is_interrupted(out)
+    is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
     if not is_replaceable:
         refuse_existing(out, force=args.force)
     digests = Digests()

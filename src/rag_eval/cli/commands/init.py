@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import add_flag, write
+from rag_eval.cli.commands._shared import TEMPLATES, add_flag, write
 from rag_eval.common.paths import GATES_FILES, repository_root
 
 PRESETS = {
@@ -28,7 +28,6 @@ TOOLS = {
     "phoenix": ("PHOENIX_API_KEY",),
 }
 """The tools that ``rag-eval import`` fetches traces from, and the environment variables of their keys."""
-_TEMPLATES = Path(__file__).parents[2] / "templates"
 _SAMPLE = "runs/trace.jsonl"
 _NEXT = """\
 Next:
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(f"left   {target}  (it would not answer the questions of your eval/gold.jsonl)\n")
             continue
         if not there:
-            text = (_TEMPLATES / template).read_text(encoding="utf-8")
+            text = (TEMPLATES / template).read_text(encoding="utf-8")
             if source and template == "workflow.yml":
                 text = _collecting(text, source)
             if args.signoff and template == "pre-commit.yaml":
@@ -133,7 +132,7 @@ def _answering(source: str) -> str:
     first = {"url": "Start your system"}.get(source, "Call your own system in eval/answer.py")
     if source in TOOLS:
         first = f"Set {' and '.join(TOOLS[source])}"
-    return f"{first}, then: {_command(source)} --force && rag-eval score"
+    return f"{first}, then: {_command(source)} && rag-eval score"
 
 
 def _standing(target: str) -> str:
