@@ -552,12 +552,22 @@ def test_init_writes_a_workflow_that_fetches_the_traces_of_a_tool(rag, tmp_path,
     monkeypatch.chdir(tmp_path)
     _, out, _ = rag("init", "--from", tool)
     workflow = yaml.safe_load((tmp_path / ".github/workflows/rag-eval.yml").read_text("utf-8"))
-    steps = [step for step in workflow["jobs"]["answer"]["steps"] if "rag-eval " in step.get("run", "")]
-    [(command, secrets)] = [(step["run"], step["env"]) for step in steps]
-    assert secrets == {key: f"${{{{ secrets.{key} }}}}" for key in keys}
-    assert f"Set {' and '.join(keys)}, then: {command} && rag-eval score\n" in out
+    steps = [step for step in workflow["jobs"]["answer"]["steps"] if "run" in step]
+    assert (steps[0]["run"], steps[-1]["env"]) == (
+        "date -u +%FT%TZ > started",
+        {key: f"${{{{ secrets.{key} }}}}" for key in keys},
+    )
+    command = steps[-1]["run"].replace('"$(cat started)"', "today")
+    assert f"Set {' and '.join(keys)}, let your system answer the questions, then: {command} && rag-eval score\n" in out
     words = shlex.split(command)
-    assert (words[1:3], build_parser().parse_args(words[1:]).command) == (["import", tool], "import")
+    args = build_parser().parse_args(words[1:])
+    assert (words[1:3], args.from_api, args.since[10:19]) == (["import", tool], True, "T00:00:00")
+    for key in keys:
+        monkeypatch.setenv(key, "key")
+    for server in ("LANGFUSE_BASE_URL", "LANGSMITH_ENDPOINT", "PHOENIX_ENDPOINT"):
+        monkeypatch.setenv(server, "http://127.0.0.1:9")
+    code, _, err = rag(*words[1:], "--retries", "1")
+    assert (code, "http://127.0.0.1:9/" in err) == (2, True), "the command gets as far as the server"
     assert not (tmp_path / "eval/write_traces.py").exists()
     assert rag("score")[0] == 0
 

@@ -23,7 +23,7 @@ found += [paths.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
 found += [paths.shipped("docs", name) for name in ("glossary.md", "findings.md")]
 from rag_eval.rendering import html
 found += [os.path.join(html.__path__[0], name) for name in ("style.css", "script.js", "grading.js")]
-found += [str(init._TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]
+found += [str(init.TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]
 print(json.dumps({{path: os.path.exists(path) for path in found}}))
 """
 

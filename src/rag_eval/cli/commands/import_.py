@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--retriever", "NAME", "the span whose output is the retrieved chunks")
     unanswerable = "an expected answer that means: not answerable (gold; repeatable)"
     add_option(parser, "--unanswerable", "TEXT", unanswerable, action="append", default=[])
-    add_option(parser, "--since", "TIME", "only traces from this time (ISO 8601)", default=None, type=_time)
+    add_option(parser, "--since", "TIME", "only traces from this time (ISO 8601), or today", default=None, type=_time)
     add_option(parser, "--until", "TIME", "only traces before this time", default=None, type=_time)
     add_flag(parser, "--last-only", "only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
@@ -308,6 +308,8 @@ def _pointer(text: str) -> str:
 
 
 def _time(text: str) -> str:
+    if text == "today":
+        return datetime.now(UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).isoformat()
     if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
     return text if nanoseconds(text) is not None else f"{text}T00:00:00"

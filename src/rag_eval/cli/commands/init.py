@@ -8,8 +8,9 @@ import re
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import TEMPLATES, add_flag, write
+from rag_eval.cli.commands._shared import TEMPLATES, add_flag, print_lines, write
 from rag_eval.common.paths import GATES_FILES, repository_root
+from rag_eval.errors import PASSED
 
 PRESETS = {
     "reference": "four gates on precision, citations and refusals, and retrieval as a warning",
@@ -36,10 +37,6 @@ Next:
      Then: rag-eval validate eval/gold.jsonl
   3. {answer}
 """
-_WRITTEN = "Call your own system in eval/write_traces.py, then: python eval/write_traces.py && rag-eval score"
-_START = """\
-      # Start your system here, for example: - run: docker compose up --wait
-"""
 _ANSWER = """\
       # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
 """
@@ -52,15 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
     parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--collect",
-        choices=COLLECT,
-        default="",
-        help="write a workflow that asks your system: a server, a command or a Python function",
-    )
-    source.add_argument(
-        "--from", dest="tool", choices=TOOLS, default="", help="write a workflow that fetches the traces of this tool"
-    )
+    asks = "write a workflow that asks your system: a server, a command or a Python function"
+    source.add_argument("--collect", choices=COLLECT, default="", help=asks)
+    fetches = "write a workflow that fetches the traces of this tool"
+    source.add_argument("--from", dest="tool", choices=TOOLS, default="", help=fetches)
     add_flag(parser, "--signoff", "add the hook that requires a sign-off of gold changes")
 
 
@@ -78,60 +70,63 @@ def run(args: argparse.Namespace) -> int:
     questions_exist = os.path.lexists("eval/gold.jsonl")
     source = args.collect or args.tool
     for target, template in files(args.preset, source).items():
-        if below and target.startswith("."):
-            sys.stdout.write(f"left   {target}  (it works only in the root of the repository: docs/several.md)\n")
-            continue
         path = Path(_standing(target))
-        there = path.exists() or path.is_symlink()
-        if target == _SAMPLE and questions_exist and not there:
-            sys.stdout.write(f"left   {target}  (it would not answer the questions of your eval/gold.jsonl)\n")
-            continue
-        if not there:
+        exists = path.exists() or path.is_symlink()
+        if below and target.startswith("."):
+            print_lines(f"left   {target}  (it works only in the root of the repository: docs/several.md)")
+        elif target == _SAMPLE and questions_exist and not exists:
+            print_lines(f"left   {target}  (it would not answer the questions of your eval/gold.jsonl)")
+        elif exists:
+            advice = ""
+            if target.startswith(".") and not (path.is_file() and b"rag-eval" in path.read_bytes()):
+                advice = "  (it does not name rag-eval yet: the README shows the entry to add)"
+            print_lines(f"kept   {path}{advice}")
+        else:
             text = (TEMPLATES / template).read_text(encoding="utf-8")
             if source and template == "workflow.yml":
                 text = _collecting(text, source)
             if args.signoff and template == "pre-commit.yaml":
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
-        advice = ""
-        if there and target.startswith(".") and not (path.is_file() and b"rag-eval" in path.read_bytes()):
-            advice = "  (it does not name rag-eval yet: the README shows the entry to add)"
-        sys.stdout.write(f"{'kept ' if there else 'wrote'}  {path}{advice}\n")
+            print_lines(f"wrote  {path}")
     sys.stdout.write("\n" + _NEXT.format(answer=_answering(source)))
-    return 0
+    return PASSED
 
 
-def _collecting(workflow: str, origin: str) -> str:
+def _collecting(workflow: str, source: str) -> str:
     """Return the workflow with steps that collect or fetch the answers in its first job."""
     repository, ref = _ACTION.findall(workflow)[0]
-    extra = "[collect]" if origin == "url" or origin in TOOLS else ""
-    source = f"git+https://github.com/{repository}@{ref}"
-    keys = "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in TOOLS.get(origin, ()))
+    extra = "[collect]" if source == "url" or source in TOOLS else ""
+    start = {"url": "      # Start your system here, for example: - run: docker compose up --wait\n"}.get(source, "")
+    if source in TOOLS:
+        start = f"""\
+      - run: date -u +%FT%TZ > started
+{_ANSWER}"""
     steps = f"""\
-{_ANSWER if keys else _START if origin == "url" else ""}      - uses: actions/setup-python@v6
+{start}      - uses: actions/setup-python@v6
         with:
           python-version: "3.12"
-      - run: pip install "rag-eval-action{extra} @ {source}"
-      - run: {_command(origin)}
+      - run: pip install "rag-eval-action{extra} @ git+https://github.com/{repository}@{ref}"
+      - run: {_command(source, '"$(cat started)"')}
 """
-    steps += f"        env:\n{keys}" if keys else ""
-    return _STEPS.sub(lambda _: steps, workflow)
+    keys = "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in TOOLS.get(source, ()))
+    return _STEPS.sub(lambda _: steps + (f"        env:\n{keys}" if keys else ""), workflow)
 
 
-def _command(source: str) -> str:
+def _command(source: str, since: str = "today") -> str:
     """Return the command that gets the traces."""
     if source in TOOLS:
-        return f"rag-eval import {source} --from-api --gold eval/gold.jsonl --out {_SAMPLE}"
+        return f"rag-eval import {source} --from-api --since {since} --gold eval/gold.jsonl --out {_SAMPLE}"
     return f"rag-eval collect --{source} {COLLECT[source][0]}"
 
 
 def _answering(source: str) -> str:
     """Return how the user's system answers the questions."""
     if not source:
-        return _WRITTEN
-    first = {"url": "Start your system"}.get(source, "Call your own system in eval/answer.py")
+        return "Call your own system in eval/write_traces.py, then: python eval/write_traces.py && rag-eval score"
+    first = "Start your system" if source == "url" else "Call your own system in eval/answer.py"
     if source in TOOLS:
-        first = f"Set {' and '.join(TOOLS[source])}"
+        first = f"Set {' and '.join(TOOLS[source])}, let your system answer the questions"
     return f"{first}, then: {_command(source)} && rag-eval score"
 
 
