@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
-from itertools import chain, compress, pairwise
+from itertools import chain, compress, filterfalse, pairwise
+from operator import itemgetter, not_
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
@@ -45,6 +46,7 @@ _SMALL = 2  # digits of a number that occurs somewhere by chance
 _MAX_PLACES = 64  # places of a word in a chunk that are looked at
 _MARGIN = 3  # words around a place that are read with it
 _SCOPE = 5  # words behind a negation in which the word that it denies occurs
+_FIRST = itemgetter(0)
 _CONDITIONS, _NOT_ONLY = map(word_list, ("conditions", "not_only"))
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
 _CURRENCIES = frozenset(map(stem, CURRENCIES.values()))
@@ -54,14 +56,16 @@ _LIST_NUMBER, _SEPARATOR, *_STATING_NOTHING = map(expression, LEXICON["stated_no
 class Sentence(NamedTuple):
     """A sentence of a claim.
 
-    ``keys`` are its words, ``content`` the places of those with content, ``pairs`` its neighbouring words as one text.
+    ``keys`` are its words, ``content`` those with content, ``places`` where these are, ``pairs`` its neighbouring words
+    as one text.
     """
 
     start: int
     end: int
     kind: Kind
     keys: list[str]
-    content: list[int]
+    content: list[str]
+    places: list[int]
     pairs: list[str]
 
 
@@ -180,9 +184,10 @@ def _mean_share(*counts: tuple[int, int]) -> float:
 
 def _sentence(claim: str, span: Span) -> Sentence:
     read = keys(claim[span.start : span.end])
-    content = [place for place, key in enumerate(read) if key not in FUNCTION]
+    content = [*filterfalse(FUNCTION.__contains__, read)]
+    places = [*compress(range(len(read)), map(not_, map(FUNCTION.__contains__, read)))]
     kind = sentence_kind(claim, span, read, len(content)) if content else "transition"
-    return Sentence(span.start, span.end, kind, read, content, [*map(" ".join, pairwise(read))])
+    return Sentence(span.start, span.end, kind, read, content, places, [*map(" ".join, pairwise(read))])
 
 
 def _read(text: str) -> SourceChunk:
@@ -197,15 +202,17 @@ _remembered = lru_cache(maxsize=MAX_PASSAGES)(_read)
 
 
 class Index:
-    """The chunks as they are read, and what they have of some sentences: content words, and pairs of neighbours."""
+    """The chunks as they are read, and what they lack of some sentences: content words, and pairs of neighbours."""
 
     def __init__(self, chunks: Sequence[str], parts: Sequence[Sentence]) -> None:
         self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
         self._places = [source.places for source in self.sources]
-        wanted = frozenset([part.keys[place] for part in parts for place in part.content])
-        pairs = frozenset(chain.from_iterable([part.pairs for part in parts]))
-        self.known = set[str]().union(*[wanted & source.vocabulary for source in self.sources])
-        self.pairs = set[str]().union(*[pairs & source.pairs for source in self.sources])
+        self.denied = frozenset(chain.from_iterable([source.denied for source in self.sources]))
+        self.missing = frozenset(chain.from_iterable([part.content for part in parts]))
+        self.new_pairs = frozenset(chain.from_iterable([part.pairs for part in parts]))
+        for source in self.sources:
+            self.missing -= source.vocabulary
+            self.new_pairs -= source.pairs
 
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
@@ -232,7 +239,7 @@ class Index:
 
         A place is the number of a chunk, and its first and last word.
         """
-        wanted = frozenset([sentence.keys[place] for place in sentence.content])
+        wanted = frozenset(sentence.content)
         found, width = None, len(sentence.keys) + _NEAR
         best = max(1, share * len(wanted)), -width
         for number, source in enumerate(self.sources):
@@ -240,7 +247,8 @@ class Index:
             if len(here) < best[0]:
                 continue
             window: dict[str, int] = {}  # the last place of each word, the oldest first
-            for place, word in sorted([(at, key) for key in here for at in source.places[key][:_MAX_PLACES]]):
+            for place in sorted(chain.from_iterable([source.places[key][:_MAX_PLACES] for key in here])):
+                word = source.keys[place]
                 window.pop(word, None)
                 window[word] = place
                 while place - (first := next(iter(window.values()))) >= width:
@@ -252,28 +260,28 @@ class Index:
 
 def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) -> Checked:
     """Return a sentence with its support."""
-    _, _, kind, read, content, pairs = sentence
-    known, count, near = index.known, len(content), 0
-    missing = tuple([place for place in content if read[place] not in known])
-    neighbours = [*map(index.pairs.__contains__, pairs)]
-    for a, b in pairwise(content):
-        if b - a == 1 and neighbours[a]:
+    _, _, kind, read, content, places, pairs = sentence
+    lacks, count, near = index.missing, len(content), 0
+    missing = tuple(compress(places, map(lacks.__contains__, content)))
+    is_new = [*map(index.new_pairs.__contains__, pairs)]
+    for a, b in pairwise(places):
+        if b - a == 1 and not is_new[a]:
             near += 1
-        elif read[a] in known and read[b] in known:
+        elif read[a] not in lacks and read[b] not in lacks:
             near += index.is_near(read[a], read[b], max(_NEAR, b - a))
-    numbers = [place for place in content if read[place][0].isdigit() and read[place] not in _COMMON]
+    numbers = [*compress(places, map(str.isdigit, map(_FIRST, content)))]
     if numbers:  # each once
-        numbers = sorted({read[place]: place for place in reversed(numbers)}.values())
+        numbers = sorted({read[place]: place for place in reversed(numbers) if read[place] not in _COMMON}.values())
     made_up = [place for place in numbers if read[place] not in asked and not _has_basis(sentence, place, index)]
     invented = _not_excused(claim, sentence, made_up) if made_up else ()
-    together = sum(neighbours)
+    together = len(pairs) - sum(is_new)
     wrong: tuple[tuple[str, str], ...] = ()
     if count > 1 and count - len(missing) >= _CLOSE * count:
-        is_copy = together == len(neighbours)
+        is_copy = together == len(pairs)
         wrong = tuple(dict.fromkeys(_mismatches(sentence, numbers, invented, index, is_copy=is_copy)))
         if wrong:  # its words are there, but not together
             together = near = 0
-    counts = (count - len(missing), count), (together, len(neighbours)), (near, count - 1)
+    counts = (count - len(missing), count), (together, len(pairs)), (near, count - 1)
     support = _mean_share(*counts)
     if kind in CHECKED and support < _MAX_GAP_SUPPORT and says_nothing(claim[sentence.start : sentence.end]):
         sentence = sentence._replace(kind="gap")
@@ -282,27 +290,32 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
 
 def _has_basis(sentence: Sentence, place: int, index: Index) -> bool:
     """Return whether the chunks have a number, a small one near another content word of its sentence."""
-    number, read, content = sentence.keys[place], sentence.keys, sentence.content
-    if number not in index.known or not number.isdigit() or len(number) > _SMALL or len(content) == 1:
-        return number in index.known
-    at = content.index(place)
-    others = {read[other] for other in content[max(0, at - _NEAR) : at + _NEAR + 1]} - {number}
+    number, content = sentence.keys[place], sentence.content
+    if number in index.missing or not number.isdigit() or len(number) > _SMALL or len(content) == 1:
+        return number not in index.missing
+    at = sentence.places.index(place)
+    others = set(content[max(0, at - _NEAR) : at + _NEAR + 1]) - index.missing - {number}
     return any(index.is_near(number, other) for other in others)
 
 
 def _not_excused(claim: str, sentence: Sentence, numbers: Sequence[int]) -> tuple[int, ...]:
     """Return the numbers without those that state nothing: list numbers, versions, decades, cited years, counts."""
-    text = claim[sentence.start : sentence.end]
+    read, text = sentence.keys, claim[sentence.start : sentence.end]
+    counts = {read[at] for at in numbers}.intersection(_COUNTS)
+    if counts:
+        is_announced = text.rstrip("*_ ").endswith((":", "："))
+        most = _MAX_COUNT if is_announced else 1 + len(_SEPARATOR.findall(text))
+        numbers = [at for at in numbers if read[at] not in counts or int(read[at]) > most]
     spans = [match.span() for rule in _STATING_NOTHING for match in rule.finditer(text)]
-    list_numbers = {match[1] for match in _LIST_NUMBER.finditer(claim)}
-    spans += [match.span() for match in _LIST_NUMBER.finditer(text) if str(int(match[1]) - 1) in list_numbers]
-    is_announced = text.rstrip("*_ ").endswith((":", "："))
-    most = _MAX_COUNT if is_announced else 1 + len(_SEPARATOR.findall(text))
-    stated = [at for at in numbers if not (sentence.keys[at] in _COUNTS and int(sentence.keys[at]) <= most)]
-    if stated and spans:
-        read = words(text)
-        stated = [at for at in stated if not any(low <= read[at].start and read[at].end <= high for low, high in spans)]
-    return tuple(stated)
+    if items := [*_LIST_NUMBER.finditer(text)]:
+        list_numbers = {match[1] for match in _LIST_NUMBER.finditer(claim)}
+        spans += [match.span() for match in items if str(int(match[1]) - 1) in list_numbers]
+    if spans and numbers:
+        there = words(text)
+        numbers = [
+            at for at in numbers if not any(low <= there[at].start and there[at].end <= high for low, high in spans)
+        ]
+    return tuple(numbers)
 
 
 def _mismatches(
@@ -312,9 +325,9 @@ def _mismatches(
     read = sentence.keys
     if is_copy and (before := index.before_copies(read)):
         if before <= NEGATIONS - {"no"}:  # *No* may be an answer
-            yield ("negation", read[sentence.content[0]])
+            yield ("negation", sentence.content[0])
         return
-    if not numbers and NEGATIONS.isdisjoint(read) and all(one.denied.isdisjoint(read) for one in index.sources):
+    if not numbers and NEGATIONS.isdisjoint(read) and index.denied.isdisjoint(read):
         return
     if place := index.best_place(sentence, _CLOSE):
         chunk, first, last = place

@@ -31,9 +31,9 @@ import re
 import tomllib
 import unicodedata
 from collections import defaultdict
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -61,13 +61,11 @@ _MAX_WHOLE = 60  # characters of the longest claim that is compared with ``whole
 _SHOWN = 80  # characters of a match that explain shows
 _MIN_CONTENT = 3  # characters; a shorter clause has no content
 _MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
-_HINT = 6  # letters of a word that are compared
 WORD_START = 6
-"""The same of a word that a pattern requires."""
+"""Letters of a word that are compared, of hints and of words that a pattern requires."""
 KINDS: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
 """The kinds of patterns that refuse."""
 
-_SEPARATORS = str.maketrans(dict.fromkeys("'\".,;:!?()[]{}*_-/<>\n", " "))
 _SENTENCE_END = re.compile(
     r"[.!?。।؟！？\n](?:(?<=[。।؟！？\n])\s*|(?<=[\u3000-\u9fff][!?])"
     r"|(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]]*\s+)"  # not behind the number of a list item
@@ -77,7 +75,7 @@ _MARKUP = re.compile("[*_#>]")
 _COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # marks split by NFKD, Arabic vowel signs, tatweel
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
-_WORD = re.compile(rf"(\w{{1,{WORD_START}}})\w*")
+_WORD = re.compile(r"\w+")
 _ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
 _FOLDED = str.maketrans(
     {
@@ -172,13 +170,16 @@ def possible_languages(folded: str) -> list[Language]:
 
     A short text without any needs only a hint.
     """
-    words = folded.translate(_SEPARATORS).split()
     by_start, within, within_ascii = _hints()
-    codes = {code for start in by_start.keys() & {word[:_HINT] for word in words} for code in by_start[start]}
+    starts = by_start.keys() & _word_starts(folded)
+    codes = {code for start in starts for code in by_start[start]}
     codes.update([code for hint, code in (within_ascii if folded.isascii() else within) if hint in folded])
-    hinted = [one for one in _languages() if one.code in codes] if codes else []
+    if not codes:
+        return []
+    words = set(_WORD.findall(folded))
+    hinted = [one for one in _languages() if one.code in codes]
     typical = [one for one in hinted if not one.spaced or not one.typical.isdisjoint(words)]
-    return typical if typical or len(set(words)) >= _MANY_WORDS else hinted
+    return typical if typical or len(words) >= _MANY_WORDS else hinted
 
 
 def fold(text: str) -> str:
@@ -203,14 +204,13 @@ class Language:
         self.spaced: bool = self.table.get("spaced", True)
         self.typical = frozenset(map(fold, self.table.get("typical", ())))
         self.whole = frozenset(map(fold, self.table.get("whole", ())))
-        self.hints = frozenset(fold(word)[:_HINT] for word in self.table.get("hints", ()))
+        self.hints = frozenset(fold(word)[:WORD_START] for word in self.table.get("hints", ()))
         self._patterns: dict[str, re.Pattern[str]] = {}
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
     def is_hinted(self, folded: str) -> bool:
         """Return whether a text has a hint."""
-        starts = {word[:_HINT] for word in folded.translate(_SEPARATORS).split()} if self.hints else set()
-        return not self.hints.isdisjoint(starts) or any([hint in folded for hint in self.hints_within])
+        return not self.hints.isdisjoint(_word_starts(folded)) or any([hint in folded for hint in self.hints_within])
 
     def refusal(self, sentences: Sequence[str]) -> Refusal | None:
         """Return the refusal of the first sentence that refuses; partial if the sentence or the rest answers."""
@@ -280,7 +280,7 @@ class Language:
 
     def _read(self, text: str) -> set[str]:
         """Return the starts of the words of a text; its signs and pairs of signs if no spaces separate words."""
-        return {"", *(_WORD.findall(text) if self.spaced else [*text, *map("".join, pairwise(text))])}
+        return {"", *(_word_starts(text) if self.spaced else [*text, *map("".join, pairwise(text))])}
 
     def _is_condition(self, sentence: str, match: _Match) -> bool:
         if self._behind.match(sentence, match.end) or self._case.match(sentence, 0, _MAX_SENTENCE):
@@ -445,6 +445,16 @@ def _hints() -> tuple[dict[str, list[str]], list[tuple[str, str]], list[tuple[st
             by_start.setdefault(start, []).append(language.code)
     within = [(hint, language.code) for language in _languages() for hint in language.hints_within]
     return by_start, within, [one for one in within if one[0].isascii()]
+
+
+def _word_starts(text: str) -> set[str]:
+    """Return the first letters of the words of a text."""
+    return set(chain.from_iterable(map(_starts_in, text.split())))
+
+
+@lru_cache(maxsize=1 << 14)
+def _starts_in(piece: str) -> list[str]:
+    return [word[:WORD_START] for word in _WORD.findall(piece)]
 
 
 @cache

@@ -28,7 +28,7 @@ _BREAK = re.compile(
 _OPENERS = "\"'“‘«([*_-–—•#>"
 _ABBREVIATIONS = word_list("abbreviations")
 _ITEM, _ITEM_NUMBER, _LINE_START, _TABLE_RULE = map(expression, LEXICON["cut"].values())
-_KIND = expression("|".join([f"(?P<{kind}>{text})" for kind, text in LEXICON["kinds"].items()]))
+_KIND = re.compile("|".join([f"(?P<{kind}>{text})" for kind, text in LEXICON["kinds"].items()]), re.VERBOSE)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w")
 _GENERAL, _TENTATIVE = word_list("general"), word_list("tentative")
 
@@ -71,7 +71,7 @@ def sentence_kind(text: str, span: Span, keys: list[str], content: int) -> Kind:
         return "question"
     if sentence.startswith("```"):
         return "code"
-    match = _KIND.match(sentence)
+    match = _KIND.match(sentence.lower())
     if match and match.lastgroup == "transition":  # one with a fact is a statement
         has_fact = content > _MAX_TRANSITION or _NAME.search(sentence) or any([key[0].isdigit() for key in keys])
         match = None if has_fact else match
@@ -101,5 +101,7 @@ def _is_abbreviation(text: str, stop: int) -> bool:
     last = text[1 + max(text.rfind(" ", low, stop), text.rfind("\n", low, stop)) : stop].lstrip(_OPENERS)
     if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper()):
         return True
+    if not last[-1:].isdigit() or not _ITEM_NUMBER.fullmatch(last):
+        return False
     start = stop - len(last)
-    return bool(_ITEM_NUMBER.fullmatch(last) and _LINE_START.search(text, max(0, start - _WORD_LIMIT), start))
+    return _LINE_START.search(text, max(0, start - _WORD_LIMIT), start) is not None
