@@ -137,7 +137,7 @@ def test_every_question_of_the_form_comes_to_a_gold_row(asked):
 
 def told(**fields):
     account = Account()
-    return converted(question(**fields), account), account.left_out
+    return converted(question(**fields), account), account.dropped_lines
 
 
 def test_what_stands_beside_another_word_for_it_is_told():
@@ -170,7 +170,7 @@ def test_of_several_grades_of_a_chunk_the_highest_counts_and_the_others_are_told
 def test_no_answer_document_or_grade_is_lost_untold(asked):
     account = Account()
     row = converted(asked, account)
-    remaining, message = repr(row), repr(account.left_out)
+    remaining, message = repr(row), repr(account.dropped_lines)
     for field in ("answer", "expected_answer"):
         assert (asked.get(field) or "") in ("", row.get("expected_answer")) or field in message
     scored = [p for p in asked.get("gold_passages", []) if isinstance(p, dict) and "chunk_id" in p]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Numbered = Iterator[tuple[int, Row]]
-_SHOWN, _TOLD = 80, 200
+_LONGEST_FIELD, _LONGEST_TARGET = 80, 200
 
 
 class Importer(NamedTuple):
@@ -130,27 +130,29 @@ class Account:
     def renamed(self, field: str, to: str) -> None:
         """Record that a field of a row is kept under another name, or in another form."""
         if field != to:
-            self._renamed[one_line(field, _SHOWN), one_line(to, _TOLD)] += 1
+            self._renamed[one_line(field, _LONGEST_FIELD), one_line(to, _LONGEST_TARGET)] += 1
 
     def dropped(self, field: str, why: str, count: int = 1) -> None:
         """Record that a field of a row is left out."""
         if count:
-            self._dropped[one_line(field, _SHOWN) or "a column without a name", why] += count
+            self._dropped[one_line(field, _LONGEST_FIELD) or "a column without a name", why] += count
 
     def lacking(self, what: str, count: int = 1) -> None:
         """Record something that converted rows lack."""
         if count:
-            self._lacking[one_line(what, _TOLD)] += count
+            self._lacking[one_line(what, _LONGEST_TARGET)] += count
 
     @property
-    def left_out(self) -> list[str]:
+    def dropped_lines(self) -> list[str]:
         """Return a line for each field that is left out, sorted."""
         return [f"left out: {field} ({why}){_times(count)}" for (field, why), count in sorted(self._dropped.items())]
 
     def lines(self) -> list[str]:
         """Return all of it, a line for each field."""
         renamed = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
-        return renamed + self.left_out + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
+        return (
+            renamed + self.dropped_lines + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
+        )
 
 
 def importer(name: str) -> Importer:

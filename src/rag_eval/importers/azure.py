@@ -62,7 +62,7 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
         if question is None:
             conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
             continue
-        conversion.left_out(row, _READ)
+        conversion.drop_unread(row, _READ)
         yield path, line, {**row, "question": question}
 
 

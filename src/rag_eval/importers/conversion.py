@@ -86,7 +86,7 @@ class Conversion:
         self.inputs, self.options, self.account = inputs, options, account
         self._capture = capture  # how the source captures messages
         self._pointers: Counter[str] = Counter()
-        self._pointed: Counter[str] = Counter()
+        self._resolved: Counter[str] = Counter()
         self._by_text = self._by_id = 0
 
     def records(self, what: str, *lists: str) -> Iterator[tuple[str, int, Row]]:
@@ -101,7 +101,7 @@ class Conversion:
                 if name is None:
                     yield path, line, value
                     continue
-                self.left_out(value, (name, *_PAGING), "", ("metrics",))
+                self.drop_unread(value, (name, *_PAGING), "", ("metrics",))
                 meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
                 more = value.get("next_cursor") or meta.get("cursor") or cursors.get("next")
                 total = meta.get("totalPages")
@@ -138,25 +138,25 @@ class Conversion:
         parts = [text if isinstance(text, dict) else {"text": text} for text in texts or [{}] * len(ids)]
         return [{"id": unwrap.as_id(identity), **part} for identity, part in zip(ids, parts, strict=True)]
 
-    def left_out(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
+    def drop_unread(self, row: Row, read: Collection[str], where: str = "", judged: Collection[str] = ()) -> None:
         """Record the fields of a row that are neither ``read`` nor empty."""
         for name, value in row.items():
             if name not in read and value not in _EMPTY:
                 self.account.dropped(f"{name}{where}", JUDGED if name in judged else NOT_READ)
 
-    def pointed(self, option: str, value: Any) -> Any:
+    def resolve(self, option: str, value: Any) -> Any:
         """Return the value at the option's JSON Pointer; None without the option."""
         pointer = getattr(self.options, option)
         if not pointer:
             return None
         target = unwrap.at(value, pointer)
         self._pointers[option] += 1
-        self._pointed[option] += target is not None
+        self._resolved[option] += target is not None
         return target
 
     def question(self, value: Any, row: Any = None) -> str | None:
         """Return the question in a recorded input, or in the row by ``--question`` if it is given."""
-        pointed = self.pointed("question", row if row is not None else value)
+        pointed = self.resolve("question", row if row is not None else value)
         text, turns = unwrap.question_text(value if pointed is None else pointed)
         if turns:
             self.account.dropped("earlier turns of a conversation", "a row has only the last question", turns)
@@ -164,13 +164,13 @@ class Conversion:
 
     def answer(self, value: Any, row: Any = None) -> str | None:
         """Return the answer in a recorded output, or in the row by ``--answer`` if it is given."""
-        pointed = self.pointed("answer", row if row is not None else value)
+        pointed = self.resolve("answer", row if row is not None else value)
         return unwrap.answer_text(value if pointed is None else pointed)
 
     def qid(self, *sources: Any) -> str | None:
         """Return the id of the gold item, from the first of ``sources`` (mappings) that states one."""
         for source in sources:
-            if (pointed := unwrap.as_plain_id(self.pointed("qid", source))) is not None:
+            if (pointed := unwrap.as_plain_id(self.resolve("qid", source))) is not None:
                 return pointed
         for source in sources:
             for name in unwrap.QID_KEYS if isinstance(source, dict) else ():
@@ -197,7 +197,7 @@ class Conversion:
         text = unwrap.text_of(plain)
         if text == unwrap.REDACTED:
             text = None
-        identity = unwrap.as_id(self.pointed("chunk_id", whole)) or unwrap.id_in(plain, metadata)
+        identity = unwrap.as_id(self.resolve("chunk_id", whole)) or unwrap.id_in(plain, metadata)
         if self.options.by_text and text is not None:
             identity = None
         if identity is None and text is None:
@@ -209,7 +209,7 @@ class Conversion:
         chunk: Row = {"id": identity or unwrap.text_id(text or "")}
         if text is not None:
             chunk["text"] = text
-        if doc_id := unwrap.as_id(self.pointed("doc_id", whole)) or unwrap.document_id_in(plain, metadata):
+        if doc_id := unwrap.as_id(self.resolve("doc_id", whole)) or unwrap.document_id_in(plain, metadata):
             chunk["doc_id"] = doc_id
         candidates = [(mapping, name) for mapping in (plain, metadata) for name in unwrap.SCORE_KEYS]
         score = next((mapping[name] for mapping, name in candidates if mapping.get(name) is not None), None)
@@ -400,11 +400,11 @@ class Conversion:
         """Record how chunks were identified, and report pointers that lead nowhere."""
         for option, count in self._pointers.items():
             name, pointer = f"--{option.replace('_', '-')}", getattr(self.options, option)
-            if not self._pointed[option]:
+            if not self._resolved[option]:
                 message = f"{name} {pointer} leads nowhere in {count} places"
                 self.inputs.problem(self.inputs.paths[0], 0, "", message, "Compare the JSON Pointer with one record.")
-            elif self._pointed[option] < count:
-                self.account.dropped(f"{name} {pointer}", "leads nowhere here", count - self._pointed[option])
+            elif self._resolved[option] < count:
+                self.account.dropped(f"{name} {pointer}", "leads nowhere here", count - self._resolved[option])
         if self._by_text:
             self.account.lacking("chunks without an id are identified by their text", self._by_text)
             if self._by_id:

@@ -76,7 +76,7 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                     conversion.account.lacking(what)
             for name in ("additional_metadata", "custom_column_key_values", "metadata"):
                 case[name] = unwrap.decoded(case.get(name))
-            conversion.left_out(case, _READ, "", _JUDGED)
+            conversion.drop_unread(case, _READ, "", _JUDGED)
             yield path, line, case
 
 

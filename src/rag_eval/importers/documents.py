@@ -48,10 +48,10 @@ class Stream:
 
     def parts(self, read: Callable[[], Iterator[Part]]) -> Iterator[Part]:
         """Yield the results of ``read`` for each value of the file, and for each element of an array."""
-        while begun := self._peek():
+        while first := self._peek():
             try:
-                if begun == b"[":
-                    for _ in self._places(b"[", b"]"):
+                if first == b"[":
+                    for _ in self._parts(b"[", b"]"):
                         yield from read()
                 else:
                     yield from read()
@@ -59,7 +59,7 @@ class Stream:
                     self._take(1)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 _report(self._inputs, self._path, self.line, bytes(self._window), error)
-                if begun == b"[":
+                if first == b"[":
                     return
                 self._skip()
 
@@ -69,12 +69,12 @@ class Stream:
         For a list named in the first of ``lists``, yield None, then for each element None and its members in the same
         way; for the last of ``lists``, None and the element. An object of such a name is only a wrapper.
         """
-        for _ in self._places(b"{", b"}"):
+        for _ in self._parts(b"{", b"}"):
             name = str(msgspec.json.decode(self.value().data))
             self._expect(b":")
             if lists and name in lists[0] and self._peek() == b"[":
                 yield name, None
-                for _ in self._places(b"[", b"]"):
+                for _ in self._parts(b"[", b"]"):
                     yield name, None
                     if lists[1:]:
                         yield from self.members(lists[1:])
@@ -103,7 +103,7 @@ class Stream:
                     raise fault
                 return Document(self._path, self.line, self._take(len(self._window)).rstrip())
 
-    def _places(self, begin: bytes, end: bytes) -> Iterator[None]:
+    def _parts(self, begin: bytes, end: bytes) -> Iterator[None]:
         """Read the brackets and commas of an array or object; yield at the beginning of each of its parts."""
         self._expect(begin)
         while self._peek() != end:

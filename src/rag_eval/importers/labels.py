@@ -107,15 +107,15 @@ def joined(case: Row, labels: dict[str, Row], account: Account) -> Row:
     return row
 
 
-def _add_budget(row: Row, given: Row | None, account: Account) -> None:
+def _add_budget(row: Row, budget: Row | None, account: Account) -> None:
     """Add the latency budget under contract names of stages; single answers have one percentile."""
-    if given is None:
+    if budget is None:
         return
-    limits = {name: limit for name, limit in given.items() if name in _STAGES}
-    for name in given.keys() - limits.keys():
+    limits = {name: limit for name, limit in budget.items() if name in _STAGES}
+    for name in budget.keys() - limits.keys():
         field = f"latency_budget_ms.{name} of {PIPELINE}"
-        if name == "p95" and "total" not in given:
-            limits["total"] = given[name]
+        if name == "p95" and "total" not in budget:
+            limits["total"] = budget[name]
             account.renamed(field, "latency_budget_ms.total")
         else:
             account.dropped(field, "an answer has only one limit")

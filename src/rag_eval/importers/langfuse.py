@@ -37,7 +37,7 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
     for path, line, value in conversion.records("a trace or an observation", "data", "datasetRunItems"):
         for row, is_trace in _records(conversion, path, line, value):
             if "datasetItemId" in row:
-                conversion.left_out(row, _READ_OF_LINKS)
+                conversion.drop_unread(row, _READ_OF_LINKS)
                 links[str(row.get("traceId"))] = row
             elif is_trace:
                 trace = str(row["id"])
@@ -84,7 +84,7 @@ def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
         if item.get("status") == "ARCHIVED":
             account.dropped("archived items", "status is ARCHIVED")
             continue
-        conversion.left_out(item, ("id", "input", "expectedOutput", "metadata", "status"))
+        conversion.drop_unread(item, ("id", "input", "expectedOutput", "metadata", "status"))
         asked, expected = (unwrap.decoded(item.get(name)) for name in ("input", "expectedOutput"))
         hint = "Name it with --question POINTER, such as /input/question."
         if row := conversion.dataset_item(path, line, item, asked, expected, hint):
@@ -161,8 +161,8 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     root.conversation = root.conversation or unwrap.as_id(row.get("sessionId"))
     root.qid = conversion.qid(metadata, row) or next((span.qid for span in spans_of_trace if span.qid), None)
     root.run = next((span.run for span in spans_of_trace if span.run), None)
-    conversion.left_out(row, (*_READ_OF_TRACES, "observations"), "", ("scores",))
-    conversion.left_out(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "attributes"), " of metadata")
+    conversion.drop_unread(row, (*_READ_OF_TRACES, "observations"), "", ("scores",))
+    conversion.drop_unread(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "attributes"), " of metadata")
     return spans_of_trace
 
 
@@ -191,8 +191,8 @@ def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) ->
             if (cost := unwrap.number(amount) or 0) > 0:
                 span.usage.setdefault("cost_usd", cost)
         span.model = unwrap.first_id(("model", "providedModelName"), row)
-    conversion.left_out(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
-    conversion.left_out(row, _READ, " of observations")
+    conversion.drop_unread(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
+    conversion.drop_unread(row, _READ, " of observations")
     if span.end is None and (latency := unwrap.number(row.get("latency")) or 0) > 0:
         span.latency_ms = round(latency * 1000, 3)
     return span

@@ -26,8 +26,8 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
     runs: dict[str, tuple[str, int, Row]] = {}
     for path, line, value in conversion.records("a run", "runs", "items"):
         for run in _runs(conversion, path, line, value):
-            begun = runs.setdefault(str(run["id"]), (path, line, {}))[2]  # empty values of a patch erase nothing
-            begun |= {name: value for name, value in run.items() if value not in (None, {}, []) or name not in begun}
+            merged = runs.setdefault(str(run["id"]), (path, line, {}))[2]  # empty values of a patch erase nothing
+            merged |= {name: value for name, value in run.items() if value not in (None, {}, []) or name not in merged}
     pending = {name for name, (*_, run) in runs.items() if _is_pending(run)}
     ended = [record for name, record in runs.items() if name not in pending]
     whole = [record for record in ended if str(record[2].get("trace_id")) not in pending]
@@ -49,7 +49,7 @@ def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
 def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     hint = "Name it with --question POINTER, such as /inputs/question."
     for path, line, example in conversion.records("an example", "examples", "items"):
-        conversion.left_out(example, ("id", "inputs", "outputs", "metadata"))
+        conversion.drop_unread(example, ("id", "inputs", "outputs", "metadata"))
         outputs = unwrap.as_dict(example.get("outputs"))
         if row := conversion.dataset_item(path, line, example, example.get("inputs"), outputs, hint, "langsmith"):
             yield path, line, row
@@ -106,9 +106,9 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
             span.usage["cost_usd"] = cost
         elif run.get("total_cost") is not None:
             conversion.account.dropped("total_cost", "it is not a number")
-    conversion.left_out(run, _READ, "", _JUDGED)
-    conversion.left_out(extra, ("metadata", "invocation_params"), " of extra")
-    conversion.left_out(metadata, (*unwrap.QID_KEYS, *_THREADS, "ls_model_name"), " of metadata")
+    conversion.drop_unread(run, _READ, "", _JUDGED)
+    conversion.drop_unread(extra, ("metadata", "invocation_params"), " of extra")
+    conversion.drop_unread(metadata, (*unwrap.QID_KEYS, *_THREADS, "ls_model_name"), " of metadata")
     return span
 
 

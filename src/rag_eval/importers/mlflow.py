@@ -24,12 +24,12 @@ _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'
 def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
     """Yield line and trace row of each trace."""
     conversion = Conversion(inputs, options, account, " mlflow.autolog() records inputs and outputs.")
-    spans_found = [
+    all_spans = [
         span
         for path, line, value in conversion.records("a trace", "traces")
         for span in _spans(conversion, path, line, _whole(value))
     ]
-    yield from conversion.rows("mlflow", spans.drafts(conversion, spans_found))
+    yield from conversion.rows("mlflow", spans.drafts(conversion, all_spans))
 
 
 def _whole(value: Row) -> Row:
@@ -73,10 +73,10 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         for name in attributes.keys() - _ATTRIBUTES:
             conversion.account.dropped(f"attribute {name}", NOT_READ)
         yield span
-    conversion.left_out(value, ("info", "data", "trace", *_REPEATED), "", ("assessments",))
-    conversion.left_out(info, _READ, " of info", ("assessments",))
+    conversion.drop_unread(value, ("info", "data", "trace", *_REPEATED), "", ("assessments",))
+    conversion.drop_unread(info, _READ, " of info", ("assessments",))
     for section in ("tags", "trace_metadata"):
-        conversion.left_out(as_dict(info.get(section)), (*unwrap.QID_KEYS, "mlflow.trace.session"), f" of {section}")
+        conversion.drop_unread(as_dict(info.get(section)), (*unwrap.QID_KEYS, "mlflow.trace.session"), f" of {section}")
 
 
 def _nanos(value: Any) -> int | None:

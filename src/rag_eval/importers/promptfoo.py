@@ -83,20 +83,20 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             inner = value.get("results")
             results = inner.get("results") if isinstance(inner, dict) else inner
             if isinstance(results, list):
-                conversion.left_out(value, ("results", "evalId"))
-                conversion.left_out(unwrap.as_dict(inner), ("results", "version"), " of results")
+                conversion.drop_unread(value, ("results", "evalId"))
+                conversion.drop_unread(unwrap.as_dict(inner), ("results", "version"), " of results")
                 yield from ((path, line, result) for result in results if isinstance(result, dict))
             elif isinstance(tests := value.get("tests"), list):  # a configuration
-                conversion.left_out(value, ("tests",))
+                conversion.drop_unread(value, ("tests",))
                 index = count()
                 for test in [test for test in tests if isinstance(test, dict)]:
-                    conversion.left_out(test, ("vars", "assert", "metadata"), " of tests")
-                    lists = {name: item if isinstance(item, list) else [item] for name, item in _given(test).items()}
+                    conversion.drop_unread(test, ("vars", "assert", "metadata"), " of tests")
+                    lists = {name: item if isinstance(item, list) else [item] for name, item in _vars(test).items()}
                     for values in product(*lists.values()):  # a test with lists is one for each combination
                         variables = dict(zip(lists, values, strict=True))
                         yield path, line, {"testIdx": next(index), "testCase": test, "vars": variables}
             elif "assert" in value and "testCase" not in value:  # a file of tests
-                conversion.left_out(value, ("vars", "assert", "metadata"), " of tests")
+                conversion.drop_unread(value, ("vars", "assert", "metadata"), " of tests")
                 yield path, line, {"testIdx": number, "testCase": value}
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield path, line, value
@@ -180,14 +180,14 @@ def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
             draft.usage["cost_usd"] = cost
     draft.usage |= unwrap.tokens(result.get("tokenUsage") or response.get("tokenUsage"))
     draft.citations = unwrap.stated_citations(output)
-    conversion.left_out(result, _READ, "", _JUDGED)
+    conversion.drop_unread(result, _READ, "", _JUDGED)
     return draft
 
 
 def _chunks(conversion: Conversion, path: str, line: int, result: Row, response: Row) -> list[Row] | None:
     sources = (_variables(result), response.get("metadata"), result.get("metadata"), response.get("output"))
     contexts = (unwrap.as_dict(source).get(name) for source in sources for name in unwrap.CONTEXT_KEYS)
-    value = conversion.pointed("chunks", result)
+    value = conversion.resolve("chunks", result)
     value = next((context for context in contexts if context), None) if value is None else value
     if value is None:
         return None
@@ -228,12 +228,12 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     return substrings, expected, refused
 
 
-def _given(test: Row) -> Row:
+def _vars(test: Row) -> Row:
     return unwrap.as_dict(test.get("vars"))
 
 
 def _variables(result: Row) -> Row:
-    return _given(result) or _given(unwrap.as_dict(result.get("testCase")))
+    return _vars(result) or _vars(unwrap.as_dict(result.get("testCase")))
 
 
 def _qid(conversion: Conversion, result: Row) -> str:

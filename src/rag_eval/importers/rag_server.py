@@ -39,7 +39,7 @@ _GOLD_DROPPED = {
     "context_passages": "the context of the model is read from traces",
 }
 _HUNDREDTHS = 100
-_BESIDE = "is also given and differs"
+_OTHER_VALUE = "is also given and differs"
 _CUT = re.compile(r"(recall|precision|ndcg)_at_([1-9][0-9]{0,5})", re.ASCII)
 _METRICS = {
     "mrr": "mrr",
@@ -70,7 +70,7 @@ _OTHER = {
 }
 _JUDGED = "an LLM judged it, and judged values are not imported"
 _UNKNOWN = "rag-eval has no such metric"
-_SHOWN = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
+_READ = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
 _RUN_DROPPED = {
     "weighted_score": "rag-eval compare uses its own weights",
     "metadata": "it changes no value",
@@ -114,7 +114,7 @@ def converted(question: Row, account: Account) -> Row:
     if answers:
         row["expected_answer"] = answers[0]
     if answers[1:] and answers[0] != answers[1]:
-        account.dropped("expected_answer", f"answer {_BESIDE}")
+        account.dropped("expected_answer", f"answer {_OTHER_VALUE}")
     fields = (("query_type", "query_type"), ("difficulty", "difficulty"), ("domain", "category"))
     row |= {to: question[field] for field, to in fields if field in question}
     if not (unanswerable or row["gold_citations"] or relevance):
@@ -124,7 +124,7 @@ def converted(question: Row, account: Account) -> Row:
         if not isinstance(value, (str, int, float)):
             account.dropped("metadata other than texts, numbers and truth values", "slices use only these")
         elif meta.setdefault(name, value) != value:
-            account.dropped("metadata.document", f"document {_BESIDE}")
+            account.dropped("metadata.document", f"document {_OTHER_VALUE}")
     return row | relevance | ({"meta": meta} if meta else {})
 
 
@@ -160,8 +160,8 @@ def _relevance(question: Row, unanswerable: bool, account: Account) -> Row:
         account.dropped("gold_passages.text", "chunks are identified by their ids")
     docs = list(dict.fromkeys(docs + question.get("gold_doc_ids", [])))
     graded = any(grade != _HUNDREDTHS for grade in grades.values())
-    found: Row = {"relevant_docs": docs, "relevance_grades": grades if graded else {}}
-    return {"gold_citations": citations, **{name: value for name, value in found.items() if value}}
+    relevance: Row = {"relevant_docs": docs, "relevance_grades": grades if graded else {}}
+    return {"gold_citations": citations, **{name: value for name, value in relevance.items() if value}}
 
 
 def report(inputs: ImportInputs, account: Account) -> Report | None:
@@ -172,7 +172,7 @@ def report(inputs: ImportInputs, account: Account) -> Report | None:
         return None
     before = inputs.problems
     metrics = _metrics(run, path, inputs, account)
-    for name in run.keys() - _SHOWN:
+    for name in run.keys() - _READ:
         account.dropped(name, _RUN_DROPPED.get(name, "it is not a field of the format"))
     if inputs.problems > before:
         return None

@@ -236,15 +236,15 @@ def _read_retrievals(
     retrievers = [span for span in members if span.chunks is not None]
     inside: set[str] = set()  # ids of spans below a retriever that replaces their lists
     for span in [span for span in retrievers if span.kind in (RETRIEVER, RERANKER)] or retrievers:
-        chunks, query, took = span.chunks or [], span.query, [span]
+        chunks, query, parts = span.chunks or [], span.query, [span]
         ids = {chunk["id"] for chunk in chunks}
         if span.id in inside:
             continue
         if span.kind == RERANKER:
-            given = [step for step in steps if ids & {chunk["id"] for chunk in step[2]}]
-            steps = [step for step in steps if step not in given]
-            query = next((step[0] for step in given if step[0]), query)
-            took += [item for step in given for item in step[1]]
+            replaced = [step for step in steps if ids & {chunk["id"] for chunk in step[2]}]
+            steps = [step for step in steps if step not in replaced]
+            query = next((step[0] for step in replaced if step[0]), query)
+            parts += [item for step in replaced for item in step[1]]
         elif inner := [
             step for step in _descendants(span, below) if step.kind == RETRIEVER and step.chunks is not None
         ]:
@@ -252,7 +252,7 @@ def _read_retrievals(
             if inner_ids and not ids & inner_ids:
                 continue  # it names its documents differently: the retrievers below are closer to the index
             inside |= {step.id for step in inner}
-        steps.append((query, took, chunks))
+        steps.append((query, parts, chunks))
     if not steps:
         return
     by_id: dict[str, Row] = {}
@@ -267,9 +267,9 @@ def _read_retrievals(
             {
                 **({"query": query} if query and query != unwrap.REDACTED else {}),
                 "ids": [chunk["id"] for chunk in chunks],
-                **({"ms": time} if (time := _union(took)) else {}),
+                **({"ms": time} if (time := _union(parts)) else {}),
             }
-            for query, took, chunks in steps
+            for query, parts, chunks in steps
         ]
 
 

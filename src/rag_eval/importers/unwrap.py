@@ -16,10 +16,10 @@ from rag_eval.trace import text_id as text_id
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
-_QUESTION_PLACES = (
+_QUESTION_FIELDS = (
     *QUESTION_KEYS, "messages", "message", "inputs", "args", "kwargs", "new_message", "user_prompt", "value",
 )  # fmt: skip
-_ANSWER_PLACES = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
+_ANSWER_FIELDS = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 DOCUMENT_KEYS = ("source", "file_name", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path")
@@ -119,7 +119,7 @@ def question_text(value: Value) -> tuple[str | None, int]:
     """Return the question in a recorded input, and the number of earlier turns of a conversation before it."""
     if isinstance(value, str):
         inner = decoded(value) if value[:1] == "{" else value  # inputs that a tool wrote as JSON into a message
-        wrapped = isinstance(inner, dict) and any(key in inner for key in _QUESTION_PLACES)
+        wrapped = isinstance(inner, dict) and any(key in inner for key in _QUESTION_FIELDS)
         return question_text(inner) if wrapped else (value, 0)
     if isinstance(value, list):
         if value and all(isinstance(item, list) for item in value):
@@ -128,7 +128,7 @@ def question_text(value: Value) -> tuple[str | None, int]:
         if asked:
             return question_text(message_text(asked[-1]))[0], len(asked) - 1
         return (value[0] if len(value) == 1 and isinstance(value[0], str) else None), 0
-    for key in _QUESTION_PLACES if isinstance(value, dict) else ():
+    for key in _QUESTION_FIELDS if isinstance(value, dict) else ():
         if value.get(key):
             text, turns = question_text(value[key])
             if text:
@@ -156,7 +156,7 @@ def answer_text(value: Value) -> str | None:
             first = value[key][0]
             first = as_dict(first[0] if isinstance(first, list) and first else first)
             return message_text(first.get("message") or first.get("content", first))
-    return next((text for key in _ANSWER_PLACES if value.get(key) and (text := answer_text(value[key]))), None)
+    return next((text for key in _ANSWER_FIELDS if value.get(key) and (text := answer_text(value[key]))), None)
 
 
 def stated_citations(output: Value) -> list[str] | None:
@@ -225,12 +225,12 @@ def scalars(value: Value) -> dict[str, str | int | float | bool]:
 
 def tokens(*sources: Value) -> dict[str, Value]:
     """Return the input and output tokens that the first of some mappings counts, under any usual name."""
-    found = {}
+    counts = {}
     for field, names in TOKEN_KEYS.items():
         values = (number(as_dict(source).get(name)) for source in sources for name in names)
         if (count := next((value for value in values if value is not None and 0 <= value < 10**18), None)) is not None:
-            found[field] = int(count)
-    return found
+            counts[field] = int(count)
+    return counts
 
 
 def number(value: Value) -> float | None:

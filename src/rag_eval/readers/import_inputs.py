@@ -44,14 +44,14 @@ class Files:
         """Yield number and bytes of each line that is not blank, however long it is."""
         limits = self._reader.limits
         reader = self._reader._replace(limits=limits._replace(line_mib=limits.whole_mib))
-        source = reader.open(path, self._begun(path))
+        source = reader.open(path, self._new_digest(path))
         if source is not None:
             with source:
                 yield from source.lines()
 
     def blocks(self, path: str, *, shown: bool = True) -> Iterator[bytes]:
         """Yield the bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
-        source, lines = self._reader.open(path, self._begun(path)), 0
+        source, lines = self._reader.open(path, self._new_digest(path)), 0
         if source is not None:
             with source:
                 for block in source.blocks():
@@ -64,11 +64,11 @@ class Files:
 
     def data(self, path: str) -> bytes | None:
         """Return the bytes of a file, decompressed; None with a problem if it is unreadable."""
-        return self._reader.read(path, self._begun(path))
+        return self._reader.read(path, self._new_digest(path))
 
     def rows(self, path: str, schema: str) -> Numbered:
         """Yield the rows of a JSON Lines file."""
-        source = self._reader.open(path, self._begun(path))
+        source = self._reader.open(path, self._new_digest(path))
         if source is not None:
             with source:
                 yield from read_rows(self._reader, source, Contract(schema, self._reader.limits.depth))
@@ -77,14 +77,14 @@ class Files:
         """Yield the elements of a file that is one JSON array."""
         from rag_eval.readers.json_array import array_rows
 
-        source = self._opened or self._reader.open(path, self._begun(path))
+        source = self._opened or self._reader.open(path, self._new_digest(path))
         if source is not None:
             with source:
                 yield from array_rows(self._reader, source, schema)
 
     def value(self, path: str, schema: str) -> Row | None:
         """Return the value of a file that is one JSON object."""
-        return read_json(self._reader, path, schema, self._begun(path))
+        return read_json(self._reader, path, schema, self._new_digest(path))
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the visible files of a folder, sorted."""
@@ -113,7 +113,7 @@ class Files:
         """Record a problem of the files together."""
         self._reader.ledger.problem(path, line, where, message, hint)
 
-    def _begun(self, path: str) -> Digest:
+    def _new_digest(self, path: str) -> Digest:
         self._digests[path] = sha256()
         digest: Digest = self._digests[path]
         return digest
@@ -128,7 +128,7 @@ def foreign_gold(
     """
     files, account = Files(reader, [path], opened), Account()
     yield from rows_of(form, files, account)
-    for line in account.left_out:
+    for line in account.dropped_lines:
         reader.ledger.note(path, 0, line)
     if digest is not None and opened is None:
         digest.update(files.listing())
