@@ -1,8 +1,9 @@
 """IMPORTERS: the formats of other tools that are converted to rows.
 
-To add one, write a module here with a function ``rows(inputs, account)`` (or ``report(inputs, account)`` if it gives a
-report), and add its line to the table. Converters are pure: files are read through :class:`ImportInputs`, which is
-strict.
+To add one, write a module here with a function ``drafts(conversion)``, which yields traces, or ``golds(conversion)``,
+which yields path, line and row of gold items, and add its line to the table. ``CAPTURE`` of a module says how its tool
+records texts. Formats without options have ``rows(inputs, account)`` or ``report(inputs, account)``. Converters are
+pure: files are read through :class:`ImportInputs`, which is strict.
 """
 
 from __future__ import annotations
@@ -32,40 +33,38 @@ class Importer(NamedTuple):
     summary: str
     module: str
     files: int = 1  # number of files; 0 for one or more
-    function: str = ""  # with options: a format of a tracing or evaluation tool
+    function: str = ""  # of a format with options, which another tool writes
 
 
 IMPORTERS: dict[str, Importer] = {
     "otlp": Importer(
-        "trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp", 0, "rows"
+        "trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp", 0, "drafts"
     ),
-    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix", 0, "rows"),
-    "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse", 0, "rows"),
-    "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", 0, "gold_rows"),
-    "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith", 0, "rows"),
-    "langsmith-dataset": Importer("gold", "EXAMPLES…", "LangSmith dataset examples", "langsmith", 0, "gold_rows"),
-    "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", 0, "gold_rows"),
-    "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas", 0, "rows"),
-    "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", 0, "gold_rows"),
-    "deepeval-trace": Importer("trace", "RUN…", "answers in DeepEval test runs", "deepeval", 0, "rows"),
-    "promptfoo": Importer("gold", "RESULTS…", "tests in promptfoo results", "promptfoo", 0, "gold_rows"),
-    "promptfoo-trace": Importer("trace", "RESULTS…", "answers in promptfoo results", "promptfoo", 0, "rows"),
-    "trec-qrels": Importer("gold", "QRELS [TOPICS.tsv]", "TREC relevance judgements", "trec", 0, "qrels_rows"),
-    "trec-run": Importer("trace", "RUN…", "TREC runs", "trec", 0, "run_rows"),
-    "beir": Importer("gold", "queries.jsonl qrels/test.tsv…", "a BEIR data set", "trec", 0, "beir_rows"),
-    "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure", 0, "rows"),
-    "azure-eval-gold": Importer(
-        "gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", 0, "gold_rows"
-    ),
-    "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow", 0, "rows"),
+    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix", 0, "drafts"),
+    "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse", 0, "drafts"),
+    "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", 0, "golds"),
+    "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith", 0, "drafts"),
+    "langsmith-dataset": Importer("gold", "EXAMPLES…", "LangSmith dataset examples", "langsmith", 0, "golds"),
+    "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", 0, "golds"),
+    "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas", 0, "drafts"),
+    "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", 0, "golds"),
+    "deepeval-trace": Importer("trace", "RUN…", "answers in DeepEval test runs", "deepeval", 0, "drafts"),
+    "promptfoo": Importer("gold", "RESULTS…", "tests in promptfoo results", "promptfoo", 0, "golds"),
+    "promptfoo-trace": Importer("trace", "RESULTS…", "answers in promptfoo results", "promptfoo", 0, "drafts"),
+    "trec-qrels": Importer("gold", "QRELS [TOPICS.tsv]", "TREC relevance judgements", "trec", 0, "qrels_golds"),
+    "trec-run": Importer("trace", "RUN…", "TREC runs", "trec", 0, "drafts"),
+    "beir": Importer("gold", "queries.jsonl qrels/test.tsv…", "a BEIR data set", "trec", 0, "beir_golds"),
+    "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure", 0, "drafts"),
+    "azure-eval-gold": Importer("gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", 0, "golds"),
+    "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow", 0, "drafts"),
     "core-metrics": Importer(
         "gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", 0, "gold_rows"
     ),
     "core-metrics-trace": Importer(
         "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", 0, "rows"
     ),
-    "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table", 0, "rows"),
-    "table-gold": Importer("gold", "FILE…", "any CSV or JSON, by --map", "table", 0, "gold_rows"),
+    "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table", 0, "drafts"),
+    "table-gold": Importer("gold", "FILE…", "any CSV or JSON, by --map", "table", 0, "golds"),
     "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels"),
     "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08"),
     "example08-trace": Importer(
@@ -169,9 +168,18 @@ def importer(name: str) -> Importer:
 def rows_of(name: str, inputs: ImportInputs, account: Account, *options: Any) -> Numbered:
     """Yield line and row of each gold item or trace of a format; ``options`` are further arguments of its function."""
     form = IMPORTERS[name]
-    function = getattr(import_module(f"rag_eval.importers.{form.module}"), form.function or "rows")
-    rows: Numbered = function(inputs, account, *options) if form.function else function(inputs, account)
-    return rows
+    module = import_module(f"rag_eval.importers.{form.module}")
+    if not form.function:
+        yield from module.rows(inputs, account)
+        return
+    from rag_eval.importers.conversion import Conversion
+
+    conversion = Conversion(inputs, options[0], account, getattr(module, "CAPTURE", ""))
+    results = getattr(module, form.function)(conversion, *options[1:])
+    if form.function == "drafts":
+        yield from conversion.rows(form.module, results)
+    else:
+        yield from conversion.gold_rows(results) if form.function.endswith("golds") else results
 
 
 def report_of(name: str, inputs: ImportInputs, account: Account) -> Report | None:

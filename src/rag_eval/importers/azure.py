@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
-from rag_eval.importers.conversion import JUDGED, Conversion, ConversionOptions, Draft
+from rag_eval.importers import unwrap
+from rag_eval.importers.conversion import JUDGED, Conversion, Draft
 
 Row = dict[str, Any]
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}
@@ -19,20 +19,13 @@ _TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
 _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) writes."
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each result."""
-    conversion = Conversion(inputs, options, account)
-    drafts = [_draft(conversion, path, line, row) for path, line, row in _results(conversion)]
-    yield from conversion.rows("azure", drafts)
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each result."""
+    yield from (_draft(conversion, path, line, row) for path, line, row in _results(conversion))
 
 
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each question."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.gold_rows(_golds(conversion))
-
-
-def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each question."""
     for path, line, row in _results(conversion):
         truth = unwrap.as_id(row.get("truth"))
         cited: list[str] = []

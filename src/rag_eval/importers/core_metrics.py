@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered
-from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
+from rag_eval.importers import Account, Numbered
+from rag_eval.importers.conversion import NOT_READ, Conversion
 
 Row = dict[str, Any]
 
@@ -39,9 +39,10 @@ _LISTS = ("tests", "test_cases", "cases", "results")
 _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
 
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
+def gold_rows(conversion: Conversion) -> Numbered:
     """Yield line and gold row of each test case. Scalars without a matching field become ``meta``, for slices."""
-    for path, line, case in Conversion(inputs, options, account).records("a test case", *_LISTS):
+    inputs, account = conversion.inputs, conversion.account
+    for path, line, case in conversion.records("a test case", *_LISTS):
         row, rest = _renamed(case, _GOLD, account)
         behaviour = rest.pop("expected_behavior", None)
         if behaviour is not None:
@@ -67,9 +68,10 @@ def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
         yield line, {**row, "meta": meta} if meta else row
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
+def rows(conversion: Conversion) -> Numbered:
     """Yield line and trace row of each result. References are cited by the id of the chunk at their position."""
-    for _, line, result in Conversion(inputs, options, account).records("a result", *_LISTS):
+    account = conversion.account
+    for _, line, result in conversion.records("a result", *_LISTS):
         row, rest = _renamed(result, _TRACE, account)
         ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda item: item[1].get("rank", item[0] + 1))
         chunks = [_chunk(chunk) for _, chunk in ranked]

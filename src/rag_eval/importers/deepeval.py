@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
-from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
+from rag_eval.importers import unwrap
+from rag_eval.importers.conversion import Conversion, Draft
 
 Row = dict[str, Any]
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
@@ -19,25 +19,19 @@ _JUDGED = ("metrics_data", "success", "evaluation_cost")
 _JOINED = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each test case that has an answer."""
-    conversion = Conversion(inputs, options, account)
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each test case that has an answer."""
     cases = list(_cases(conversion))
     if any("actual_output" in case for *_, case in cases):  # if none has one, the file is no run
         run = [case for case in cases if "actual_output" in case[2] or "trace" in case[2]]
-        account.dropped("goldens without actual_output", "they were not run", len(cases) - len(run))
+        why = "they were not run"
+        conversion.account.dropped("goldens without actual_output", why, len(cases) - len(run))
         cases = run
-    drafts = [_draft(conversion, path, line, case) for path, line, case in cases]
-    yield from conversion.rows("deepeval", drafts)
+    yield from (_draft(conversion, path, line, case) for path, line, case in cases)
 
 
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each golden or test case."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.gold_rows(_golds(conversion))
-
-
-def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each golden or test case."""
     for path, line, case in _cases(conversion):
         metadata = unwrap.as_dict(case.get("additional_metadata") or case.get("metadata"))
         row = conversion.gold_row(

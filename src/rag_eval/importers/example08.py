@@ -7,6 +7,7 @@ from typing import Any
 from rag_eval.cases.pairing import Pairing, QuestionIndex
 from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers import Account, ImportInputs, Numbered
+from rag_eval.importers.conversion import Conversion
 
 Row = dict[str, Any]
 _IDS = ("qid", "q_id", "case_id")
@@ -37,8 +38,9 @@ def converted(element: Row) -> Row:
     return row if claim is None else row | {"expected_answer": claim}
 
 
-def trace_rows(inputs: ImportInputs, account: Account, _options: object) -> Numbered:
+def trace_rows(conversion: Conversion) -> Numbered:
     """Yield line and trace row of each trace of the second file, by the questions of the first."""
+    inputs, account = conversion.inputs, conversion.account
     path = inputs.paths[1]
     golds = {row["qid"]: Gold.from_row(row, line) for line, row in rows(inputs, Account())}
     sound = not inputs.problems  # against half a gold set no question counts as missing

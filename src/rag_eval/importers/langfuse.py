@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
+from rag_eval.importers import spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 
 Row = dict[str, Any]
 Record = tuple[str, int, Row]  # path, line and fields
-_CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
+CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
 _KINDS = {
     "RETRIEVER": spans.RETRIEVER, "GENERATION": spans.GENERATION, "CHAIN": spans.ROOT,
     "AGENT": spans.ROOT,
@@ -28,9 +28,9 @@ _READ_OF_LINKS = "id traceId observationId datasetItemId datasetRunId datasetRun
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each trace in the observations of all files."""
-    conversion = Conversion(inputs, options, account, _CAPTURE)
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the observations of all files."""
+    account = conversion.account
     traces: dict[str, Record] = {}
     observations: dict[tuple[str, str], Record] = {}
     links: dict[str, Row] = {}  # of traces to items of a dataset
@@ -65,16 +65,10 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
         all_spans += members
     unknown = len(links.keys() - by_trace.keys())
     account.dropped("items of a dataset run", "the export lacks their traces; export them too", unknown)
-    yield from conversion.rows("langfuse", spans.drafts(conversion, all_spans, "name of the dataset run"))
+    yield from spans.drafts(conversion, all_spans, "name of the dataset run")
 
 
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each dataset item."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.gold_rows(_golds(conversion))
-
-
-def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     """Yield path, line and gold row of each dataset item, also from the items of an experiment."""
     account = conversion.account
     for path, line, value in conversion.records("a dataset item", "data", "items"):

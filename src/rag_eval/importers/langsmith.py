@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
-from rag_eval.importers.conversion import Conversion, ConversionOptions
+from rag_eval.importers import spans, unwrap
+from rag_eval.importers.conversion import Conversion, Draft
 
 Row = dict[str, Any]
+CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}
 _THREADS = ("session_id", "conversation_id", "thread_id")
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
@@ -20,9 +21,9 @@ _READ = """
 _JUDGED = ("feedback_stats", "feedback")
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each trace in the runs of all files."""
-    conversion = Conversion(inputs, options, account, " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS.")
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the runs of all files."""
+    account = conversion.account
     runs: dict[str, tuple[str, int, Row]] = {}
     for path, line, value in conversion.records("a run", "runs", "items"):
         for run in _runs(conversion, path, line, value):
@@ -37,16 +38,11 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
     all_spans = [_span(conversion, *record, retrieved) for record in whole]
     lone = {span.trace for span in all_spans} - {span.trace for span in all_spans if span.parent}
     account.lacking("traces with only their root run; export the child runs too (is_root off)", len(lone))
-    yield from conversion.rows("langsmith", spans.drafts(conversion, all_spans, "session_name"))
+    yield from spans.drafts(conversion, all_spans, "session_name")
 
 
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each example."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.gold_rows(_golds(conversion))
-
-
-def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each example."""
     hint = "Name it with --question POINTER, such as /inputs/question."
     for path, line, example in conversion.records("an example", "examples", "items"):
         conversion.drop_unread(example, ("id", "inputs", "outputs", "metadata"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, spans, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
+from rag_eval.importers import spans, unwrap
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.otlp import hex_id
 from rag_eval.importers.unwrap import as_dict, as_id, decoded, nanoseconds
 
@@ -18,18 +19,15 @@ _KINDS = {
 _READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
 _REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
 _ATTRIBUTES = {"mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage"}
+CAPTURE = " mlflow.autolog() records inputs and outputs."
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each trace."""
-    conversion = Conversion(inputs, options, account, " mlflow.autolog() records inputs and outputs.")
-    all_spans = [
-        span
-        for path, line, value in conversion.records("a trace", "traces")
-        for span in _spans(conversion, path, line, _whole(value))
-    ]
-    yield from conversion.rows("mlflow", spans.drafts(conversion, all_spans))
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace."""
+    traces = conversion.records("a trace", "traces")
+    parts = (_spans(conversion, path, line, _whole(value)) for path, line, value in traces)
+    yield from spans.drafts(conversion, chain.from_iterable(parts))
 
 
 def _whole(value: Row) -> Row:

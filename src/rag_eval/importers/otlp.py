@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, spans
-from rag_eval.importers.attributes import CAPTURE, any_value, plain_attributes, read_attributes
-from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
+from rag_eval.importers import spans
+from rag_eval.importers.attributes import CAPTURE as CAPTURE
+from rag_eval.importers.attributes import any_value, plain_attributes, read_attributes
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import Stream, cell_value, decode, documents
 from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, nanoseconds
 
@@ -31,9 +32,9 @@ _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceProfiles": "profiles"}
 _EXPORT_SPANS = "Export the spans: files whose objects have 'resourceSpans'."
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each trace in the spans of all files."""
-    conversion = Conversion(inputs, options, account, CAPTURE)
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the spans of all files."""
+    inputs = conversion.inputs
     logs: dict[tuple[str, str], Row] = defaultdict(dict)
     for path in inputs.paths:
         for document in documents(inputs, path) if _has_logs(inputs.blocks(path, shown=False)) else ():
@@ -49,7 +50,7 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
         message = "has log records but no spans"
         hint = f"Pass the file with the spans too. {_EXPORT_SPANS}"
         inputs.problem(inputs.paths[0], 1, "/resourceLogs", message, hint)
-    yield from conversion.rows("otlp", spans.drafts(conversion, all_spans, "service.name"))
+    yield from spans.drafts(conversion, all_spans, "service.name")
 
 
 def _of_value(

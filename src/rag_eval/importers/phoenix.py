@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, otlp, spans
-from rag_eval.importers.attributes import CAPTURE, read_attributes
-from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions
+from rag_eval.importers import otlp, spans
+from rag_eval.importers.attributes import CAPTURE as CAPTURE
+from rag_eval.importers.attributes import read_attributes
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
 
 Row = dict[str, Any]
@@ -16,16 +17,15 @@ _COLUMN = "attributes."
 _READ = "id name context span_kind parent_id start_time end_time status_code status_message attributes events".split()
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each trace in the spans of all files."""
-    conversion = Conversion(inputs, options, account, CAPTURE)
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the spans of all files."""
     all_spans: list[spans.TraceSpan] = []
     for path, line, value in conversion.records("a span", "data"):
         if "resourceSpans" in value:
-            yield from otlp.rows(inputs, account, options)
+            yield from otlp.drafts(conversion)
             return
         all_spans += _spans(conversion, path, line, value)
-    yield from conversion.rows("phoenix", spans.drafts(conversion, all_spans))
+    yield from spans.drafts(conversion, all_spans)
 
 
 def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.TraceSpan]:

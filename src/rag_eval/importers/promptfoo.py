@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import count, product
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
+from rag_eval.importers import ImportInputs, unwrap
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import csv_header, csv_rows, csv_table, objects, yaml_value
 
 Row = dict[str, Any]
@@ -20,6 +20,7 @@ _CHECKS = {*_ONE_OF, *_EXPECTED, *"""
     grade model-graded-closedqa levenshtein rouge-n context-faithfulness context-relevance latency cost webhook
 """.split()}  # fmt: skip
 _CHECK = re.compile(r"(?s)(not-)?([a-z]+(?:-[a-z]+)*)(?:\([\d.]+\))?(?::\s*(.*))?")
+CAPTURE = " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT."
 _FORMS = "Write the results with: promptfoo eval --output results.json"
 TOP_KEYS = re.compile(rb"(?m)^(evalId|results|prompts|providers|tests):")  # of YAML
 _READ = (
@@ -30,15 +31,14 @@ _JUDGED = ("success", "score", "namedScores", "gradingResult")
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each result; providers, prompts and repeats are runs."""
-    conversion = Conversion(inputs, options, account, " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT.")
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each result; providers, prompts and repeats are runs."""
     results = list(_results(conversion))
     prompts: dict[str, set[Any]] = {}  # promptIdx counts the columns: prompts times providers
     for *_, result in results:
         prompts.setdefault(_provider(result), set()).add(result.get("promptIdx"))
     seen: Counter[tuple[str, Any, str]] = Counter()
-    drafts: list[tuple[str, Draft]] = []
+    answers: list[tuple[str, Draft]] = []
     for path, line, result in results:
         name = _provider(result)
         name += f"-prompt{result.get('promptIdx')}" if len(prompts[name]) > 1 else ""
@@ -46,17 +46,16 @@ def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> 
         seen[key] += 1
         draft = _draft(conversion, path, line, result)
         draft.run = f"{name}-{seen[key]}"
-        drafts.append((name, draft))
+        answers.append((name, draft))
     if max(seen.values(), default=1) == 1:  # nothing is repeated
-        names = {name for name, _ in drafts}
-        for name, draft in drafts:
+        names = {name for name, _ in answers}
+        for name, draft in answers:
             draft.run = name if len(names) > 1 else None
-    yield from conversion.rows("promptfoo", [draft for _, draft in drafts])
+    yield from (draft for _, draft in answers)
 
 
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each test."""
-    conversion = Conversion(inputs, options, account)
+def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each test."""
     seen: set[str] = set()
     for path, line, result in _results(conversion):
         test, variables = unwrap.as_dict(result.get("testCase")), _variables(result)
@@ -64,7 +63,7 @@ def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
         question, qid = conversion.question(_variables(result), result), _qid(conversion, result)
         if question is None:
             hint = "Name the variable that holds it: --question /vars/NAME"
-            inputs.problem(path, line, "/vars", "no variable contains the question", hint)
+            conversion.inputs.problem(path, line, "/vars", "no variable contains the question", hint)
         elif qid not in seen:
             seen.add(qid)
             substrings, expected, refused = _assertions(conversion, test.get("assert") or ())
@@ -73,8 +72,7 @@ def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
             cited = variables.get("citations") or metadata.get("gold_citations") or []
             ids = [str(item) for item in (cited if isinstance(cited, list) else [cited])]
             more = {"substrings": substrings, "answerable": answerable}
-            yield line, conversion.gold_row(qid, question, expected, ids, **more)
-    conversion.finish()
+            yield path, line, conversion.gold_row(qid, question, expected, ids, **more)
 
 
 def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:

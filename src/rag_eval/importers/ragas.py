@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, ConversionOptions, Draft
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
 Row = dict[str, Any]
@@ -18,19 +17,8 @@ _READ = {*_META, *"""
 """.split()}  # fmt: skip
 
 
-def rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each answer."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.rows("ragas", list(_drafts(conversion)))
-
-
-def gold_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each question."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.gold_rows(_golds(conversion))
-
-
-def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each question."""
     account = conversion.account
     for path, line, qid, row in _samples(conversion):
         contexts = conversion.list_of(path, line, row, "reference_contexts")
@@ -50,7 +38,8 @@ def _golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
         yield path, line, conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
 
 
-def _drafts(conversion: Conversion) -> Iterator[Draft]:
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each answer."""
     for path, line, qid, row in _samples(conversion):
         names = ("retrieved_contexts", "retrieved_context_ids")
         documents = conversion.documents(path, line, *(conversion.list_of(path, line, row, name) for name in names))

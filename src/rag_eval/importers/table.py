@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import Account, ImportInputs, Numbered, unwrap
-from rag_eval.importers.conversion import Conversion, ConversionOptions, Draft
+from rag_eval.importers import ImportInputs, unwrap
+from rag_eval.importers.conversion import Conversion, Draft
 from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
@@ -54,21 +54,11 @@ _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _SEPARATORS = re.compile(r"[,;\s]+")
 
 
-def rows(
-    inputs: ImportInputs, account: Account, options: ConversionOptions, fields: dict[str, str] | None = None
-) -> Numbered:
-    """Yield line and trace row of each record, or of each group of records with one qid and run (a chunk in each)."""
-    conversion = Conversion(inputs, options, account)
-    yield from conversion.rows("table", list(_drafts(conversion, fields or {})))
-
-
-def gold_rows(
-    inputs: ImportInputs, account: Account, options: ConversionOptions, fields: dict[str, str] | None = None
-) -> Numbered:
-    """Yield line and gold row of each question; a record that repeats one adds its citations and substrings."""
-    conversion = Conversion(inputs, options, account)
-    items: dict[str, tuple[int, Row]] = {}
-    for path, line, values in _records(conversion, "table-gold", fields or {}):
+def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each question; a record that repeats one adds its citations and substrings."""
+    inputs = conversion.inputs
+    items: dict[str, tuple[str, int, Row]] = {}
+    for path, line, values in _records(conversion, "table-gold", fields):
         question = conversion.question(values.get("question"), values)
         if question is None:
             inputs.problem(path, line, "", "has no question", "Write the question, or remove the record.")
@@ -89,7 +79,7 @@ def gold_rows(
             tags=tags,
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
         )
-        first = items.setdefault(gold["qid"], (line, gold))[1]
+        first = items.setdefault(gold["qid"], (path, line, gold))[2]
         for name in _ADDED:
             first[name] += [text for text in gold[name] if text not in first[name]]
         compared = [name for name in ("question", *values) if name in gold and name not in _ADDED]
@@ -98,7 +88,6 @@ def gold_rows(
             message = f"repeats {quoted(gold['qid'])} with another {differs[0]}"
             inputs.problem(path, line, "", message, "Give each question its own qid, or repeat the same values.")
     yield from items.values()
-    conversion.finish()
 
 
 def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -138,23 +127,24 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
                 inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import {form} {path} --suggest-map")
 
 
-def _drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
-    drafts: dict[tuple[str | None, ...], Draft] = {}
+def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
+    """Yield each record, or each group of records with one qid, question and run (a chunk in each)."""
+    groups: dict[tuple[str | None, ...], Draft] = {}
     for path, line, values in _records(conversion, "table", fields):
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
         texts, ids = (_items(values.get(name)) for name in ("chunks", "chunk_ids"))
         documents = conversion.documents(path, line, texts, ids)
-        if key in drafts and documents is not None and not values.get("answer"):
-            known = drafts[key]  # a record for each chunk: the first one has the answer
+        if key in groups and documents is not None and not values.get("answer"):
+            known = groups[key]  # a record for each chunk: the first one has the answer
             known.chunks = [*(known.chunks or []), *conversion.chunks(documents, path, line)]
             continue
         draft = _draft(conversion, path, line, values)
         draft.chunks = None if documents is None else conversion.chunks(documents, path, line)
-        if key in drafts:
+        if key in groups:
             yield draft
         else:
-            drafts[key] = draft
-    yield from drafts.values()
+            groups[key] = draft
+    yield from groups.values()
 
 
 def _draft(conversion: Conversion, path: str, line: int, values: Row) -> Draft:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite, isnan
 from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Numbered
-from rag_eval.importers.conversion import NOT_READ, Conversion, ConversionOptions, Draft
+from rag_eval.importers import Account, ImportInputs
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
 
@@ -34,9 +34,10 @@ def _judge(judged: Judgements, inputs: ImportInputs, path: str, line: int, field
     grades[document] = int(grade)
 
 
-def qrels_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
-    path, judged = inputs.paths[0], Judgements()
+def qrels_golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
+    inputs, judged = conversion.inputs, Judgements()
+    path = inputs.paths[0]
     for line, text in text_lines(inputs, path):
         fields = text.split()
         if len(fields) == 3 or fields[0] == "query-id":
@@ -54,11 +55,12 @@ def qrels_rows(inputs: ImportInputs, account: Account, options: ConversionOption
                 questions[topic] = question
             else:
                 inputs.problem(topics, line, "", "has no tab", "A line of topics is: TOPIC, a tab, the question.")
-    yield from _gold(Conversion(inputs, options, account), judged, questions)
+    yield from _golds(conversion, judged, questions)
 
 
-def beir_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
+def beir_golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+    """Yield path, line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
+    inputs, account = conversion.inputs, conversion.account
     questions: dict[str, str] = {}
     judged: Judgements = {}
     for path in inputs.paths:
@@ -72,12 +74,12 @@ def beir_rows(inputs: ImportInputs, account: Account, options: ConversionOptions
             elif number:  # the first line is a header
                 hint = "A line is: query-id, corpus-id, score, with tabs between."
                 inputs.problem(path, line, "", "is not a judgement of BEIR", hint)
-    yield from _gold(Conversion(inputs, options, account), judged, questions)
+    yield from _golds(conversion, judged, questions)
 
 
-def run_rows(inputs: ImportInputs, account: Account, options: ConversionOptions) -> Numbered:
-    """Yield line and trace row of each topic of the runs."""
-    conversion = Conversion(inputs, options, account)
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each topic of the runs."""
+    inputs, account, options = conversion.inputs, conversion.account, conversion.options
     answers = _by_id(inputs, options.answers, "qid", "answer") if options.answers else {}
     texts = _by_id(inputs, options.corpus, "_id", "text") if options.corpus else {}
     ranked: dict[tuple[str, str], dict[str, float]] = {}
@@ -97,7 +99,6 @@ def run_rows(inputs: ImportInputs, account: Account, options: ConversionOptions)
             documents[fields[2]] = score
             first_seen.setdefault(key, (path, line))
     several = len({tag for tag, _ in ranked}) > 1
-    drafts = []
     for (tag, topic), documents in ranked.items():
         if options.questions is not None and topic not in options.qids:
             account.dropped("topics that the gold set does not have", "--gold")
@@ -112,13 +113,12 @@ def run_rows(inputs: ImportInputs, account: Account, options: ConversionOptions)
             account.lacking(
                 "topics without an answer: answer metrics have no value; use --perspective retrieval or --answers FILE"
             )
-        drafts.append(draft)
+        yield draft
     if options.qids and (missing := len(options.qids - {topic for _, topic in ranked})):
         account.lacking("questions of the gold set that the run does not answer", missing)
-    yield from conversion.rows("trec", drafts)
 
 
-def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[tuple[int, Row]]:
+def _golds(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
     account = conversion.account
     # Irrelevant documents are judged too; bpref and judged@k count them.
     graded = any(grade != 1 for _, grades in judged.values() for grade in grades.values())
@@ -131,10 +131,10 @@ def _gold(conversion: Conversion, judged: Judgements, questions: dict[str, str])
         if topic not in questions:
             account.lacking("topics without a text: their id is used as the question")
         question, grading = questions.get(topic, topic), grades if graded else None
-        yield line, conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
+        row = conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
+        yield conversion.inputs.paths[0], line, row
     unjudged = len(questions.keys() - judged.keys())
     account.dropped("topics without a judgement", "retrieval cannot be scored on them", unjudged)
-    conversion.finish()
 
 
 def _by_id(inputs: ImportInputs, path: str, key: str, field: str, account: Account | None = None) -> dict[str, str]:
