@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import Irregular
+from rag_eval.git.snapshots import Irregular, read
 from seams import Git, GitError
 
 
@@ -33,9 +33,8 @@ def test_the_index_and_a_commit_are_read_apart(repo):
     repo.write("a/one.txt", "staged\n")
     repo.git("add", "a/one.txt")
     repo.write("a/one.txt", "only in the work tree\n")
-    assert git.blob("a/one.txt") == b"staged\n"
-    assert git.blob("a/one.txt", head) == b"one\n"
-    assert git.blob("a/one.txt", None) is None
+    assert read(git, "a/one.txt") == b"staged\n"
+    assert read(git.at(head), "a/one.txt") == b"one\n"
 
 
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
@@ -57,16 +56,16 @@ def test_a_file_that_is_but_announced_is_not_there_and_an_empty_one_is(tmp_path,
 @pytest.mark.parametrize("at", ["the index", "HEAD"])
 def test_a_folder_means_the_files_directly_in_it(repo, at):
     git = Git(str(repo.path))
-    at = at if at == "the index" else git.resolve(at)
-    assert sorted(git.files("a/", at=at)) == ["a/one.txt", "a/two.txt"]
-    assert git.files("nothing/", "nor.this", at=at) == {}
+    tree = git if at == "the index" else git.at(git.resolve(at))
+    assert sorted(tree.files("a/")) == ["a/one.txt", "a/two.txt"]
+    assert tree.files("nothing/", "nor.this") == {}
 
 
 @pytest.mark.parametrize("at", ["the index", "HEAD"])
 def test_no_path_is_a_pattern(repo, at):
     git = Git(str(repo.path))
-    at = at if at == "the index" else git.resolve(at)
-    assert git.files("a/*.txt", "*", ":(glob)**", ":/a/one.txt", at=at) == {}
+    tree = git if at == "the index" else git.at(git.resolve(at))
+    assert tree.files("a/*.txt", "*", ":(glob)**", ":/a/one.txt") == {}
 
 
 @pytest.mark.parametrize("way", ["GLOB", "NOGLOB", "ICASE"])
@@ -78,9 +77,9 @@ def test_no_way_to_read_patterns_that_the_environment_has_is_taken(repo, monkeyp
 @pytest.mark.parametrize("at", ["the index", "HEAD"])
 def test_a_folder_in_the_place_of_a_file_is_refused(repo, at):
     git = Git(str(repo.path))
-    at = at if at == "the index" else git.resolve(at)
+    tree = git if at == "the index" else git.at(git.resolve(at))
     with pytest.raises(Irregular, match="'a/deep' is a folder"):
-        git.files("a/deep", at=at)
+        tree.files("a/deep")
 
 
 @pytest.mark.parametrize("at", ["the index", "HEAD"])
@@ -88,17 +87,17 @@ def test_a_path_in_a_submodule_is_refused(repo, at):
     repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},a/other")
     repo.commit("with a submodule")
     git = Git(str(repo.path))
-    at = at if at == "the index" else git.resolve(at)
+    tree = git if at == "the index" else git.at(git.resolve(at))
     with pytest.raises(Irregular, match="'a/other' is a submodule"):
-        git.files("a/other/deep/gold.jsonl", at=at)
-    assert git.files("a/one.txt/x", "b/c", at=at) == {}
+        tree.files("a/other/deep/gold.jsonl")
+    assert tree.files("a/one.txt/x", "b/c") == {}
 
 
 def test_a_link_in_the_place_of_a_file_is_refused(repo):
     (repo.path / "link").symlink_to("a/one.txt")
     repo.git("add", "link")
     with pytest.raises(Irregular, match="'link' is a symbolic link"):
-        Git(str(repo.path)).blob("link")
+        read(Git(str(repo.path)), "link")
 
 
 @pytest.mark.parametrize("path", ["a/one.txt", "a/two words; 'ö' $x*.txt"])
@@ -111,10 +110,10 @@ def test_a_merge_conflict_is_refused_and_the_way_that_is_shown_mends_it(repo, pa
         repo.git("commit", "-qm", branch)
     assert repo.run("git", "merge", "-q", "other")[0] != 0
     with pytest.raises(GitError, match="has a merge conflict") as refused:
-        Git(str(repo.path)).blob(path)
+        read(Git(str(repo.path)), path)
     command = str(refused.value).partition("then: ")[2]
     subprocess.run(["sh", "-c", command], cwd=repo.path / "a", check=True)
-    assert Git(str(repo.path)).blob(path) is not None
+    assert read(Git(str(repo.path)), path) is not None
 
 
 def test_many_blobs_are_read_byte_for_byte_in_one_go(repo):
@@ -137,7 +136,7 @@ def test_an_object_that_is_not_here_is_an_error_with_a_way_out(repo):
 def test_a_sub_folder_knows_the_root_and_its_own_place(repo):
     git = Git(str(repo.path / "a/deep"))
     assert (os.path.realpath(git.top), git.prefix) == (os.path.realpath(repo.path), "a/deep/")
-    assert git.blob("a/one.txt") == b"one\n"
+    assert read(git, "a/one.txt") == b"one\n"
 
 
 def test_a_root_with_a_line_break_in_its_name_is_found_too(tmp_path, repo):
@@ -146,7 +145,7 @@ def test_a_root_with_a_line_break_in_its_name_is_found_too(tmp_path, repo):
     ours.git("add", ".")
     for folder, prefix in ((ours.path, ""), (ours.path / "a", "a/")):
         git = Git(str(folder))
-        assert (git.top, git.prefix, git.blob("a/one.txt")) == (str(ours.path), prefix, b"one\n")
+        assert (git.top, git.prefix, read(git, "a/one.txt")) == (str(ours.path), prefix, b"one\n")
 
 
 def test_a_linked_work_tree_has_its_own_index_and_head(repo):
@@ -154,8 +153,8 @@ def test_a_linked_work_tree_has_its_own_index_and_head(repo):
     side = Repo(repo.path.parent / "side")
     side.write("a/one.txt", "side\n")
     side.git("add", ".")
-    assert Git(str(side.path)).blob("a/one.txt") == b"side\n"
-    assert Git(str(repo.path)).blob("a/one.txt") == b"one\n"
+    assert read(Git(str(side.path)), "a/one.txt") == b"side\n"
+    assert read(Git(str(repo.path)), "a/one.txt") == b"one\n"
 
 
 def test_the_index_of_the_environment_is_honoured(repo, monkeypatch):
@@ -163,9 +162,9 @@ def test_the_index_of_the_environment_is_honoured(repo, monkeypatch):
     repo.write("a/one.txt", "in the other index\n")
     repo.git("read-tree", "HEAD", GIT_INDEX_FILE=str(other))
     repo.git("add", "a/one.txt", GIT_INDEX_FILE=str(other))
-    assert Git(str(repo.path)).blob("a/one.txt") == b"one\n"
+    assert read(Git(str(repo.path)), "a/one.txt") == b"one\n"
     monkeypatch.setenv("GIT_INDEX_FILE", str(other))
-    assert Git(str(repo.path)).blob("a/one.txt") == b"in the other index\n"
+    assert read(Git(str(repo.path)), "a/one.txt") == b"in the other index\n"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +184,7 @@ def test_before_the_first_commit_there_is_no_head_and_an_index(tmp_path, repo):
     fresh.write("x", "x\n")
     fresh.git("add", "x")
     git = Git(str(fresh.path))
-    assert (git.resolve("HEAD"), git.blob("x")) == (None, b"x\n")
+    assert (git.resolve("HEAD"), read(git, "x")) == (None, b"x\n")
 
 
 def test_a_last_commit_that_cannot_be_read_is_not_taken_for_none(tmp_path, repo):
@@ -200,7 +199,7 @@ def test_a_last_commit_that_cannot_be_read_is_not_taken_for_none(tmp_path, repo)
 @pytest.mark.parametrize("bad", ["main", "--help", "abc", "HEAD"])
 def test_only_object_ids_go_where_ids_are_meant(repo, bad):
     git = Git(str(repo.path))
-    for ask in (lambda: git.files("a/", at=bad), lambda: git.contents([bad]), lambda: git.merge_base(bad, bad)):
+    for ask in (lambda: git.at(bad), lambda: git.contents([bad]), lambda: git.merge_base(bad, bad)):
         with pytest.raises(GitError, match="is not an object id"):
             ask()
 
@@ -235,7 +234,7 @@ def test_staging_converts_nothing(repo):
     repo.write(".gitignore", "new/\n")
     git = Git(str(repo.path))
     git.stage("new/file.json", b"a\nb\r\n")
-    assert git.blob("new/file.json") == b"a\nb\r\n"
+    assert read(git, "new/file.json") == b"a\nb\r\n"
 
 
 def test_a_partial_clone_is_told_how_to_get_the_rest(tmp_path, repo):
@@ -245,9 +244,9 @@ def test_a_partial_clone_is_told_how_to_get_the_rest(tmp_path, repo):
     part = Repo(tmp_path / "part")
     git = Git(str(part.path))
     with pytest.raises(GitError, match="partial clone") as message:
-        git.blob("a/one.txt", git.resolve("HEAD"))
+        read(git.at(git.resolve("HEAD")), "a/one.txt")
     part.git(*str(message.value).rpartition("git ")[2].split())
-    assert git.blob("a/one.txt", git.resolve("HEAD")) == b"one\n"
+    assert read(git.at(git.resolve("HEAD")), "a/one.txt") == b"one\n"
 
 
 def test_outside_a_repository_the_error_says_where_to_go(tmp_path, repo):
@@ -297,7 +296,7 @@ def test_the_trap_springs_for_plain_git(repo, trap):
 def test_staging_runs_no_hook_and_no_monitor(repo, trap):
     git = Git(str(repo.path))
     git.stage("b.txt", b"b\n")
-    assert git.blob("b.txt") == b"b\n"
+    assert read(git, "b.txt") == b"b\n"
     assert not (trap.parent / "sprung").exists()
 
 
@@ -306,7 +305,7 @@ def test_reading_runs_nothing_that_is_configured(repo, trap):
         repo.git("config", key, str(trap))
     repo.write(".gitattributes", "* filter=x diff=x\n")
     git = Git(str(repo.path))
-    assert git.blob("a/one.txt") == git.blob("a/one.txt", git.resolve("HEAD")) == b"one\n"
+    assert read(git, "a/one.txt") == read(git.at(git.resolve("HEAD")), "a/one.txt") == b"one\n"
     assert sorted(git.files("a/")) == ["a/one.txt", "a/two.txt"]
     assert not (trap.parent / "sprung").exists()
 

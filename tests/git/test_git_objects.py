@@ -8,7 +8,7 @@ import random
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.commit_objects import merge_base, parents, snapshot
+from rag_eval.git.snapshots import parents
 from seams import Git, GitError
 
 
@@ -42,9 +42,9 @@ def test_the_merge_base_is_one_that_git_names_too(repo, seed):
         code, output = repo.run("git", "merge-base", "--all", item, other)
         if code:
             with pytest.raises(GitError, match="no common ancestor"):
-                merge_base(git, item, other)
+                git.verified_merge_base(item, other)
         else:
-            assert merge_base(git, item, other) in output.split()
+            assert git.verified_merge_base(item, other) in output.split()
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_a_graft_changes_no_history(forked):
     forked.write(".git/info/grafts", f"{remaining} {right}\n")
     assert forked.git("merge-base", remaining, right).startswith(right), "git itself believes it"
     git = Git(str(forked.path))
-    assert merge_base(git, remaining, right) == root
-    assert parents(git, remaining) == [root]
+    assert git.verified_merge_base(remaining, right) == root
+    assert parents(git.raw("commit", remaining)) == [root]
 
 
 def test_other_bytes_in_the_place_of_a_commit_are_refused(forked):
@@ -71,9 +71,9 @@ def test_other_bytes_in_the_place_of_a_commit_are_refused(forked):
     files[0].write_bytes(files[1].read_bytes())
     git = Git(str(forked.path))
     for ask in (
-        lambda: merge_base(git, remaining, right),
-        lambda: parents(git, remaining),
-        lambda: snapshot(git, remaining),
+        lambda: git.verified_merge_base(remaining, right),
+        lambda: parents(git.raw("commit", remaining)),
+        lambda: git.at(remaining),
     ):
         with pytest.raises(GitError):
             ask()
@@ -86,11 +86,11 @@ def test_a_history_that_the_clone_does_not_hold_is_an_error_with_a_way_out(forke
     clone.git("fetch", "-q", "--depth=1", f"file://{forked.path}", right)
     git = Git(str(clone.path))
     with pytest.raises(GitError, match="fetch-depth"):
-        merge_base(git, remaining, right)
+        git.verified_merge_base(remaining, right)
 
 
 def test_a_commit_is_read_folder_by_folder(repo):
-    tree = snapshot(Git(str(repo.path)), commit(repo))
+    tree = Git(str(repo.path)).at(commit(repo))
     (name,) = tree.files("a/one.txt").values()
     assert tree.contents([name]) == {name: b"one\n"}
     assert tree.files("a/two.txt", "b/one.txt") == {}

@@ -9,8 +9,7 @@ import zlib
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git import commit_objects
-from rag_eval.git.snapshots import NOTHING, CommitTree, Entry, Irregular, differing, read
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, parents, read
 from rag_eval.git.snapshots import object_id as blob_id
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
@@ -29,6 +28,14 @@ def repo(tmp_path, monkeypatch):
     repo = Repo.create(tmp_path / "repo", None)
     repo.git("config", "core.autocrlf", "false")
     return repo
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """The git commands that the product runs."""
+    commands, run = [], Git._run
+    monkeypatch.setattr(Git, "_run", lambda git, *words, **more: commands.append(words[0]) or run(git, *words, **more))
+    return commands
 
 
 def made_files(chance, limit=14):
@@ -55,29 +62,8 @@ def commit(repo, files, message="files"):
     return repo.git("rev-parse", "HEAD")
 
 
-def plain(files):
-    """A tree over a folder function of our own, which names folders by their path."""
-    blobs = {blob_id(data): data for data in files.values()}
-
-    def folder(name):
-        rows = {}
-        for path, data in files.items():
-            if path.startswith(name):
-                first, _, below = path[len(name) :].partition("/")
-                rows[first] = Entry("40000", f"{name}{first}/") if below else Entry("100644", blob_id(data))
-        return rows
-
-    return CommitTree("", folder, lambda names: {name: folder(name) for name in names}, lambda _: blobs)
-
-
-def trees(repo, files, at):
-    git = Git(str(repo.path))
-    return {
-        "git": git.at(at),
-        "by id": commit_objects.snapshot(git, at),
-        "work tree": WorkTree(str(repo.path)),
-        "plain": plain(files),
-    }
+def trees(repo, at):
+    return {"by id": Git(str(repo.path)).at(at), "work tree": WorkTree(str(repo.path)), "index": Git(str(repo.path))}
 
 
 def folders_of(files):
@@ -105,7 +91,7 @@ def expected(files, paths):
 def test_every_tree_gives_the_same_files(repo, seed):
     chance = random.Random(seed)
     files = made_files(chance)
-    stored = trees(repo, files, commit(repo, files))
+    stored = trees(repo, commit(repo, files))
     for _ in range(4):
         paths = asked(chance, files)
         wanted = expected(files, paths)
@@ -116,16 +102,14 @@ def test_every_tree_gives_the_same_files(repo, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_snapshot_gives_the_same_entries(repo, seed):
+def test_a_commit_has_the_entries_that_git_lists(repo, seed):
     files = made_files(random.Random(seed))
-    stored = trees(repo, files, commit(repo, files))
-    for folder in ("", *(f"{folder}/" for folder in folders_of(files)), "nowhere/"):
-        entries = stored["git"].entries(folder)
-        assert stored["by id"].entries(folder) == entries
-        assert stored["plain"].entries(folder).keys() == entries.keys()
-        for name, object_id in entries.items():
-            kind = "tree" if f"{folder}{name}" in folders_of(files) else "blob"
-            assert repo.git("cat-file", "-t", object_id) == kind
+    tree = Git(str(repo.path)).at(commit(repo, files))
+    for folder in ("", *(f"{folder}/" for folder in folders_of(files))):
+        listed = repo.git("ls-tree", "-z", "HEAD", "--", *([folder] if folder else [])).split("\0")[:-1]
+        rows = {row.partition("\t")[2].removeprefix(folder): row.split()[2] for row in listed}
+        assert tree.entries(folder) == rows
+    assert tree.entries("nowhere/") == {}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -143,12 +127,12 @@ def test_trees_differ_where_their_files_do(repo, seed):
         path for path in changed if path not in skip and not path.startswith(tuple(x for x in skip if x[-1] == "/"))
     }
     git, ids = Git(str(repo.path)), (commit(repo, before), commit(repo, after))
-    for item, other in (map(git.at, ids), (commit_objects.snapshot(git, entry) for entry in ids)):
-        result = differing(item, other, skip, most=99)
-        assert [path for path in result if not any(f"{entry}/".startswith(f"{path}/") for entry in meant)] == []
-        assert [entry for entry in meant if not any(f"{entry}/".startswith(f"{path}/") for path in result)] == []
-        assert differing(item, other, skip, most=2) == result[:2]
-        assert differing(item, item, [], most=99) == []
+    item, other = map(git.at, ids)
+    result = differing(item, other, skip, most=99)
+    assert [path for path in result if not any(f"{entry}/".startswith(f"{path}/") for entry in meant)] == []
+    assert [entry for entry in meant if not any(f"{entry}/".startswith(f"{path}/") for path in result)] == []
+    assert differing(item, other, skip, most=2) == result[:2]
+    assert differing(item, item, [], most=99) == []
 
 
 def test_before_the_first_commit_there_is_nothing(repo):
@@ -159,53 +143,39 @@ def test_before_the_first_commit_there_is_nothing(repo):
 
 def test_one_file_is_read_by_its_path(repo):
     files = {"a/b": b"one"}
-    for name, tree in trees(repo, files, commit(repo, files)).items():
+    for name, tree in trees(repo, commit(repo, files)).items():
         assert (read(tree, "a/b"), read(tree, "a/c"), read(tree, "x/y")) == (b"one", None, None), name
 
 
-def test_folders_are_asked_for_once(repo):
-    calls = []
-
-    def folder(name):
-        calls.append(name)
-        return {"root": {"a": Entry("40000", "A"), "x": Entry("100644", "X")}, "A": {"b": Entry("100755", "B")}}[name]
-
-    def blobs(names):
-        calls.append("+".join(names))
-        return {name: name.encode() for name in names}
-
-    tree = CommitTree("root", folder, lambda names: {name: folder(name) for name in names}, blobs)
+def test_objects_are_read_once(repo, commands):
+    tree = Git(str(repo.path)).at(commit(repo, {"a/b": b"one", "x": b"two"}))
     for _ in range(3):
-        assert tree.files("a/b", "x") == {"a/b": "B", "x": "X"}
-        assert tree.contents(["B", "X"]) == {"B": b"B", "X": b"X"}
-        assert tree.paths() == {"a/b": "B", "x": "X"}
-    assert calls == ["root", "A", "B+X"]
+        ids = tree.files("a/b", "x")
+        assert tree.contents(ids.values()) == {ids["a/b"]: b"one", ids["x"]: b"two"}
+        assert tree.paths() == ids
+    assert commands[-4:] == ["cat-file"] * 4
+    assert len(commands) == 5, "the repository, the commit, two folders, the files"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_snapshot_lists_all_files_of_a_commit(repo, seed):
     files = made_files(random.Random(seed), limit=40)
-    stored = trees(repo, files, commit(repo, files))
-    for name in ("git", "by id", "plain"):
-        assert stored[name].paths() == {path: blob_id(data) for path, data in files.items()}, name
+    tree = Git(str(repo.path)).at(commit(repo, files))
+    assert tree.paths() == {path: blob_id(data) for path, data in files.items()}
     assert NOTHING.paths() == {}
 
 
-def test_a_listing_takes_one_process_a_level_of_folders(repo, monkeypatch):
+def test_a_listing_takes_one_process_a_level_of_folders(repo, commands):
     at = commit(repo, {f"{number % 7}/{number}/a": b"one" for number in range(200)})
-    tree = commit_objects.snapshot(Git(str(repo.path)), at)
-    commands = []
-    run = Git._run
-    monkeypatch.setattr(Git, "_run", lambda git, *words, **more: commands.append(words[0]) or run(git, *words, **more))
+    tree = Git(str(repo.path)).at(at)
+    commands.clear()
     assert len(tree.paths()) == 200
     assert commands == ["cat-file"] * 3
 
 
 def test_links_and_submodules_are_in_no_listing(repo):
     at = irregular(repo)
-    git = Git(str(repo.path))
-    for tree in (git.at(at), commit_objects.snapshot(git, at)):
-        assert tree.paths() == {"real/file": blob_id(b"one\n")}
+    assert Git(str(repo.path)).at(at).paths() == {"real/file": blob_id(b"one\n")}
 
 
 # --- what is no file -------------------------------------------------------------------------------------------------
@@ -234,7 +204,7 @@ def refused_in_the_work_tree(repo, path, where, why=""):
 @pytest.mark.parametrize("path", ["link", "loop", "real", "module"])
 def test_what_stands_in_the_place_of_a_file_and_is_none_is_refused(repo, path):
     at, git = irregular(repo), Git(str(repo.path))
-    for tree in (git.at(at), commit_objects.snapshot(git, at)):
+    for tree in (git, git.at(at)):
         with pytest.raises(Irregular, match=f"'{path}' is a "):
             tree.files(path)
     refused_in_the_work_tree(repo, path, path)
@@ -245,7 +215,7 @@ def test_a_link_among_the_files_of_a_folder_is_refused(repo):
     (repo.path / "records/two.json").symlink_to("one.json")
     commit_id = (repo.git("add", "."), repo.commit("link"), repo.git("rev-parse", "HEAD"))[-1]
     git = Git(str(repo.path))
-    for tree in (git.at(commit_id), commit_objects.snapshot(git, commit_id)):
+    for tree in (git, git.at(commit_id)):
         with pytest.raises(Irregular, match="symbolic link"):
             tree.files("records/")
     refused_in_the_work_tree(repo, "records/", "records/two.json", "symbolic link")
@@ -255,13 +225,13 @@ def test_a_link_among_the_files_of_a_folder_is_refused(repo):
 def test_no_file_is_found_through_a_link(repo, path):
     at, git = irregular(repo), Git(str(repo.path))
     with pytest.raises(Irregular, match="'far' is a symbolic link"):
-        commit_objects.snapshot(git, at).files(path)
+        git.at(at).files(path)
     refused_in_the_work_tree(repo, path, "far", "symbolic link")
 
 
-def test_git_itself_has_nothing_behind_a_link(repo):
-    at, git = irregular(repo), Git(str(repo.path))
-    assert git.at(at).files("far/file") == {}
+def test_the_index_has_nothing_behind_a_link(repo):
+    irregular(repo)
+    assert Git(str(repo.path)).files("far/file") == {}
 
 
 def test_a_pipe_is_no_file_and_is_not_waited_for(repo):
@@ -311,10 +281,10 @@ def test_an_object_that_was_rewritten_is_refused(repo, kind):
     git = Git(str(repo.path))
     put(repo, old, kind.encode(), git.raw(kind, new))
     with pytest.raises(GitError, match=r"does not match its id|does not have commit"):  # git itself checks commits
-        everything(commit_objects.snapshot(Git(str(repo.path), foreign=True), at))
+        everything(Git(str(repo.path), foreign=True).at(at))
     if kind == "tree":
         with pytest.raises(GitError, match="does not match its id"):
-            commit_objects.snapshot(Git(str(repo.path), foreign=True), at).paths()
+            Git(str(repo.path), foreign=True).at(at).paths()
 
 
 def test_nothing_but_the_id_says_which_commit_it_is(repo):
@@ -329,8 +299,8 @@ def test_nothing_but_the_id_says_which_commit_it_is(repo):
         repo.git("update-ref", ref, easy)
     repo.write(".git/info/grafts", f"{at} {easy}\n")
     git = Git(str(repo.path), foreign=True)
-    assert everything(commit_objects.snapshot(git, at)) == files
-    assert commit_objects.parents(git, at) == [first]
+    assert everything(git.at(at)) == files
+    assert parents(git.raw("commit", at)) == [first]
 
 
 def test_a_shallow_clone_still_says_who_the_parents_are(repo, tmp_path):
@@ -338,9 +308,9 @@ def test_a_shallow_clone_still_says_who_the_parents_are(repo, tmp_path):
     second = commit(repo, {"a": b"2"})
     repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
     git = Git(str(tmp_path / "shallow"), foreign=True)
-    assert commit_objects.parents(git, second) == [first]
+    assert parents(git.raw("commit", second)) == [first]
     with pytest.raises(GitError, match="does not have commit"):
-        commit_objects.snapshot(git, first)
+        git.at(first)
 
 
 def test_a_repository_named_by_sha256_is_read_too(tmp_path, repo):
@@ -352,7 +322,7 @@ def test_a_repository_named_by_sha256_is_read_too(tmp_path, repo):
     files = {"a/b": b"one", "c": b"two"}
     at = commit(other, files)
     assert len(at) == 64
-    assert everything(commit_objects.snapshot(Git(str(other.path)), at)) == files
+    assert everything(Git(str(other.path)).at(at)) == files
 
 
 # --- where a change began --------------------------------------------------------------------------------------------
@@ -374,9 +344,9 @@ def forked(repo):
 def test_the_merge_base_is_that_of_git(repo, forked):
     fork, main, pr = forked
     git = Git(str(repo.path), foreign=True)
-    assert commit_objects.merge_base(git, main, pr) == commit_objects.merge_base(git, pr, main) == fork
-    assert commit_objects.merge_base(git, fork, pr) == fork
-    assert commit_objects.merge_base(git, pr, pr) == pr
+    assert git.verified_merge_base(main, pr) == git.verified_merge_base(pr, main) == fork
+    assert git.verified_merge_base(fork, pr) == fork
+    assert git.verified_merge_base(pr, pr) == pr
 
 
 def test_a_merge_on_the_way_is_followed(repo, forked):
@@ -384,8 +354,8 @@ def test_a_merge_on_the_way_is_followed(repo, forked):
     repo.git("checkout", "-q", "pr")
     repo.git("merge", "-q", "--no-edit", "-X", "ours", main)
     tip = repo.git("rev-parse", "pr")
-    assert commit_objects.merge_base(Git(str(repo.path)), main, tip) == main
-    assert commit_objects.merge_base(Git(str(repo.path)), pr, tip) == pr
+    assert Git(str(repo.path)).verified_merge_base(main, tip) == main
+    assert Git(str(repo.path)).verified_merge_base(pr, tip) == pr
 
 
 @pytest.mark.parametrize("where", ["graft", "commit"])
@@ -401,7 +371,7 @@ def test_a_change_cannot_pretend_to_have_begun_later(repo, forked, where):
     git = Git(str(repo.path), foreign=True)
     assert git.merge_base(main, pr) == main  # this is what git is made to believe
     if where == "graft":
-        assert commit_objects.merge_base(git, main, pr) == fork
+        assert git.verified_merge_base(main, pr) == fork
         return
     with pytest.raises(GitError, match="does not match its id"):
-        commit_objects.merge_base(git, main, pr)
+        git.verified_merge_base(main, pr)

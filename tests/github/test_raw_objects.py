@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.commit_objects import commit_bytes, snapshot, tree_bytes
-from rag_eval.git.snapshots import object_id
+from rag_eval.git.snapshots import CommitTree, object_id
+from rag_eval.github.api import commit_bytes, tree_bytes
 from seams import GitHub, GitHubError, Network
 
 
@@ -189,7 +189,7 @@ def test_all_trees_below_one_come_in_one_answer(fake, repo, github):
 def test_trees_that_github_lists_in_part_are_read_a_level_at_a_time(fake, repo, github):
     at = commit_of(repo, NESTED)
     fake.git.most_entries = 4
-    tree = snapshot(github, at)
+    tree = CommitTree(github, at)
     assert NESTED.keys() <= tree.paths().keys()
     assert [target.partition("?")[2] for target in requests(fake)] == ["recursive=1", "", *["recursive=1"] * 2]
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.git import commit_objects
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
-from rag_eval.git.snapshots import NOTHING, is_object_id
+from rag_eval.git.snapshots import NOTHING, CommitTree, is_object_id, parents
 from rag_eval.gold.signoff.identity import approvals, authors
 from rag_eval.run.authority import Authority
 
@@ -246,12 +245,12 @@ class ApiHistory:
 
     def parents(self, commit: str) -> list[str]:
         """Return the ids of a commit's parents."""
-        return commit_objects.parents(self, commit)
+        return parents(self.raw("commit", commit))
 
     def at(self, commit: str) -> Snapshot:
         """Return the files of a commit."""
         if commit not in self._seen:
-            self._seen[commit] = commit_objects.snapshot(self, commit)
+            self._seen[commit] = CommitTree(self, commit)
         return self._seen[commit]
 
     def raw(self, kind: str, object_id: str) -> bytes:
@@ -293,7 +292,7 @@ class GitHistory:
 
     def parents(self, commit: str) -> list[str]:
         """Return the ids of a commit's parents."""
-        return commit_objects.parents(self._git, commit)
+        return parents(self._git.raw("commit", commit))
 
     def named(self, ref: str) -> str:
         """Return an id unchanged; raise RagEvalError for a name, which a step of the job can change."""
@@ -307,8 +306,8 @@ class GitHistory:
 
     def merge_base(self, first: str, other: str) -> str:
         """Return the best common ancestor of two commits."""
-        return commit_objects.merge_base(self._git, first, other)
+        return self._git.verified_merge_base(first, other)
 
     def at(self, commit: str) -> Snapshot:
         """Return the files of a commit."""
-        return commit_objects.snapshot(self._git, commit)
+        return self._git.at(commit)

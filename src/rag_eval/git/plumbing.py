@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
 from rag_eval.errors import RagEvalError
 from rag_eval.git import snapshots
-from rag_eval.git.snapshots import REGULAR, is_object_id, refuse_irregular
-
-INDEX = "the index"
-"""Names the index where a commit could be named."""
+from rag_eval.git.snapshots import FOLDERS, CommitTree, is_object_id, parents, refuse_irregular
 
 # A partial clone would fetch missing objects, with programs that its configuration names.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
@@ -62,8 +58,9 @@ class GitTimeout(GitError):
 class Git:
     """The repository whose work tree contains ``folder``.
 
-    Paths are relative to ``top``, the root of the work tree, with forward slashes. ``prefix`` is the path of ``folder``
-    below it, empty or ending in a slash. Every method raises :class:`GitError` if git fails.
+    As a tree it has the files of the index. Paths are relative to ``top``, the root of the work tree, with forward
+    slashes. ``prefix`` is the path of ``folder`` below it, empty or ending in a slash. Every method raises
+    :class:`GitError` if git fails.
     """
 
     def __init__(self, folder: str = ".", *, foreign: bool = False, top: str = "") -> None:
@@ -81,57 +78,44 @@ class Git:
         # Split at the last line break: a folder above the repository may have one in its name.
         self.top, _, self.prefix = answer.removesuffix("\n").rpartition("\n")
 
-    def files(self, *paths: str, at: str | None = INDEX) -> dict[str, str]:
-        """Return the regular files at ``paths`` as {path: object id}; a path ending in / means its direct files.
+    def files(self, *paths: str) -> dict[str, str]:
+        """Return the regular files of the index at ``paths`` as {path: object id}; one ending in / means direct files.
 
-        ``at`` is a commit's id, the index, or None for the commit before the first, which holds nothing. What is not
-        there is left out; a link, a folder, a submodule or a conflict in the place of a file is an error.
+        What is not there is left out; a link, a folder, a submodule or a conflict in the place of a file is an error.
         """
-        if at is None:
-            return {}
         ids: dict[str, str] = {}
-        for mode, object_id, path in self._indexed(paths) if at == INDEX else self._committed(paths, at):
-            folder = f"{path.rpartition('/')[0]}/"
-            if path in paths or (folder in paths and mode != "040000"):
+        for (mode, object_id, stage), path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
+            if stage != "0":
+                # From the root, as git lists it: the command may be run in a folder below.
+                fix = shell_line("git", "add", "--", f":/{path}")
+                raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {fix}")
+            if object_id in _EMPTY and self._is_announced(path):
+                continue
+            if path in paths or f"{path.rpartition('/')[0]}/" in paths:
                 refuse_irregular(mode, path)
                 ids[path] = object_id
             elif below := next((name for name in paths if path.startswith(f"{name}/")), None):
-                refuse_irregular("040000", below)
-        self._refuse_submodules([path for path in paths if path not in ids and not path.endswith("/")], at)
-        return ids
-
-    def _refuse_submodules(self, missing: list[str], at: str) -> None:
-        """Refuse paths in submodules: git lists none of their files."""
+                refuse_irregular(FOLDERS[0], below)
+        missing = [path for path in paths if path not in ids and not path.endswith("/")]
         above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
-        if above:
-            listing = ("ls-files", "--stage", "-z") if at == INDEX else ("ls-tree", "-z", "--full-tree", _checked(at))
-            for words, path in _rows(self._run(*listing, "--", *sorted(above))):
+        if above:  # git lists no files of a submodule
+            for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *sorted(above))):
                 if path in above and words[0] == "160000":
                     refuse_irregular(words[0], path)
+        return ids
+
+    def _is_announced(self, path: str) -> bool:
+        """Return whether ``git add -N`` has only announced a path: its content would be in no commit."""
+        nothing = self._run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
+        return not self._run("diff-index", *_STAGED, _checked(nothing), "--", path)
 
     def inside(self, path: str) -> str:
         """Return a path as git has it: from the root of the repository, with links followed."""
         return os.path.relpath(os.path.realpath(path), os.path.realpath(self.top)).replace(os.sep, "/")
 
-    def blob(self, path: str, at: str | None = INDEX) -> bytes | None:
-        """Return the bytes of one file of the index or of a commit, None if it is missing."""
-        ids = self.files(path, at=at)
-        return self.contents(ids.values())[ids[path]] if path in ids else None
-
-    def at(self, commit: str) -> GitTree:
-        """Return the files of a commit, given by its id, or of the index."""
-        return GitTree(self, commit)
-
-    def entries(self, commit: str, folder: str) -> dict[str, str]:
-        """Return the object id of each name directly in ``folder`` of a commit (empty, or ending in /)."""
-        where = [folder] if folder else []
-        rows = _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *where))
-        return {path.rpartition("/")[2]: words[2] for words, path in rows}
-
-    def paths(self, commit: str) -> dict[str, str]:
-        """Return the object id of every regular file of a commit."""
-        rows = _rows(self._run("ls-tree", "-r", "-z", "--full-tree", _checked(commit)))
-        return {path: words[2] for words, path in rows if words[0] in REGULAR}
+    def at(self, commit: str) -> CommitTree:
+        """Return the files of a commit, given by its id."""
+        return CommitTree(self, _checked(commit))
 
     def names(self) -> list[str]:
         """Return the paths of all files of the index."""
@@ -146,15 +130,7 @@ class Git:
                 missing = f"This clone does not have commit {object_id[:12]}. Fetch it: fetch-depth: 2 or more"
                 raise GitError(missing) from None
             raise
-        return checked_bytes(kind, object_id, data)
-
-    def history(self, *tips: str) -> dict[str, bytes]:
-        """Return the commits in the history of ``tips``, each checked against its id.
-
-        Git chooses the commits, so some may be missing, or belong to no such history.
-        """
-        ids = self._run("rev-list", *map(_checked, tips), "--", also=(128,)).decode("ascii").split()
-        return self.present("commit", ids)
+        return _checked_bytes(kind, object_id, data)
 
     def objects(self, kind: str, object_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of objects, each checked against its id."""
@@ -164,30 +140,28 @@ class Git:
 
     def present(self, kind: str, object_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of those objects that this clone has, each checked against its id."""
-        objects = self._batch(object_ids, kind)
-        return {name: checked_bytes(kind, name, data) for name, data in objects if data is not None}
+        objects = self._batch(map(_checked, object_ids), kind)
+        return {name: _checked_bytes(kind, name, data) for name, data in objects if data is not None}
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of many blobs by object id, read by one process."""
         blobs: dict[str, bytes] = {}
-        for name, data in self._batch(object_ids, "blob"):
+        for name, data in self._batch(map(_checked, object_ids), "blob"):
             if data is None:
                 raise GitError(f"The object {name[:12]} is not in this clone. Check the repository with: git fsck")
             blobs[name] = data
         return blobs
 
-    def _batch(self, object_ids: Iterable[str], kind: str) -> Iterator[tuple[str, bytes | None]]:
+    def _batch(self, names: Iterable[str], kind: str) -> Iterator[tuple[str, bytes | None]]:
         """Yield the bytes of objects, None for one that this clone lacks or that is of another kind."""
-        wanted = [_checked(object_id) for object_id in dict.fromkeys(object_ids)]
-        answer = (
-            self._run("cat-file", "--batch", data="".join(f"{name}\n" for name in wanted).encode()) if wanted else b""
-        )
-        at = 0
-        for object_id in wanted:
+        wanted = list(dict.fromkeys(names))
+        asked = "".join(f"{name}\n" for name in wanted).encode()
+        answer, at = self._run("cat-file", "--batch", data=asked) if wanted else b"", 0
+        for name in wanted:
             start = answer.index(b"\n", at) + 1
             words = answer[at : start - 1].split(b" ")
             at = start if len(words) != 3 else start + int(words[2]) + 1
-            yield object_id, answer[start : at - 1] if words[1:2] == [kind.encode()] else None
+            yield name, answer[start : at - 1] if words[1:2] == [kind.encode()] else None
 
     def resolve(self, ref: str) -> str | None:
         """Return the id of the commit that ``ref`` names, None if it names none."""
@@ -210,36 +184,42 @@ class Git:
             raise GitError(f"The commits {first[:12]} and {other[:12]} have no common ancestor here. {hint}")
         return _checked(answer.split()[0])
 
+    def verified_merge_base(self, first: str, other: str) -> str:
+        """Return the best common ancestor of two commits, by the parents in their own bytes.
+
+        Grafts, replaced objects and commit-graph files can forge the history that git reports. GitError is raised if
+        the clone lacks a part of the history of ``first``.
+        """
+        # Read together, because a process for each commit is slow. Git chooses the commits, so some may be missing.
+        ids = self._run("rev-list", _checked(first), _checked(other), "--", also=(128,)).decode("ascii").split()
+        known = self.present("commit", ids)
+        shared = _ancestors(self, known, [first])
+        best = {commit for commit in _ancestors(self, known, [other], shared) if commit in shared}
+        best -= _ancestors(self, known, [parent for commit in best for parent in shared[commit]]).keys()
+        if not best:
+            what = f"The commits {first[:12]} and {other[:12]} have no common ancestor"
+            raise GitError(f"{what}. Fetch it: fetch-depth: 0")
+        return min(best)
+
     def staged(self) -> list[bytes]:
         """Return the paths that differ between the index and HEAD."""
         return self._run("diff-index", *_STAGED, "HEAD", "--").split(b"\0")[:-1]
 
     def staged_texts(self, *paths: str) -> list[bytes]:
-        """Return the bytes of the files of the index at ``paths``; missing ones are left out."""
-        answer = self._run("cat-file", "--batch", data="".join(f":{path}\n" for path in paths).encode())
-        texts, at = [], 0
-        while at < len(answer):
-            end = answer.index(b"\n", at)
-            words = answer[at:end].split(b" ")
-            size = int(words[2]) if len(words) == 3 and words[1] == b"blob" else None
-            at = end + 1 + (size + 1 if size is not None else 0)
-            texts += [answer[end + 1 : end + 1 + size]] if size is not None else []
-        return texts
+        """Return the bytes of the files of the index at ``paths``, which have no spaces; missing ones are left out."""
+        return [data for _, data in self._batch([f":{path}" for path in paths], "blob") if data is not None]
 
-    def last_change(self, path: str, commit: str) -> str | None:
-        """Return the id of the last commit up to ``commit`` that touched ``path``, None if none did."""
-        answer = self._run("rev-list", "--max-count=1", _checked(commit), "--", path).decode("ascii").strip()
-        return answer or None
+    def last_write(self, path: str, commit: str) -> tuple[str, int, int] | None:
+        """Return the last commit up to ``commit`` that touched ``path``, and how many commits and seconds ago it was.
 
-    def count(self, base: str, head: str) -> int:
-        """Return the number of commits that ``head`` has and ``base`` does not."""
-        return int(self._run("rev-list", "--count", f"{_checked(base)}..{_checked(head)}"))
-
-    def committed(self, commit: str) -> int:
-        """Return the time of a commit in seconds since 1970."""
-        lines = self._run("cat-file", "commit", _checked(commit)).split(b"\n\n", 1)[0].split(b"\n")
-        made = next(line for line in lines if line.startswith(b"committer "))
-        return int(made.rsplit(b" ", 2)[1])
+        None if there is none, or if this clone lacks history.
+        """
+        newest = "rev-list", "--max-count=1", "--timestamp", _checked(commit), "--"
+        wrote, tip = (self._run(*newest, *where).decode("ascii").split() for where in ([path], []))
+        if not wrote or self.shallow:
+            return None
+        commits = int(self._run("rev-list", "--count", f"{wrote[1]}..{commit}"))
+        return wrote[1], commits, int(tip[0]) - int(wrote[0])
 
     def changes_of(self, tip: str, path: str) -> list[tuple[str, str | None]]:
         """Return the commits that touch ``path`` along first parents to ``tip``, newest last.
@@ -273,26 +253,6 @@ class Git:
         filters = dict.fromkeys(os.fsdecode(configured).split("\0")[:-1], "")
         filters |= {name: "false" for name in filters if name.endswith(".required")}
         self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}", settings=filters)
-
-    def _indexed(self, paths: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-        for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *paths)):
-            mode, object_id, stage = words
-            if stage != "0":
-                # From the root, as git lists it: the command may be run in a folder below.
-                fix = shell_line("git", "add", "--", f":/{path}")
-                raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {fix}")
-            if object_id not in _EMPTY or not self._announced(path):
-                yield mode, object_id, path
-
-    def _announced(self, path: str) -> bool:
-        """Return whether ``git add -N`` has only announced a path: its content would be in no commit."""
-        nothing = self._run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
-        return not self._run("diff-index", *_STAGED, _checked(nothing), "--", path)
-
-    def _committed(self, paths: tuple[str, ...], commit: str) -> Iterator[tuple[str, str, str]]:
-        for words, path in _rows(self._run("ls-tree", "-z", "--full-tree", _checked(commit), "--", *paths)):
-            mode, _, object_id = words
-            yield mode, object_id, path
 
     def _run(
         self, *command: str, data: bytes = b"", also: tuple[int, ...] = (), settings: Mapping[str, str] | None = None
@@ -339,27 +299,18 @@ def _configured(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict
     return variables
 
 
-class GitTree(NamedTuple):
-    """The files of one commit or of the index."""
-
-    git: Git
-    commit: str
-
-    def files(self, *paths: str) -> dict[str, str]:
-        """Return the regular files at ``paths``, like :meth:`Git.files`."""
-        return self.git.files(*paths, at=self.commit)
-
-    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """Return the bytes of files by object id."""
-        return self.git.contents(object_ids)
-
-    def entries(self, folder: str) -> dict[str, str]:
-        """Return the entries directly in a folder of a commit."""
-        return self.git.entries(self.commit, folder)
-
-    def paths(self) -> dict[str, str]:
-        """Return the object id of every regular file by its path."""
-        return self.git.paths(self.commit)
+def _ancestors(
+    git: Git, known: Mapping[str, bytes], commits: Iterable[str], stop: Container[str] = ()
+) -> dict[str, list[str]]:
+    """Return commits and their ancestors, with their parents; ancestors of ``stop`` are left out."""
+    ancestors: dict[str, list[str]] = {}
+    rest = list(commits)
+    while rest:
+        commit = rest.pop()
+        if commit not in ancestors:
+            ancestors[commit] = parents(known[commit] if commit in known else git.raw("commit", commit))
+            rest += [] if commit in stop else ancestors[commit]
+    return ancestors
 
 
 def _bare() -> dict[str, str]:
@@ -375,14 +326,14 @@ def _rows(listing: bytes) -> Iterator[tuple[list[str], str]]:
         yield words.split(" "), path
 
 
-def checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
-    """Return the bytes of an object if they match its id; raise an error otherwise."""
-    if snapshots.object_id(data, kind, like=object_id) != object_id:
-        raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
-    return data
-
-
 def _checked(object_id: str) -> str:
     if not is_object_id(object_id):
         raise GitError(f"{quoted(object_id)} is not an object id. Resolve the ref first.")
     return object_id
+
+
+def _checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
+    """Return the bytes of an object if they match its id; raise an error otherwise."""
+    if snapshots.object_id(data, kind, like=object_id) != object_id:
+        raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
+    return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from rag_eval.common.escaping import quoted
@@ -69,21 +69,26 @@ class Entry(NamedTuple):
     id: str
 
 
+class Objects(Protocol):
+    """A source of the bytes of git's objects, each checked against its id."""
+
+    def raw(self, kind: str, object_id: str, /) -> bytes:
+        """Return the bytes of a commit, a tree or a blob."""
+
+    def objects(self, kind: str, object_ids: Collection[str], /) -> Mapping[str, bytes]:
+        """Return the bytes of trees or blobs; it may add trees below them."""
+
+
 class CommitTree:
     """The tree of a commit, loaded folder by folder.
 
-    ``root`` is the id of the root folder, ``folder`` returns the entries of a folder by its id. ``folders`` does so for
-    several, and may return those of other folders too. ``blobs`` returns the bytes of files.
+    An earlier step may have changed refs and objects of a checkout. Every object is checked against the commit's id by
+    git's chain of hashes, so that it is exactly the object in that commit, or an error.
     """
 
-    def __init__(
-        self,
-        root: str,
-        folder: Callable[[str], dict[str, Entry]],
-        folders: Callable[[Collection[str]], Mapping[str, dict[str, Entry]]],
-        blobs: Callable[[Collection[str]], Mapping[str, bytes]],
-    ) -> None:
-        self._root, self._folder, self._folders, self._blobs = root, folder, folders, blobs
+    def __init__(self, objects: Objects, commit: str) -> None:
+        self._objects = objects
+        self._root = next(line[5:] for line in _headers(objects.raw("commit", commit)) if line.startswith("tree "))
         self._known: dict[str, dict[str, Entry]] = {}
         self._data: dict[str, bytes] = {}
 
@@ -104,7 +109,7 @@ class CommitTree:
         """Return the bytes of files by object id."""
         wanted = dict.fromkeys(object_ids)
         if missing := [name for name in wanted if name not in self._data]:
-            self._data |= self._blobs(missing)
+            self._data |= self._objects.objects("blob", missing)
         return {name: self._data[name] for name in wanted}
 
     def entries(self, folder: str) -> dict[str, str]:
@@ -117,7 +122,8 @@ class CommitTree:
         level = {"": self._root}
         while level:
             if missing := [name for name in dict.fromkeys(level.values()) if name not in self._known]:
-                self._known |= self._folders(missing)
+                trees = self._objects.objects("tree", missing)
+                self._known |= {name: _entries_of(data, len(name) // 2) for name, data in trees.items()}
             rows = [(f"{above}{name}", row) for above, at in level.items() for name, row in self._known[at].items()]
             files |= {path: entry.id for path, entry in rows if entry.mode in REGULAR}
             level = {f"{path}/": entry.id for path, entry in rows if entry.mode in FOLDERS}
@@ -137,8 +143,28 @@ class CommitTree:
 
     def _rows(self, folder_id: str) -> dict[str, Entry]:
         if folder_id not in self._known:
-            self._known[folder_id] = self._folder(folder_id)
+            self._known[folder_id] = _entries_of(self._objects.raw("tree", folder_id), len(folder_id) // 2)
         return self._known[folder_id]
+
+
+def _entries_of(data: bytes, size: int) -> dict[str, Entry]:
+    """Return the entries of a git tree: mode, space, name, NUL, then the id in ``size`` bytes."""
+    entries, at = {}, 0
+    while at < len(data):
+        space, end = data.index(b" ", at), data.index(b"\0", at)
+        name = data[space + 1 : end].decode("utf-8", "surrogateescape")
+        entries[name] = Entry(data[at:space].decode("ascii"), data[end + 1 : end + 1 + size].hex())
+        at = end + 1 + size
+    return entries
+
+
+def _headers(commit: bytes) -> list[str]:
+    return commit.split(b"\n\n", 1)[0].decode("utf-8", "replace").split("\n")
+
+
+def parents(commit: bytes) -> list[str]:
+    """Return the ids of a commit's parents, including those that a shallow clone lacks."""
+    return [line[7:] for line in _headers(commit) if line.startswith("parent ")]
 
 
 class Irregular(RagEvalError):

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from rag_eval.errors import InputError, Problem, RagEvalError
-from rag_eval.git.snapshots import Snapshot, object_id
+from rag_eval.git.snapshots import Tree, object_id
 
 
 class IsFolder(InputError):
@@ -21,7 +21,7 @@ class WorkTree:
     path, or anything else that is not a regular file, is an :class:`InputError`.
     """
 
-    committed: Snapshot | None = None
+    committed: Tree | None = None
     """The commit that is checked out, when it is known: a check-out may write files otherwise than git keeps them."""
 
     def __init__(self, top: str) -> None:

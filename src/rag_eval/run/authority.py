@@ -93,11 +93,8 @@ class Authority(NamedTuple):
 
 def last_written(git: Git, path: str, commit: str) -> Written | None:
     """Return the last write of ``path`` before ``commit``; None if this clone lacks the history."""
-    last = None if git.shallow else git.last_change(path, commit)
-    if last is None:
-        return None
-    days = (git.committed(commit) - git.committed(last)) // _DAY
-    return Written(last, git.count(last, commit), max(days, 0))
+    last = git.last_write(path, commit)
+    return Written(last[0], last[1], max(last[2] // _DAY, 0)) if last else None
 
 
 def authority_from_git(ref: str) -> Authority:

@@ -32,6 +32,7 @@ from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
+from rag_eval.git.snapshots import read
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.schema_validation import Contract
@@ -283,7 +284,7 @@ def _signer(args: Namespace, gold: str, data: bytes) -> str:
             raise UsageError("no reviewer is known. Add --signer EMAIL") from None
         return str(args.signer)
     last = git.last()
-    committed = git.blob(git.inside(gold), last) if last else None
+    committed = read(git.at(last), git.inside(gold)) if last else None
     if data and committed != data:
         fix = "Commit or undo them first."
         raise UsageError(f"{gold} has uncommitted changes, which gold review would sign too. {fix}")

@@ -17,7 +17,7 @@ from rag_eval.cli.commands._shared import add_flag, add_gates, add_gold, add_opt
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
-from rag_eval.git.plumbing import INDEX, Git, GitError
+from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.signoff import checking, identity
 from rag_eval.gold.signoff.identity import NO_PROOF
@@ -82,8 +82,8 @@ class GoldChange(NamedTuple):
         if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
             return []
         look = shell_line("rag-eval", "gold", args.nested, "--worktree")
-        index, files, edited = self.git.at(INDEX), WorkTree(self.git.top), []
-        files.committed = index  # a checkout may use other line endings than git
+        files, edited = WorkTree(self.git.top), []
+        files.committed = self.git  # a checkout may use other line endings than git
         for path in dict.fromkeys(policy.gold for policy in self.policies):
             try:
                 now = files.files(path)
@@ -92,14 +92,14 @@ class GoldChange(NamedTuple):
                 now = files.files(path)
             except InputError:
                 continue  # a link, or no file: reported by the check of the gold
-            staged = index.files(path)
+            staged = self.git.files(path)
             edited += [name for name in staged if now.get(name) != staged[name]]
         return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
 def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
     """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
-    head: Tree = WorkTree(git.top) if worktree else git.at(INDEX)
+    head: Tree = WorkTree(git.top) if worktree else git
     if base:
         return between(git, base, "HEAD", head)
     last = git.last()
@@ -213,7 +213,7 @@ def run_check(args: Namespace) -> int:
 
 def _checked_states(git: Git, args: Namespace) -> GoldStates:
     if args.all_files:
-        return GoldStates(NOTHING, git.at(INDEX), has_no_base=True)
+        return GoldStates(NOTHING, git, has_no_base=True)
     pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
     if not args.base and pushed[0] and pushed[1]:
         return between(git, pushed[0], pushed[1])
