@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.cases.labels import GOOD
-from rag_eval.common.escaping import some
+from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     Verb = Literal["added", "changed", "removed"]
 
-_NAMED = 5
+_NAMED, _COUNTS = 5, "completeness."
+_SEPARATELY = "Review the gold changes separately from the system."
+_REASON = "Keep the questions, or give the reason for removing them."
 
 
 class GoldChange(NamedTuple):
@@ -69,12 +71,8 @@ def gate_turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> lis
     """
     old = {(item.label, item.direction): item for item in before}
     both = [(old[item.label, item.direction], item) for item in after if (item.label, item.direction) in old]
-    turned = [(a, b) for a, b in both if a.outcome != b.outcome and not _counts(a.name)]
+    turned = [(a, b) for a, b in both if a.outcome != b.outcome and not a.name.startswith(_COUNTS)]
     return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in turned]
-
-
-def _counts(gate: str) -> bool:
-    return gate.startswith("completeness.")
 
 
 def findings(
@@ -87,71 +85,40 @@ def findings(
     fixed = [change.qid for change in changed if change.fixes]
     if fixed:
         also = f"; this change also edits {_joined(other_files)}" if other_files else ""
-        message = f"{_fixing(len(fixed))}: {_joined(fixed)}{also}"
-        yield Finding(
-            "gold-fits-output",
-            "warning",
-            message,
-            "Review the gold changes separately from the system.",
-            file,
-        )
-    gone = [change.qid for change in changed if change.verb == "removed" and change.before not in {*GOOD, None}]
+        makes = "makes a failing answer" if len(fixed) == 1 else "make failing answers"
+        message = f"{quantity(len(fixed), 'gold change')} {makes} of this run right: {_joined(fixed)}{also}"
+        yield Finding("gold-fits-output", "warning", message, _SEPARATELY, file)
+    removed = [change for change in changed if change.verb == "removed"]
+    gone = [change.qid for change in removed if change.before not in {*GOOD, None}]
     if gone:
         message = f"{_dropped(gone)}; this run or the baseline fails on {_them(gone)}"
-        yield Finding(
-            "failing-items-removed",
-            "warning",
-            message,
-            "Keep the questions, or give the reason for removing them.",
-            file,
-        )
-    unseen = [
-        change.qid
-        for change in changed
-        if change.verb == "removed" and change.before in {*GOOD, None} and change.qid not in answered
-    ]
+        yield Finding("failing-items-removed", "warning", message, _REASON, file)
+    unseen = [change.qid for change in removed if change.before in {*GOOD, None} and change.qid not in answered]
     if unseen:
-        message = (
-            f"{_dropped(unseen)}; this run did not answer {_them(unseen)}, so the system may fail on {_them(unseen)}"
-        )
-        yield Finding(
-            "removed-items-unseen",
-            "warning",
-            message,
-            "Keep the questions, or give the reason for removing them.",
-            file,
-        )
+        them = _them(unseen)
+        message = f"{_dropped(unseen)}; this run did not answer {them}, so the system may fail on {them}"
+        yield Finding("removed-items-unseen", "warning", message, _REASON, file)
 
 
 def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
     """Find gates that fail this run on the old gold but not on the new gold."""
-    names = [name for name in dict.fromkeys(gates) if not _counts(name)]
+    names = _without_counts(gates)
     if names:
-        fail = "1 gate fails" if len(names) == 1 else f"{len(names)} gates fail"
+        fail = f"{quantity(len(names), 'gate')} {'fails' if len(names) == 1 else 'fail'}"
         message = f"{fail} with the gold of the base branch, but not with the changed gold: {_joined(names)}"
-        yield Finding(
-            "gold-turns-gates",
-            "warning",
-            message,
-            "Review the gold changes separately from the system.",
-            file,
-        )
+        yield Finding("gold-turns-gates", "warning", message, _SEPARATELY, file)
 
 
 def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str) -> Iterator[Finding]:
     """Yield an error when questions change their conversation and gates that fail on the old gold do not on the new."""
-    names = [name for name in dict.fromkeys(gates) if not _counts(name)]
+    names = _without_counts(gates)
     moved = [qid for qid, gold in new.items() if qid in old and old[qid].conversation != gold.conversation]
     if names and moved:
-        count = "1 question moves" if len(moved) == 1 else f"{len(moved)} questions move"
+        count = f"{quantity(len(moved), 'question')} {'moves' if len(moved) == 1 else 'move'}"
         message = f"{count} to another conversation, the unit of the statistics: {_joined(sorted(moved))}"
-        fix = "Regroup questions in a separate pull request."
+        message += f"; with the old conversations {_joined(names)} would fail"
         yield Finding(
-            "conversations-regrouped",
-            "error",
-            f"{message}; with the old conversations {_joined(names)} would fail",
-            fix,
-            file,
+            "conversations-regrouped", "error", message, "Regroup questions in a separate pull request.", file
         )
 
 
@@ -161,21 +128,15 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
     broken = [finding for finding in before if finding.code == "must-pass-broken" and finding.message not in still]
     for finding in broken[:_NAMED]:
         message = f"with the gold of the base branch, {finding.message}; the changed gold accepts the answer"
-        yield Finding(
-            "must-pass-widened",
-            "warning",
-            message,
-            "Review the gold changes separately from the system.",
-            file,
-        )
+        yield Finding("must-pass-widened", "warning", message, _SEPARATELY, file)
 
 
 def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: str) -> Iterator[Finding]:
     """Yield a warning when gates judge fewer cases than on the gold of the base."""
-    counts = {gate.label: gate.n for gate in after if not _counts(gate.name)}
+    counts = {gate.label: gate.n for gate in after if not gate.name.startswith(_COUNTS)}
     fallen = [f"{name} {before[name]} → {n}" for name, n in counts.items() if n < before.get(name, 0)]
     if fallen:
-        what = "1 gate judges" if len(fallen) == 1 else f"{len(fallen)} gates judge"
+        what = f"{quantity(len(fallen), 'gate')} {'judges' if len(fallen) == 1 else 'judge'}"
         message = f"{what} fewer cases than with the gold of the base branch: {_joined(fallen)}"
         yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
 
@@ -184,19 +145,16 @@ def lost_labels(
     changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> Iterator[Finding]:
     """Yield a warning that names the changed items with fewer labels than on the base, even if no gate flips."""
-    lost = {qid: _lost(old[qid], new[qid]) for qid, verb, _ in changes if verb == "changed"}
-    named = [f"{qid} ({', '.join(fields)})" for qid, fields in lost.items() if fields]
+    named = []
+    for qid in (qid for qid, verb, _ in changes if verb == "changed"):
+        names = [name for name in Gold.__struct_fields__ if name != "line"]
+        lost = [name for name in names if _size(getattr(new[qid], name)) < _size(getattr(old[qid], name))]
+        named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
-        what = "1 gold item loses" if len(named) == 1 else f"{len(named)} gold items lose"
-        yield Finding(
-            "labels-removed", "warning", f"{what} labels: {_joined(named)}", "Give the reason for removing them.", file
+        message = (
+            f"{quantity(len(named), 'gold item')} {'loses' if len(named) == 1 else 'lose'} labels: {_joined(named)}"
         )
-
-
-def _lost(old: Gold, new: Gold) -> list[str]:
-    """Return the fields that an item lost, or that have fewer entries than before."""
-    names = [name for name in Gold.__struct_fields__ if name != "line"]
-    return [name for name in names if _size(getattr(new, name)) < _size(getattr(old, name))]
+        yield Finding("labels-removed", "warning", message, "Give the reason for removing them.", file)
 
 
 def _size(value: object) -> int:
@@ -206,19 +164,22 @@ def _size(value: object) -> int:
     return 1 + len(value) if isinstance(value, (tuple, list, Mapping)) else 1
 
 
+def _without_counts(gates: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(gates) if not name.startswith(_COUNTS)]
+
+
 def _dropped(qids: Sequence[str]) -> str:
-    what = "1 question is" if len(qids) == 1 else f"{len(qids)} questions are"
-    return f"{what} removed from the gold: {_joined(qids)}"
+    return (
+        f"{quantity(len(qids), 'question')} {'is' if len(qids) == 1 else 'are'} removed from the gold: {_joined(qids)}"
+    )
 
 
 def _them(qids: Sequence[str]) -> str:
     return "it" if len(qids) == 1 else "them"
 
 
-def _fixing(count: int) -> str:
-    if count == 1:
-        return "1 gold change makes a failing answer of this run right"
-    return f"{count} gold changes make failing answers of this run right"
+def _joined(names: Sequence[str]) -> str:
+    return some(names, _NAMED)
 
 
 def gold_changes(
@@ -226,7 +187,3 @@ def gold_changes(
 ) -> list[GoldChange]:
     """Return the changes (qid, verb, mutation) with the labels of their cases."""
     return [GoldChange(qid, verb, mutation, old.get(qid), new.get(qid)) for qid, verb, mutation in changes]
-
-
-def _joined(names: Sequence[str]) -> str:
-    return some(names, _NAMED)
