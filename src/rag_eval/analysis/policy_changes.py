@@ -51,22 +51,18 @@ def changes(
     base: Mapping[str, Any], head: Mapping[str, Any], effects: PolicyEffects | None = None
 ) -> list[PolicyChange]:
     """Return the differences between two gates files by key and value, loosest first, then by key."""
-    results = [
-        _change(*difference, effects or PolicyEffects())
-        for difference in _differing((), _complete(base), _complete(head))
-    ]
+    effects, results = effects or PolicyEffects(), []
+    for key, old, new in _differing((), _complete(base), _complete(head)):
+        kind = classify(key, old, new)
+        # Only changes that may loosen have effects: a gate may have changed its outcome because of another key.
+        if kind == "looser":
+            through = tuple(sorted(set(_lets_through(key, effects))))
+        else:
+            through = tuple(sorted(set(_weakened(effects)))) if _tests_more(key, new) else ()
+        kind = "looser" if through else kind
+        results.append(PolicyChange(".".join(key), kind, _text(_stated(old)), _text(_stated(new)), through))
     order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
     return sorted(results, key=lambda change: (not change.lets_through, order[change.kind], change.key))
-
-
-def _change(key: Key, old: Any, new: Any, effects: PolicyEffects) -> PolicyChange:
-    kind = classify(key, old, new)
-    # Only changes that may loosen have effects: a gate may have changed its outcome because of another key.
-    consequences = (
-        _lets_through(key, effects) if kind == "looser" else _weakened(effects) if _tests_more(key, new) else ()
-    )
-    through = tuple(sorted(set(consequences)))
-    return PolicyChange(".".join(key), "looser" if through else kind, _text(_stated(old)), _text(_stated(new)), through)
 
 
 def _tests_more(key: Key, new: Any) -> bool:
@@ -104,16 +100,14 @@ def classify(key: Key, old: Any, new: Any) -> Kind:
 def _lets_through(key: Key, effects: PolicyEffects) -> Iterator[str]:
     if key[0] in effects.findings:
         yield from (code for code in effects.findings[key[0]] if key[0] != "integrity" or code == key[1])
-    elif key[0] == "gates":
-        yield from (name for name in loosened_gates(effects.base, effects.head) if name == key[1])
-    elif key[0] in ("slices", "baseline", "statistics"):
-        yield from loosened_gates(effects.base, effects.head)
-    elif key[0] == "completeness":
-        yield from (name for name in loosened_gates(effects.base, effects.head) if name == ".".join(key))
     elif key[0] in _MEANING:
         yield from loosened_gates(effects.base, effects.redefined)
         yield from loosened_gates(effects.base, effects.head) if key[0] == "judge" else ()
         yield from effects.meaning
+    elif key[0] in ("gates", "completeness", "slices", "baseline", "statistics"):
+        wanted = {"gates": key[1:2], "completeness": (".".join(key),)}.get(key[0])
+        loosened = loosened_gates(effects.base, effects.head)
+        yield from (label for label in loosened if wanted is None or label in wanted)
 
 
 def loosened_gates(before: Sequence[GateResult], after: Sequence[GateResult]) -> Iterator[str]:
@@ -123,37 +117,34 @@ def loosened_gates(before: Sequence[GateResult], after: Sequence[GateResult]) ->
 
 
 _SLICED = 3  # number of key parts before a slice gate's own: slices, gates, the slice
-_CHANCE = {**Statistics()._asdict(), "alpha": Decimal(Statistics().alpha)}
 _USUAL = {"severity": "error", "when_no_data": "fail"}
 
 
 def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return a gates file with defaults for absent keys."""
+
+    def with_defaults(gates: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: {**_USUAL, **entry} for name, entry in gates.items()}
+
     gates = stated.get("gates") or {gate.name: {gate.direction: Decimal(gate.threshold)} for gate in REFERENCE_GATES}
-    token = {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})}
-    counts = {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})}
-    usual = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE, "k": Settings().k, "version": 1}
-    integrity = {**LEVELS, **{name: level or "off" for name, level in stated.get("integrity", {}).items()}}
-    chance = {**_CHANCE, **stated.get("statistics", {})}
-    limits = {**Limits()._asdict(), **stated.get("limits", {})}
+    levels = {name: level or "off" for name, level in stated.get("integrity", {}).items()}
     full = {
-        "limits": limits,
-        "gates": _with_defaults(gates),
-        "refusal": token,
-        "completeness": counts,
-        "integrity": integrity,
-        "statistics": chance,
+        "gold": DEFAULT_GOLD,
+        "trace": DEFAULT_TRACE,
+        "k": Settings().k,
+        "version": 1,
+        **stated,
+        "limits": {**Limits()._asdict(), **stated.get("limits", {})},
+        "gates": with_defaults(gates),
+        "refusal": {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})},
+        "completeness": {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})},
+        "integrity": {**LEVELS, **levels},
+        "statistics": {**Statistics()._asdict(), "alpha": Decimal(Statistics().alpha), **stated.get("statistics", {})},
     }
-    return {**usual, **stated, **full, **({"slices": _cut(stated["slices"])} if "slices" in stated else {})}
-
-
-def _cut(stated: Mapping[str, Any]) -> dict[str, Any]:
-    gates = {part: _with_defaults(conditions) for part, conditions in stated.get("gates", {}).items()}
-    return {"by": [], "min_n": Slices().min_n, **stated, "gates": gates}
-
-
-def _with_defaults(gates: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: {**_USUAL, **entry} for name, entry in gates.items()}
+    if "slices" in stated:
+        sliced = {part: with_defaults(gates) for part, gates in stated["slices"].get("gates", {}).items()}
+        full["slices"] = {"by": [], "min_n": Slices().min_n, **stated["slices"], "gates": sliced}
+    return full
 
 
 def _differing(key: Key, old: Any, new: Any) -> Iterator[tuple[Key, Any, Any]]:
@@ -172,15 +163,13 @@ def _matches(pattern: Sequence[str], key: Key) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else _json(value)
-
-
-def _json(value: Any) -> str:
     """Return JSON with sorted keys and decimals as written: floats could make two close numbers equal."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_json(name)}: {_json(value[name])}" for name in sorted(value)) + "}"
+        return "{" + ", ".join(f"{_text(name)}: {_text(value[name]) or 'null'}" for name in sorted(value)) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_json, value)) + "]"
+        return "[" + ", ".join(_text(item) or "null" for item in value) + "]"
+    if value is None:
+        return None
     return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
@@ -247,54 +236,27 @@ _MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieva
 
 RULES: Mapping[str, Rule] = {
     "version": _neutral,
-    "gold": _unclear,
-    "trace": _unclear,
-    "k": _unclear,
-    "refusal/**": _unclear,
-    "gates/*": _rising,
-    "gates/*/min": _rising,
-    "gates/*/max": _falling,
+    **dict.fromkeys(("gold", "trace", "k", "refusal/**", "gates/*/confidence", "baseline/*"), _unclear),
+    **dict.fromkeys(("statistics/cluster", "groundedness", "groundedness/**", "safety", "safety/*"), _unclear),
+    **dict.fromkeys(("retrieval", "retrieval/*", "verdicts", "judge", "judge/**", "prices", "prices/**"), _unclear),
+    **dict.fromkeys(("score", "score/**", "limits"), _unclear),
+    **dict.fromkeys(("gates/*", "gates/*/min", "slices", "slices/gates", "slices/gates/*", "baseline"), _rising),
+    **dict.fromkeys(("statistics/alpha", "signoff", "signoff/signers"), _rising),
+    **dict.fromkeys(("gates/*/max", "gates/*/max_drop", "gates/*/max_rise", "completeness/*"), _falling),
+    "slices/min_n": _falling,
+    "slices/by": _among,
+    "must_pass": _among,
     "gates/*/severity": _ordered("warning", "error"),
     "gates/*/when_no_data": _ordered("skip", "fail"),
-    "gates/*/max_drop": _falling,
-    "gates/*/max_rise": _falling,
-    "gates/*/confidence": _unclear,
     "gates/*/test": _of_tests,
-    "slices": _rising,
-    "slices/by": _among,
-    "slices/min_n": _falling,
-    "slices/gates": _rising,
-    "slices/gates/*": _rising,
-    "must_pass": _among,
-    "baseline": _rising,
-    "baseline/*": _unclear,
-    "statistics/alpha": _rising,
     "statistics/correction": _ordered("holm", "none"),
     "statistics/inconclusive": _ordered("pass", "warn", "fail"),
     "statistics/test": _ordered("regression", "none", "non_inferiority"),
-    "statistics/cluster": _unclear,
-    "groundedness": _unclear,
-    "groundedness/**": _unclear,
-    "safety": _unclear,
-    "safety/*": _unclear,
-    "retrieval": _unclear,
-    "retrieval/*": _unclear,
-    "verdicts": _unclear,
-    "judge": _unclear,
-    "judge/**": _unclear,
-    "prices": _unclear,
-    "prices/**": _unclear,
-    "score": _unclear,
-    "score/**": _unclear,
-    "completeness/*": _falling,
     "integrity/*": _ordered("off", "warning", "error"),
     "signoff/require": _ordered("record", "review", "signature"),
     "signoff/four_eyes": _ordered(False, True),
-    "signoff": _rising,
-    "signoff/signers": _rising,
     "signoff/signers/**": _allowing,
     "signoff/*": _unclear,
-    "limits": _unclear,
     "limits/*": _reading,
 }
 """The direction of each key: ``*`` is any one name, ``**`` any names below."""
