@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import ceil, fsum
@@ -18,19 +17,15 @@ from rag_eval.gates.regression import Tested, comparison, ungated
 from rag_eval.gates.results import Question, QuestionList, Scores
 from rag_eval.metrics import Metric, find, measure, of_column
 from rag_eval.scoring.aggregations import FOLDS, folded
-from rag_eval.stats.tally import DECIMALS
+from rag_eval.stats.tally import DECIMALS, tally
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
 
-LESS_JUDGED = 0.02
-MOST_UNGATED = 3
-_USUAL_MARGIN = 0.02
 MOST = 1e15
-"""Greater numbers are no dollars, milliseconds or tokens; sums of so many questions stay finite below it."""
-_DECIMALS = 12
+"""No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
+_LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED = 0.02, 0.02, 3
 _QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
-_SCORES, _SHARED_SCORES, _CASE_SCORES = map(attrgetter, ("scores", "shared_scores", "case_scores"))
 
 
 class Earlier(NamedTuple):
@@ -63,11 +58,8 @@ class Earlier(NamedTuple):
         if not qids:
             return self
         recorded = self.recorded
-        run_metrics = {
-            name: result
-            for name, result in recorded.metrics.items()
-            if (metric := find(name)) and metric.metric.level == "run"
-        }
+        metrics = recorded.metrics.items()
+        run_metrics = {name: value for name, value in metrics if (item := find(name)) and item.metric.level == "run"}
         questions = QuestionList(case for case in recorded.questions if case.qid not in qids)
         cases = questions  # the same object means that the baseline was not scored again
         if self.questions is not recorded.questions:
@@ -122,8 +114,7 @@ class Effect(NamedTuple):
 
 def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
     """Return the cases that pass on one side only, newly broken ones first."""
-    moved = [(old, new) for old, new in pairs if old.label != new.label]
-    turned = [(old, new) for old, new in moved if (old.label in GOOD) != (new.label in GOOD)]
+    turned = [(old, new) for old, new in pairs if (old.label in GOOD) != (new.label in GOOD)]
     changed = [Flip(new.qid, new.run, old.label, new.label) for old, new in turned]
     return sorted(changed, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
 
@@ -138,9 +129,11 @@ def effects(names: Iterable[str], recorded: Baseline, now: RunEvidence) -> list[
     return [Effect(name, _moved(now, name), _by_gold(name, recorded, now)) for name in names]
 
 
-def _moved(now: RunEvidence, name: str) -> float | None:
-    pair = comparison(name, now.pairs(name)) if now.comparable(name) else None
-    return _signed(name, pair.regression) if pair and pair.regression is not None else None
+def _moved(now: RunEvidence, name: str, part: str = "") -> float | None:
+    pair = comparison(name, now.pairs(name, part)) if now.comparable(name) else None
+    if pair is None or pair.regression is None:
+        return None
+    return (-pair.regression if measure(name).metric.better == "higher" else pair.regression) + 0.0
 
 
 def _by_gold(name: str, recorded: Baseline, now: RunEvidence) -> float | None:
@@ -149,17 +142,12 @@ def _by_gold(name: str, recorded: Baseline, now: RunEvidence) -> float | None:
         return None
     if recorded.contracts.get(name) != rescored.contracts[name]:
         return None
-    sides = recorded.questions, rescored.questions
-    measured = measure(name)
-    columns = (
-        Counter(case.scores[measured.column] for case in side if measured.column in case.scores) for side in sides
-    )
-    old, new = (folded(measured, column).number for column in columns)
+    values = []
+    for side in (recorded, rescored):
+        scores = (case.scores.get(measure(name).column) for case in side.questions)
+        values.append(folded(measure(name), tally(scores)).number)  # type: ignore[arg-type]
+    old, new = values
     return None if old is None or new is None else round(float(new) - float(old), DECIMALS) + 0.0
-
-
-def _signed(name: str, regression: float) -> float:
-    return (-regression if measure(name).metric.better == "higher" else regression) + 0.0
 
 
 def must_pass(
@@ -176,50 +164,33 @@ def must_pass(
         message = "must_pass was not checked because there is no baseline"
         yield Finding("must-pass-unjudged", "warning", message, "Name one in the gates file: baseline: {report: FILE}.")
         return
-    sides = [_by_qid(side) for side in (recorded or before.questions, before.questions, after)]
-    known = _named(sides)
+    sides: list[dict[str, list[Question]]] = []
+    known: dict[
+        str, set[str]
+    ] = {}  # the qid and the slices of each case on all sides, so that removing a tag hides nothing
+    for side in (recorded or before.questions, before.questions, after):
+        sides.append({})
+        for case in side:
+            sides[-1].setdefault(case.qid, []).append(case)
+            known.setdefault(case.qid, {case.qid}).update(case.slices)
     for qid in sorted(qid for qid, answers in known.items() if not answers.isdisjoint(names)):
         asked = next(name for name in names if name in known[qid])
-        yield from _passes(qid, asked, *(side.get(qid, []) for side in sides))
-    yield from (_unknown(name) for name in names if not any(name in answers for answers in known.values()))
-
-
-def _by_qid(cases: Iterable[Question]) -> dict[str, list[Question]]:
-    questions: dict[str, list[Question]] = {}
-    for case in cases:
-        questions.setdefault(case.qid, []).append(case)
-    return questions
-
-
-def _named(sides: Iterable[Mapping[str, Sequence[Question]]]) -> dict[str, set[str]]:
-    """Return the names of each case on both sides: its qid and its slices, so that removing a tag hides nothing."""
-    names_by_qid: dict[str, set[str]] = {}
-    for side in sides:
-        for qid, cases in side.items():
-            names_by_qid.setdefault(qid, {qid}).update(name for case in cases for name in case.slices)
-    return names_by_qid
-
-
-def _passes(
-    qid: str, asked: str, recorded: Sequence[Question], before: Sequence[Question], now: Sequence[Question]
-) -> Iterator[Finding]:
-    """Yield findings for cases that pass on only one side, in all runs."""
-    broken = [case for case in now if case.label not in GOOD]
-    if not now and _passed(recorded):
-        message = f"{qid} must pass ({asked}) and passed in the baseline, but is no longer in the gold"
-        yield Finding("must-pass-gone", "error", message, "Restore the question, or remove it from must_pass.")
-    elif broken and _passed(before):
-        message = f"{qid} must pass ({asked}) and passed in the baseline, but now fails: {broken[0].label}"
-        yield Finding("must-pass-broken", "error", message)
+        written, scored, now = (side.get(qid, []) for side in sides)
+        broken = [case for case in now if case.label not in GOOD]
+        if not now and _passed(written):
+            message = f"{qid} must pass ({asked}) and passed in the baseline, but is no longer in the gold"
+            yield Finding("must-pass-gone", "error", message, "Restore the question, or remove it from must_pass.")
+        elif broken and _passed(scored):
+            message = f"{qid} must pass ({asked}) and passed in the baseline, but now fails: {broken[0].label}"
+            yield Finding("must-pass-broken", "error", message)
+    for name in names:
+        if not any(name in answers for answers in known.values()):
+            message = f"must_pass names {quoted(name, 60)}, which matches no case"
+            yield Finding("must-pass-unknown", "warning", message, "Check the spelling, or remove it.")
 
 
 def _passed(cases: Sequence[Question]) -> bool:
     return bool(cases) and all(case.label in GOOD for case in cases)
-
-
-def _unknown(name: str) -> Finding:
-    message = f"must_pass names {quoted(name, 60)}, which matches no case"
-    return Finding("must-pass-unknown", "warning", message, "Check the spelling, or remove it.")
 
 
 def disagreeing(names: Iterable[str], fields: Iterable[str], now: RunEvidence) -> Iterator[Finding]:
@@ -229,7 +200,7 @@ def disagreeing(names: Iterable[str], fields: Iterable[str], now: RunEvidence) -
         whole = _moved(now, name)
         for field in fields if whole else ():
             parts = sorted(part for part in now.present() if part.startswith(f"{field}="))
-            moved = [_part_moved(now, name, part) for part in parts]
+            moved = [_moved(now, name, part) for part in parts]
             if whole and len(parts) > 1 and all(move is not None and move * whole < 0 for move in moved):
                 message = f"{name} moved one way in every slice by {field}, and the other way over all cases"
                 hint = "Compare the slices one by one: the mix of cases changed."
@@ -243,7 +214,7 @@ def ungated_regressions(
     whole = [gate for gate in gates if not gate.slice]
     gated = {gate.name for gate in whole if gate.direction in MARGINS}
     wanted = [name for name in names if name not in gated and estimates(name)]
-    regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:MOST_UNGATED]
+    regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:_MOST_UNGATED]
     if not regressions:
         return
     moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in regressions]
@@ -257,7 +228,7 @@ def less_judged(names: Iterable[str], k: int, now: RunEvidence) -> Iterator[Find
     cutoffs = [measure(name).k or 0 for name in names if name.startswith("judged@")]
     name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
     pair = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
-    if pair and (pair.regression or 0.0) >= LESS_JUDGED:
+    if pair and (pair.regression or 0.0) >= _LESS_JUDGED:
         message = (
             f"{name} fell from {pair.baseline:.3f} to {pair.value:.3f}: recall, precision and ndcg count chunks "
             "without a grade as irrelevant"
@@ -288,11 +259,6 @@ def estimates(name: str) -> bool:
     return FOLDS[value_measure.fold].estimates and value_measure.metric.level == "case"
 
 
-def _part_moved(now: RunEvidence, name: str, part: str) -> float | None:
-    pair = comparison(name, now.pairs(name, part))
-    return _signed(name, pair.regression) if pair and pair.regression is not None else None
-
-
 class Spread(NamedTuple):
     """Percentiles of ``n`` amounts by nearest rank: the smallest one not exceeded by this share of them."""
 
@@ -309,18 +275,14 @@ def spread(numbers: Iterable[float | None]) -> Spread | None:
     values = sorted(float(number) for number in numbers if number is not None)
     if not values:
         return None
+    p50, p95 = (values[ceil(len(values) * percent / 100) - 1] for percent in (50, 95))
     total = fsum(values)
-    mean, total = (round(item, _DECIMALS) for item in (total / len(values), total))
-    return Spread(len(values), total, mean, _nearest(values, 50), _nearest(values, 95), values[-1])
-
-
-def _nearest(values: Sequence[float], percent: int) -> float:
-    return values[ceil(len(values) * percent / 100) - 1]
+    return Spread(len(values), round(total, 12), round(total / len(values), 12), p50, p95, values[-1])
 
 
 def impossible(questions: Sequence[Question]) -> str:
     """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
-    wrong = {name for name, scores in _columns(list(map(_SCORES, questions))) if not _fit(of_column(name), scores)}
+    wrong = {name for name, scores in _columns([case.scores for case in questions]) if not _fit(name, scores)}
     for case in questions if wrong else ():
         for name, score in case.scores.items():
             if not _fits(of_column(name), score):
@@ -338,23 +300,17 @@ def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collecti
         else:
             for name, score in case.items():
                 others.setdefault(name, []).append(score)
-    for some in by_layout.values():
-        yield from _laid_out(some)
+    for group in by_layout.values():  # cases with the same columns
+        shared = {id(case.shared_scores): case.shared_scores for case in group}.values()
+        columns = [*zip(*shared, strict=True), *zip(*(case.case_scores for case in group), strict=True)]
+        yield from ((name, columns[index]) for name, index in group[0].positions.items())
     yield from others.items()
 
 
-def _laid_out(cases: Sequence[Scores]) -> Iterator[tuple[str, Collection[Any]]]:
-    """Yield the scores of cases with the same columns."""
-    shared_scores = list(map(_SHARED_SCORES, cases))
-    shared = dict(zip(map(id, shared_scores), shared_scores, strict=True)).values()
-    columns = [*zip(*shared, strict=True), *zip(*map(_CASE_SCORES, cases), strict=True)]
-    return ((name, columns[index]) for name, index in cases[0].positions.items())
-
-
-def _fit(metric: Metric | None, scores: Collection[Any]) -> bool:
+def _fit(name: str, scores: Collection[Any]) -> bool:
     # A list, which is allowed only for a labelled score, is not hashable.
     distinct = scores if list in set(map(type, scores)) else set(scores)
-    return all(_fits(metric, score) for score in distinct)
+    return all(_fits(of_column(name), score) for score in distinct)
 
 
 def _fits(metric: Metric | None, score: Any) -> bool:
@@ -371,10 +327,7 @@ def compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
     sides = before.recorded.questions, report.questions
     old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
     both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
-    earlier_fingerprints = before.contracts
-    other = sorted(
-        name for name, fingerprint in report.contracts.items() if earlier_fingerprints.get(name) != fingerprint
-    )
+    other = sorted(name for name, fingerprint in report.contracts.items() if before.contracts.get(name) != fingerprint)
     return Compared(
         path=before.path,
         sha256=before.sha256,
