@@ -4,33 +4,53 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.analysis import baseline as earlier
 from rag_eval.analysis.baseline import Compared, Earlier, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
-from rag_eval.analysis.notes import Input, InputNote, remarks
+from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Relevance
 from rag_eval.gates import integrity
 from rag_eval.gates.evidence import GroupedCases, RunEvidence
+from rag_eval.gates.integrity import LEVELS
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import Measure, measure
+from rag_eval.metrics.index import contradictions
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.errors import Finding
     from rag_eval.scoring.scorecard import Completeness, Scorecard
-    from rag_eval.stats.tally import Value
 
 FORMAT = 1
 WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
+_OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "groundedness")
+"""The metric groups that ignore safety cases."""
+
+
+class Input(NamedTuple):
+    """An input file: its purpose, its name, and the sha256 of its bytes."""
+
+    role: str
+    path: str
+    sha256: str
+
+
+class InputNote(NamedTuple):
+    """A note on the inputs for readers of the verdict."""
+
+    file: str
+    line: int
+    message: str
+    times: int
 
 
 class Base(NamedTuple):
@@ -132,10 +152,6 @@ class Report(NamedTuple):
         """Return the findings that do not fail the run."""
         return [finding for finding in self.findings if finding.level != "error"]
 
-    def values(self) -> dict[str, Value]:
-        """Return each metric's value as gates compare it."""
-        return {name: result.as_value() for name, result in self.metrics.items()}
-
 
 class CaseResults(NamedTuple):
     """The cases of a run and the values of its metrics.
@@ -185,6 +201,15 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
     """Return the report of a scorecard under a policy."""
     cluster = policy.statistics.cluster
     questions, metrics, grouped = context.case_results or case_results(card, context._replace(cluster=cluster))
+    findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
+    for finding in (
+        *integrity_findings(card, policy),
+        *integrity.verdict_findings(policy, questions, levels(policy)),
+        *context.findings,
+    ):
+        findings.setdefault(finding.code if finding.code in integrity.WHOLE_RUN_CHECKS else finding, finding)
+    if "padded-answers" in findings:  # they are constant too
+        findings.pop("constant-answers", None)
     report = Report(
         version=__version__,
         verdict="passed",
@@ -198,33 +223,32 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         labels=card.labels(),
         diagnosis=(),
         questions=QuestionList(questions),
-        notes=(*remarks(card, golds, policy, context.about or {}, context.inputs), *context.notes),
+        notes=(*_notes(card, golds, policy, context), *context.notes),
         inputs=tuple(context.inputs),
         contracts={measure.name: contract(measure, policy) for measure in card.measures},
         run=context.about,
-        findings=_without_repeats(
-            [*integrity_findings(card, policy), *_of_verdicts(policy, questions), *context.findings]
-        ),
+        findings=tuple(findings.values()),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
     return _judged(report, policy, evidence(report, context.earlier, grouped, cluster), context.earlier)
 
 
-def _of_verdicts(policy: Policy, questions: Sequence[Question]) -> list[Finding]:
-    """Find answers without a recorded verdict of the judge, and gates on it that only warn."""
-    if not (policy.verdicts or policy.uncalibrated):
-        return []
-    return integrity.verdict_findings(policy, questions, levels(policy))
-
-
-def _without_repeats(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings; of two from the same integrity check, the first. Constant answers are one of them."""
-    known: dict[object, Finding] = {}
-    for finding in findings:
-        known.setdefault(finding.code if finding.code in integrity.WHOLE_RUN_CHECKS else finding, finding)
-    if "padded-answers" in known:
-        known.pop("constant-answers", None)
-    return tuple(known.values())
+def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context) -> Iterator[InputNote]:
+    """Yield notes on how the cases were scored and on run.json."""
+    by_documents = sum(count for outcome, count in card.cases.outcome_counts if outcome.level == "doc")
+    if by_documents:
+        yield InputNote("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)
+    gated = dict.fromkeys(gate.name for gate in policy.gates)
+    idle = [name for name in gated if measure(name).metric.perspective in _OF_QUESTIONS]
+    if idle and golds and all(gold.attack is not None for gold in golds.values()):
+        names = ", ".join(idle[:5])
+        text = f"all items are safety cases, which {names} do not judge; gate metrics such as injection_auc instead"
+        yield InputNote("gates", 0, text, len(golds))
+    if policy.prices or any(gate.name.startswith("cost_usd") for gate in policy.gates):
+        message = "has no price, so its cases have no cost_usd; add it to prices in the gates file"
+        yield from (InputNote(f"model {quoted(model, 60)}", 0, message, 1) for model in card.unpriced)
+    path = next((file.path for file in context.inputs if file.role == "run"), "run.json")
+    yield from (InputNote(path, 0, message, 1) for message in contradictions(context.about or {}))
 
 
 def evidence(
@@ -335,25 +359,21 @@ def _slices(policy: Policy, now: RunEvidence, metrics: Mapping[str, MetricResult
     fields, names = policy.slices.by, _gated(policy)
     parts = [part for part in now.present() if part.partition("=")[0] in fields]
     parts.sort(key=lambda part: (fields.index(part.partition("=")[0]), -now.size(part), part))
-    gated = set(names)
-    others = [name for name, result in metrics.items() if result.n and name not in gated]
-    others = [name for name in others if measure(name).metric.level == "case"]
-    results = [SliceResult(part, now.size(part), {name: _part(now, name, part) for name in names}) for part in parts]
-    for index, item in enumerate(results[:WHOLE_SLICES]):
-        values = {name: as_result(measure(name), now.value(name, item.slice), None) for name in others}
-        results[index] = item._replace(
-            metrics={**item.metrics, **{name: measured for name, measured in values.items() if measured.n}}
-        )
+    measured = [name for name, result in metrics.items() if result.n and name not in names]
+    others = [name for name in measured if measure(name).metric.level == "case"]
+    results = []
+    for index, part in enumerate(parts):
+        values = {name: as_result(measure(name), now.value(name, part), now.interval(name, part)) for name in names}
+        for name in others if index < WHOLE_SLICES else ():
+            result = as_result(measure(name), now.value(name, part), None)
+            if result.n:
+                values[name] = result
+        results.append(SliceResult(part, now.size(part), values))
     return results
 
 
 def _gated(policy: Policy) -> list[str]:
     return list(dict.fromkeys(gate.name for gate in policy.selected_gates))
-
-
-def _part(now: RunEvidence, name: str, part: str) -> MetricResult:
-    interval = now.interval(name, part)
-    return as_result(measure(name), now.value(name, part), interval)
 
 
 def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
@@ -364,10 +384,6 @@ def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
 
 
 def levels(*policies: Policy) -> dict[str, str]:
-    """Return the severity of each finding under all policies together."""
-    return {code: _gravest(code, policies) for code in integrity.LEVELS}
-
-
-def _gravest(code: str, policies: Sequence[Policy]) -> str:
-    stated = {policy.integrity.get(code, integrity.LEVELS[code]) for policy in policies}
-    return next(level for level in ("error", "warning", "off") if level in stated)
+    """Return the severity of each finding under all policies together: the most severe of theirs."""
+    stated = {code: {policy.integrity.get(code, level) for policy in policies} for code, level in LEVELS.items()}
+    return {code: next(level for level in ("error", "warning", "off") if level in stated[code]) for code in stated}

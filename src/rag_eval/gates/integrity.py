@@ -418,7 +418,8 @@ def partly_measured(
 
 def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapping[str, str]) -> list[Finding]:
     """Return the findings about the verdicts of the policy's judge; errors where a calibrated gate depends on them."""
-    if policy.perspectives and "judge" not in policy.perspectives:
+    left_out = policy.perspectives and "judge" not in policy.perspectives
+    if left_out or not (policy.verdicts or policy.uncalibrated):
         return []
     results = []
     if names := ", ".join(policy.uncalibrated):

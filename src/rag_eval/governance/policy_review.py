@@ -11,9 +11,8 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from rag_eval.analysis.notes import InputNote
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
-from rag_eval.analysis.report import Base, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
+from rag_eval.analysis.report import Base, InputNote, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD

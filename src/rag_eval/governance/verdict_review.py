@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval.analysis.notes import InputNote
-from rag_eval.analysis.report import levels
+from rag_eval.analysis.report import InputNote, levels
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Limits
 from rag_eval.contract.verdict import Verdict, parse_reply

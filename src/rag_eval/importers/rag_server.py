@@ -12,8 +12,7 @@ from typing import Any
 
 from rag_eval import __version__
 from rag_eval.analysis.baseline import MOST
-from rag_eval.analysis.notes import Input, InputNote
-from rag_eval.analysis.report import Report, contract
+from rag_eval.analysis.report import Input, InputNote, Report, contract
 from rag_eval.common.escaping import quoted
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import MetricResult, QuestionList

@@ -13,9 +13,8 @@ import msgspec
 from rag_eval.analysis.baseline import Compared, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-from rag_eval.analysis.notes import Input, InputNote
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.analysis.report import FORMAT, Base, CiRun, Report, SignedAt, SliceResult
+from rag_eval.analysis.report import FORMAT, Base, CiRun, Input, InputNote, Report, SignedAt, SliceResult
 from rag_eval.common.escaping import json_source
 from rag_eval.errors import Finding
 from rag_eval.gates.policy import Comparison, GateResult, Statistics

@@ -7,8 +7,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval.analysis.baseline import Earlier
-from rag_eval.analysis.notes import Input, InputNote
-from rag_eval.analysis.report import Context, Report, RescoredRun, build_report, case_results, integrity_findings
+from rag_eval.analysis.report import (
+    Context,
+    Input,
+    InputNote,
+    Report,
+    RescoredRun,
+    build_report,
+    case_results,
+    integrity_findings,
+)
 from rag_eval.cases.pairing import QuestionIndex, other_question
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold
