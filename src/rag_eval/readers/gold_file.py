@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
-from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -31,17 +30,14 @@ class HasLine(Protocol):
 G = TypeVar("G", bound=HasLine)
 
 
-@overload
-def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]: ...
-@overload
-def read_gold(
-    reader: Reader, path: str, digest: Digest | None = None, *, keep: Callable[[Gold], G]
-) -> dict[str, G]: ...
-def read_gold(
-    reader: Reader, path: str, digest: Digest | None = None, *, keep: Callable[[Gold], Any] | None = None
-) -> dict[str, Any]:
-    """Return the gold items of ``path`` by qid, in file order, or the results of ``keep`` for each."""
-    return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)), keep)
+def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
+    """Return the gold items of ``path`` by qid, in file order."""
+    return read_gold_as(reader, path, digest, lambda gold: gold)
+
+
+def read_gold_as(reader: Reader, path: str, digest: Digest | None, make: Callable[[Gold], G]) -> dict[str, G]:
+    """Return the results of ``make`` for the gold items of ``path`` by qid, in file order."""
+    return _read(reader, path, (gold for gold, _ in _entries(reader, path, digest, with_rows=False)), make)
 
 
 def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
@@ -53,7 +49,7 @@ def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
             rows.setdefault(gold.qid, row)
             yield gold
 
-    return [(gold, rows[qid]) for qid, gold in _read(reader, path, golds()).items()]
+    return [(gold, rows[qid]) for qid, gold in _read(reader, path, golds(), lambda gold: gold).items()]
 
 
 def is_folder(reader: Reader, path: str) -> bool:
@@ -61,11 +57,9 @@ def is_folder(reader: Reader, path: str) -> bool:
     return path not in reader.contents and os.path.isdir(path)  # noqa: PTH112 - a path may be of bytes that are no UTF-8
 
 
-def unique(
-    golds: Iterable[Gold], ledger: ProblemCollector, path: str, keep: Callable[[Gold], Any] | None = None
-) -> dict[str, Any]:
+def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Callable[[Gold], G]) -> dict[str, G]:
     """Return items by qid. A repeated qid or turn, and a reference to a missing group of supports, is a problem."""
-    items: dict[str, Any] = {}
+    items: dict[str, G] = {}
     turns: dict[tuple[str, int], int] = {}
     for gold in golds:
         if first := items.get(gold.qid):
@@ -78,12 +72,14 @@ def unique(
             if line != gold.line:
                 message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {line}"
                 ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
-        if gold.support_groups and not _groups_fit(gold):
+        # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
+        indices = [index for group in gold.support_groups or () for index in group]
+        if not all([type(index) is int and index < len(gold.supports or ()) for index in indices]):
             hint = "Count the entries of supports from 0, in whole numbers."
             message = "names an entry that supports does not have"
             ledger.problem(path, gold.line, "/required_support_groups", message, hint)
             gold = replace(gold, support_groups=None)  # scoring continues until all problems are found
-        items[gold.qid] = keep(gold) if keep else gold
+        items[gold.qid] = make(gold)
     return items
 
 
@@ -102,14 +98,17 @@ def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, 
     if source is None:
         return {}
     with source:
-        return dict(zip(golds, map(item_hash, _items(source)), strict=False))
+        items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
+        if source.is_array:
+            from rag_eval.readers.json_array import sources
+
+            items = [item for _, item in sources(source.whole() or b"")]
+        return dict(zip(golds, map(item_hash, items), strict=False))
 
 
-def _read(
-    reader: Reader, path: str, golds: Iterable[Gold], keep: Callable[[Gold], Any] | None = None
-) -> dict[str, Any]:
+def _read(reader: Reader, path: str, golds: Iterable[Gold], make: Callable[[Gold], G]) -> dict[str, G]:
     ledger, before = reader.ledger, reader.ledger.count
-    items = unique(golds, ledger, path, keep)
+    items = unique(golds, ledger, path, make)
     if ledger.count > before:
         from rag_eval.readers.import_inputs import export_problem
 
@@ -118,7 +117,7 @@ def _read(
             ledger.more = 0
     elif not items:
         hint = "Without questions every run would pass: write at least one item."
-        reader.ledger.problem(path, 0, "", "has no gold items", hint)
+        ledger.problem(path, 0, "", "has no gold items", hint)
     return items
 
 
@@ -127,54 +126,34 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
     if is_folder(reader, path):
         from rag_eval.readers.import_inputs import foreign_gold
 
-        yield from _of_rows(foreign_gold(reader, path, "labels", digest))
+        for line, row in foreign_gold(reader, path, "labels", digest):
+            yield Gold.from_row(row, line), row
         return
     source = reader.open(path, digest)
     if source is None:
         return
     with source:
+        if source.is_array:
+            yield from _array_entries(reader, source)
+            return
         lines = JsonLines(Gold, reader.ledger, path, reader.limits.depth)
-        if not source.is_array and with_rows:
+        if with_rows:
             yield from lines.rows(source)
-        elif not source.is_array:
-            yield from zip(chain.from_iterable(lines.blocks(source)), repeat({}))
         else:
-            yield from _array_entries(reader, path, source)
+            yield from zip(chain.from_iterable(lines.blocks(source)), repeat({}))
 
 
-def _array_entries(reader: Reader, path: str, source: SourceFile) -> Iterator[tuple[Gold, Row]]:
+def _array_entries(reader: Reader, source: SourceFile) -> Iterator[tuple[Gold, Row]]:
     from rag_eval.importers.example08 import converted
     from rag_eval.readers.import_inputs import foreign_gold
     from rag_eval.readers.json_array import array_rows, is_golden
 
     if is_golden(source.head):
-        yield from _of_rows(foreign_gold(reader, path, "rag-server-golden", opened=source))
+        for line, row in foreign_gold(reader, source.path, "rag-server-golden", opened=source):
+            yield Gold.from_row(row, line), row
     else:
         for line, row in array_rows(reader, source):
             yield Gold.from_row(converted(row), line), row
-
-
-def _of_rows(rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[Gold, Row]]:
-    for line, row in rows:
-        yield Gold.from_row(row, line), row
-
-
-def _groups_fit(gold: Gold) -> bool:
-    # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
-    indices = [index for group in gold.support_groups or () for index in group]
-    return all([type(index) is int and index < len(gold.supports or ()) for index in indices])
-
-
-def _items(source: SourceFile) -> Iterator[bytes]:
-    """Yield the exact bytes of each item."""
-    if not source.is_array:
-        for _, line in source.lines():
-            yield line.removesuffix(b"\r")
-        return
-    from rag_eval.readers.json_array import sources
-
-    for _, item in sources(source.whole() or b""):
-        yield item
 
 
 class GoldSet(NamedTuple):
@@ -232,29 +211,27 @@ def form_of(reader: Reader, path: str) -> str:
 
 def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
     """Read a gold set of another commit under its own limits; raise InputError if it is unreadable."""
-    silent = reader._replace(ledger=ProblemCollector(), limits=stored.limits, contents={}, root=None)
+    ledger = ProblemCollector()
+    reader = reader._replace(ledger=ledger, limits=stored.limits, contents={}, root=None)
     if not stored.folder:
         (data,) = stored.files.values()
-        gold = gold_set(silent._replace(contents={stored.shown: data}), stored.shown)
-        return _sound(silent, gold, stored.shown, stored.shown)
-    from tempfile import TemporaryDirectory  # start-up time
+        path = stored.shown
+        gold = gold_set(reader._replace(contents={path: data}), path)
+    else:
+        from tempfile import TemporaryDirectory  # start-up time
 
-    with TemporaryDirectory() as folder:
-        for name, data in stored.files.items():
-            with open(os.path.join(folder, name), "wb") as file:  # noqa: PTH118, PTH123
-                file.write(data)
-        return _sound(silent, gold_set(silent, folder), folder, stored.shown)
-
-
-def _sound(reader: Reader, gold: GoldSet, path: str, shown: str) -> GoldSet:
-    ledger = reader.ledger
+        with TemporaryDirectory() as path:
+            for name, data in stored.files.items():
+                with open(os.path.join(path, name), "wb") as file:  # noqa: PTH118, PTH123
+                    file.write(data)
+            gold = gold_set(reader, path)
     if ledger.problems:
-        named = [
-            problem._replace(file=problem.file.replace(path, shown), hint=f"{problem.hint} {_REPAIR}")
-            for problem in ledger.problems
-        ]
-        raise InputError(named, ledger.more)
+        repair = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"
+        raise InputError(
+            [
+                one._replace(file=one.file.replace(path, stored.shown), hint=f"{one.hint} {repair}")
+                for one in ledger.problems
+            ],
+            ledger.more,
+        )
     return gold
-
-
-_REPAIR = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"

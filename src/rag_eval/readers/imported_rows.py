@@ -34,7 +34,7 @@ def imported(
     )
     if gives == "gold":
         rows = list(rows)
-        unique((Gold.from_row(row, line) for line, row in rows), ledger, paths[-1])
+        unique((Gold.from_row(row, line) for line, row in rows), ledger, paths[-1], lambda gold: gold)
     for line, row in rows:
         count += 1
         try:

@@ -30,15 +30,15 @@ RELATIVE = "Give the path relative to the workspace, without ${{ github.workspac
 _ABSENT = "Check the path. To create the usual files, run: rag-eval init"
 _SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
-_UNLINKED = "Replace the link with the file."
-_LFS = b"version https://git-lfs.github.com/spec/"
 _TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
-_BINARY = {
-    b"PAR1": ("a Parquet file", _TO_JSON.format("read_parquet")),
-    b"PK\x03\x04": ("a ZIP archive or a workbook", "Unpack it, or save the workbook as CSV UTF-8."),
-    b"SQLite format 3": ("a database", "Export its rows as JSON Lines."),
+_REFUSED = {
+    b"version https://git-lfs.github.com/spec/": ("is a Git LFS pointer, not the file itself", "Run: git lfs pull"),
+    b"PAR1": ("is a Parquet file, not text", _TO_JSON.format("read_parquet")),
+    b"PK\x03\x04": ("is a ZIP archive or a workbook, not text", "Unpack it, or save the workbook as CSV UTF-8."),
+    b"SQLite format 3": ("is a database, not text", "Export its rows as JSON Lines."),
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("is UTF-16 text", "Save the file as UTF-8.")),
 }
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""First bytes of files that are not text."""
 
 
 class ByteStream(Protocol):
@@ -117,7 +117,11 @@ class SourceFile:
         self._packed = False
         self._cut = False  # reading ended before the file did; the last line may be incomplete
         try:
-            self._head = _first_block(self._stream)
+            try:
+                self._head = self._stream.read(_BLOCK)
+            except OSError as error:
+                reason = (error.strerror or "unknown reason").lower()
+                raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
             self._begin()
         except BaseException:
             file.close()
@@ -147,7 +151,12 @@ class SourceFile:
     @property
     def size(self) -> int:
         """Return the size of the stored file in bytes."""
-        return _size(self._file)
+        if isinstance(self._file, io.FileIO):
+            return os.fstat(self._file.fileno()).st_size
+        position = self._file.tell()
+        size = self._file.seek(0, os.SEEK_END)
+        self._file.seek(position)
+        return size
 
     def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield lines in blocks, including blank ones: the number of the first, and the lines with their ends.
@@ -161,7 +170,7 @@ class SourceFile:
             begun = b"" if lines[-1].endswith(b"\n") else lines.pop()
             if lines:
                 lines[0] = b"".join((*parts, lines[0]))
-                yield first, self._within(first, lines, longest)
+                yield first, self._within_limits(first, lines)
                 first, parts, size = first + len(lines), [], 0
             if begun and size <= longest:  # a line that is already too long is discarded
                 parts.append(begun)
@@ -169,16 +178,17 @@ class SourceFile:
             if (first if size else first - 1) > self.limits.lines:
                 return self._ledger.problem(self.path, *too_many_lines(self.limits))
         if size and not self._cut:
-            yield first, self._within(first, [b"".join(parts)], longest)
+            yield first, self._within_limits(first, [b"".join(parts)])
 
-    def _within(self, first: int, lines: list[bytes], longest: int) -> list[bytes]:
-        """Return as many lines of a block as the limits allow."""
-        lines = lines[: self.limits.lines + 1 - first]
+    def _within_limits(self, first: int, lines: list[bytes]) -> list[bytes]:
+        """Return as many lines of a block as the limits allow; those that are too long as blank ones."""
+        lines, longest = lines[: self.limits.lines + 1 - first], self.limits.line_mib * MIB
         if max(map(len, lines), default=0) > longest:
             for index, line in enumerate(lines):
                 if len(line.removesuffix(b"\n")) > longest:
                     hint = "Raise limits.line_mib if this is intended."
-                    self._complain(first + index, f"a line of more than {self.limits.line_mib} MiB", hint)
+                    message = f"a line of more than {self.limits.line_mib} MiB"
+                    self._ledger.problem(self.path, first + index, "", message, hint)
                     lines[index] = b"\n"
         return lines
 
@@ -202,13 +212,14 @@ class SourceFile:
     def whole(self, hint: str = _AS_LINES) -> bytes | None:
         """Return all bytes; None with a problem if reading fails or exceeds ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
-        if isinstance(self._file, io.BytesIO) and self._stream is self._file and _size(self._file) <= largest:
+        if isinstance(self._file, io.BytesIO) and self._stream is self._file and self.size <= largest:
             return self._file.getvalue().removeprefix(BOM)  # already in memory: large files need not be copied
         for block in self.blocks(_AT_ONCE):
             blocks.append(block)
             size += len(block)
             if size > largest:
-                self._complain(0, f"larger than {self.limits.whole_mib} MiB, and it is read as a whole", hint)
+                message = f"larger than {self.limits.whole_mib} MiB, and it is read as a whole"
+                self._ledger.problem(self.path, 0, "", message, hint)
                 return None
         return None if self._cut else b"".join(blocks)
 
@@ -231,34 +242,34 @@ class SourceFile:
 
     def _give_up(self, message: str, hint: str) -> None:
         self._cut = True
-        self._complain(0, message, hint)
+        self._ledger.problem(self.path, 0, "", message, hint)
 
     def _begin(self) -> None:
-        """Recognise the format by the first bytes."""
-        refuse_foreign(self._head)
+        """Recognise the format by the first bytes; refuse a file that they show not to be text."""
+        for begin, (message, hint) in _REFUSED.items():
+            if self._head.startswith(begin):
+                raise Unreadable(message, hint)
         packed = _Pushed(self._head, self._stream)
+        fault: type[Exception]
         if self._head.startswith(_GZIP):
             import gzip
             import zlib
 
-            self._expand(gzip.GzipFile(fileobj=packed), zlib.error)  # type: ignore[call-overload]
+            self._stream, fault = gzip.GzipFile(fileobj=packed), zlib.error  # type: ignore[call-overload]
         elif self._head.startswith(_ZSTD):
-            self._expand(*_zstd(packed))
-        self._head = self._head.removeprefix(BOM)
-
-    def _expand(self, stream: ByteStream, fault: type[Exception]) -> None:
-        self._stream, self._faults, self._packed = stream, (*self._faults, fault), True
+            self._stream, fault = _zstd(packed)
+        else:
+            self._head = self._head.removeprefix(BOM)
+            return
+        self._faults, self._packed = (*self._faults, fault), True
         try:
-            self._head = stream.read(_BLOCK)
+            self._head = self._stream.read(_BLOCK).removeprefix(BOM)
         except self._faults as error:
             raise Unreadable(f"cannot be decompressed: {error}", "Compress the file again.") from None
 
-    def _complain(self, line: int, message: str, hint: str) -> None:
-        self._ledger.problem(self.path, line, "", message, hint)
-
 
 def open_regular(path: str, root: str | None) -> BinaryIO:
-    """Open a regular file inside ``root``, links followed; raise :class:`Unreadable` with the reason otherwise."""
+    """Open a regular file inside ``root``, or inside its folder; raise :class:`Unreadable` for anything else."""
     if "\0" in path:
         raise Unreadable("is not a valid file name", "Check the path.")
     real = refuse_outside(path, root)
@@ -272,21 +283,18 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
             raise Unreadable(*_FOLDER) from None
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode) and not _is_made_up(handle):
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and (status.st_size or not _has_content(handle)):
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
-    if stat.S_ISREG(mode):
+    if stat.S_ISREG(status.st_mode):  # like files of /proc, which may never end
         raise Unreadable("is larger than its stated size", "Name a regular file that is complete.")
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
 
 
-def _is_made_up(handle: int) -> bool:
-    """Return whether a file has content but no size, like files of /proc, which may never end."""
-    if os.fstat(handle).st_size:
-        return False
+def _has_content(handle: int) -> bool:
     try:
         return bool(os.read(handle, 1))
     except OSError:
@@ -295,14 +303,21 @@ def _is_made_up(handle: int) -> bool:
 
 def refuse_outside(path: str, root: str | None) -> str:
     """Return the real path of ``path``; raise :class:`Unreadable` if it is not inside ``root``."""
-    real = os.path.realpath(path)
-    home = os.path.realpath(root or os.path.dirname(path) or ".")  # noqa: PTH120
+    folder = root or os.path.dirname(path) or "."  # noqa: PTH120 - start-up time
+    real, home = os.path.realpath(path), os.path.realpath(folder)
     if _inside(real, home):
         return real
-    where = "the workspace" if root else "its folder"
-    spelt, named = os.path.abspath(path), os.path.abspath(root or os.path.dirname(path) or ".")  # noqa: PTH100, PTH120
-    linked = _inside(spelt, named) or _inside(spelt, home)
-    raise Unreadable(f"leads out of {where}", _UNLINKED if linked else RELATIVE)
+    spelt = os.path.abspath(path)  # noqa: PTH100
+    is_link = _inside(spelt, os.path.abspath(folder)) or _inside(spelt, home)  # noqa: PTH100
+    hint = "Replace the link with the file." if is_link else RELATIVE
+    raise Unreadable(f"leads out of {'the workspace' if root else 'its folder'}", hint)
+
+
+def _inside(path: str, folder: str) -> bool:
+    try:
+        return os.path.commonpath([folder, path]) == folder
+    except ValueError:  # on different drives
+        return False
 
 
 def is_url(path: str) -> bool:
@@ -316,41 +331,6 @@ def large(path: str, least: int) -> bool:
         return os.stat(path).st_size >= least  # noqa: PTH116 - pathlib costs start-up time
     except (OSError, ValueError):
         return False
-
-
-def _size(file: BinaryIO) -> int:
-    if isinstance(file, io.FileIO):
-        return os.fstat(file.fileno()).st_size
-    position = file.tell()
-    size = file.seek(0, os.SEEK_END)
-    file.seek(position)
-    return size
-
-
-def _inside(path: str, folder: str) -> bool:
-    try:
-        return os.path.commonpath([folder, path]) == folder
-    except ValueError:  # on different drives
-        return False
-
-
-def refuse_foreign(head: bytes) -> None:
-    """Refuse a file whose first bytes show that it is not text."""
-    if head.startswith(_LFS):
-        raise Unreadable("is a Git LFS pointer, not the file itself", "Run: git lfs pull")
-    if head.startswith(_UTF16):
-        raise Unreadable("is UTF-16 text", "Save the file as UTF-8.")
-    for begin, (name, hint) in _BINARY.items():
-        if head.startswith(begin):
-            raise Unreadable(f"is {name}, not text", hint)
-
-
-def _first_block(stream: ByteStream) -> bytes:
-    try:
-        return stream.read(_BLOCK)
-    except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
-        raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
 
 
 def too_many_lines(limits: Limits) -> tuple[int, str, str, str]:

@@ -8,7 +8,7 @@ from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.escaping import quantity
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines.work import Task, Work, score_file
-from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.gold_file import read_gold_as
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, headline
@@ -31,7 +31,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
         reader = Reader(ProblemCollector(), root=options.root, contents=options.contents)
         k, token, gates = headline(options.cutoffs, Settings().k), Settings().token, reference.DEFAULT_GATES
     gates = reference.parse_gates(inline) if inline else gates
-    empty = ReferenceScorer(read_gold(reader, gold, keep=PackedGold.of), k, token)
+    empty = ReferenceScorer(read_gold_as(reader, gold, None, PackedGold.of), k, token)
     work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
     scorer = score_file(Task(work, reader, trace, None, options.execution))
     card = scorer.close()
