@@ -35,7 +35,7 @@ from rag_eval.readers.schema_validation import (
     unknown_key,
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
-from rag_eval.readers.strict_json import pointer
+from rag_eval.readers.strict_json import JsonError, decode, escape_key, pointer
 
 if TYPE_CHECKING:
     from rag_eval.readers.yaml_file import YamlDocument
@@ -57,22 +57,18 @@ def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Poli
 def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None:
     """Return the policy in the bytes of a gates file; problems go into the ledger under ``path``."""
     from rag_eval.readers import yaml_file
-    from rag_eval.readers.strict_json import JsonError, decode
 
     if len(data) > YAML_MIB * MIB:
         ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
         return None
     try:
         document = yaml_file.parse(decode(data))
-    except yaml_file.YamlError as error:
-        ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
-        return None
     except JsonError as error:
         ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
     faults = list(_resolve_aliases(document, path, ledger)) or list(_faults(document.value))
     for fault in faults:
-        line, column = _nearest(document, fault.where)
+        line, column = _position(document, fault.where)
         ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", fault.message, fault.hint)
     return None if faults else _policy(document, path)
 
@@ -83,16 +79,16 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
         stated = dict(entries)
         entries.clear()
         for name, entry in stated.items():
-            at, metric = f"{where}/{_escaped(name)}", canonical(name)
+            at, metric = f"{where}/{escape_key(name)}", canonical(name)
             if metric != name and (metric in stated or metric in entries):
                 yield RowError(
                     at, f"{quoted(name, 60)} is another name of {metric}, which also has gates", "Remove one of them."
                 )
             elif metric != name:
-                ledger.note(path, _nearest(document, at)[0], f"{name} is read as {metric}", once=True)
-                for below in ("", *(f"/{_escaped(key)}" for key in entry if isinstance(entry, dict))):
+                ledger.note(path, _position(document, at)[0], f"{name} is read as {metric}", once=True)
+                for below in ("", *(f"/{escape_key(key)}" for key in entry if isinstance(entry, dict))):
                     if position := document.places.get(at + below):
-                        document.places[f"{where}/{_escaped(metric)}{below}"] = position
+                        document.places[f"{where}/{escape_key(metric)}{below}"] = position
             entries[metric] = entry
 
 
@@ -100,16 +96,18 @@ def _faults(value: Any) -> Iterator[RowError]:
     """Yield the faults under the schema, otherwise those that no schema can express."""
     schema = load_schema("eval-gates", Decimal)  # as the file's numbers: 0.0001 is less than the nearest float
     if errors := sorted(compile_schema(schema)(value), key=lambda error: pointer(error.path)):
-        yield from _drop_consequences([fault for error in errors for fault in _worded(error)])
+        faults = [fault for error in errors for fault in _worded(error)]
+        wrong = {fault.where.rpartition("/")[0] for fault in faults if fault.keyword == _WRONG_SIDE}
+        # A bound on the wrong side explains the missing bound.
+        yield from (fault for fault in faults if fault.where not in wrong or fault.keyword not in _LACKING)
         return
     for part, entries, where in _gate_sections(value):
-        yield from _gate_faults(entries, where)
-        yield from _run_metric_faults(entries, where) if part else ()
+        yield from _gate_faults(entries, where, part)
     yield from _slice_faults(value)
-    yield from _setting_faults(value)
+    yield from _pattern_faults(value)
 
 
-def _setting_faults(value: dict[str, Any]) -> Iterator[RowError]:
+def _pattern_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
     from rag_eval.textual.leaks.internal import compiled
 
@@ -126,24 +124,19 @@ def _setting_faults(value: dict[str, Any]) -> Iterator[RowError]:
             return
 
 
-def _gate_faults(entries: dict[str, Any], where: str) -> Iterator[RowError]:
+def _gate_faults(entries: dict[str, Any], where: str, part: str) -> Iterator[RowError]:
+    """Yield the faults of the gates on all cases, or on a ``part`` of them."""
     for index, (name, entry) in enumerate(entries.items()):
-        at = f"{where}{pointer((name,))}"
-        if not find(name):
+        at, measured = f"{where}{pointer((name,))}", find(name)
+        if not measured:
             yield RowError(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if index < SHOWN else "")
+        elif part and measured.metric.level == "run":
+            message = f"{quoted(name, 60)} is about the whole run, which has no slices"
+            yield RowError(at, message, "Gate it under gates.")
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
             if len(str(entry[direction])) > _DIGITS:
                 message = f"a threshold of more than {_DIGITS} characters"
                 yield RowError(f"{at}/{direction}", message, "Write fewer decimals.")
-
-
-def _run_metric_faults(entries: dict[str, Any], where: str) -> Iterator[RowError]:
-    """Yield a fault for each gate on slices whose metric is about the whole run."""
-    for name in entries:
-        measured = find(name)
-        if measured and measured.metric.level == "run":
-            message = f"{quoted(name, 60)} is about the whole run, which has no slices"
-            yield RowError(f"{where}{pointer((name,))}", message, "Gate it under gates.")
 
 
 def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
@@ -155,27 +148,14 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
             yield RowError(f"/slices/by/{index}", f"{quoted(name, 60)} is not a field for slices", hint)
     cluster = value.get("statistics", {}).get("cluster", "")
     if cluster and not is_field(cluster):
-        yield RowError(
-            "/statistics/cluster",
-            f"{quoted(cluster, 60)} is not a field of the gold set",
-            hint.replace("Slices", "Clusters"),
-        )
-    for name in stated.get("gates", {}):
+        message = f"{quoted(cluster, 60)} is not a field of the gold set"
+        yield RowError("/statistics/cluster", message, hint.replace("Slices", "Clusters"))
+    slices = [(pointer(("slices", "gates", name)), name, "FIELD=VALUE") for name in stated.get("gates", {})]
+    must_pass = enumerate(value.get("must_pass", ()))
+    slices += [(f"/must_pass/{index}", name, "a qid or FIELD=VALUE") for index, name in must_pass if "=" in name]
+    for where, name, form in slices:
         if not is_slice(name):
-            yield RowError(
-                pointer(("slices", "gates", name)), f"{quoted(name, 60)} is not a slice", f"Write FIELD=VALUE. {hint}"
-            )
-    for index, name in enumerate(value.get("must_pass", ())):
-        if "=" in name and not is_slice(name):
-            yield RowError(
-                f"/must_pass/{index}", f"{quoted(name, 60)} is not a slice", f"Write a qid or FIELD=VALUE. {hint}"
-            )
-
-
-def _drop_consequences(faults: list[RowError]) -> list[RowError]:
-    """Drop the fault of a missing bound if a bound on the wrong side explains it."""
-    wrong = {fault.where.rpartition("/")[0] for fault in faults if fault.keyword == _WRONG_SIDE}
-    return [fault for fault in faults if fault.where not in wrong or fault.keyword not in _LACKING]
+            yield RowError(where, f"{quoted(name, 60)} is not a slice", f"Write {form}. {hint}")
 
 
 def _worded(error: SchemaError) -> Iterator[RowError]:
@@ -196,7 +176,7 @@ def _worded(error: SchemaError) -> Iterator[RowError]:
             yield unknown_key(error, key, hint=hint)
 
 
-def _nearest(document: YamlDocument, pointer: str) -> tuple[int, int]:
+def _position(document: YamlDocument, pointer: str) -> tuple[int, int]:
     """Return the position of a pointer, or of the closest value around it."""
     while pointer not in document.places and pointer:
         pointer = pointer.rpartition("/")[0]
@@ -209,7 +189,13 @@ def _policy(document: YamlDocument, path: str) -> Policy:
     fields |= {name: in_folder_of(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     fields |= {name: in_folder_of(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
     fields |= {"verdicts": in_folder_of(path, value["verdicts"])} if "verdicts" in value else {}
-    judge, calibration = _judge(value.get("judge", {}))
+    stated = value.get("judge", {})
+    judge, recorded = (
+        Judge(**{name: stated[name] for name in Judge._fields if name in stated}),
+        stated.get("calibration", {}),
+    )
+    measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
+    calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
     slices, gates = value.get("slices", {}), tuple(_gates(document))
     if gates and all(gate.slice for gate in gates):
         gates = (*REFERENCE_GATES, *gates)
@@ -243,14 +229,6 @@ def _policy(document: YamlDocument, path: str) -> Policy:
 _BASELINE = {"baseline": "report", "baseline_trace": "trace", "baseline_rerun": "rerun"}
 
 
-def _judge(stated: dict[str, Any]) -> tuple[Judge, Calibration]:
-    """Return the judge, and how far people agree with it."""
-    recorded = stated.get("calibration", {})
-    measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
-    calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
-    return Judge(**{name: stated[name] for name in Judge._fields if name in stated}), calibration
-
-
 def _warn_if_uncalibrated(
     gates: tuple[Gate, ...], judge: Judge, calibration: Calibration
 ) -> tuple[tuple[Gate, ...], tuple[str, ...]]:
@@ -279,7 +257,7 @@ def _gates(document: YamlDocument) -> Iterator[Gate]:
     """Yield a gate for each bound and margin: those on all cases, then those on slices."""
     for part, entries, where in _gate_sections(document.value):
         for name, entry in entries.items():
-            line = document.places[f"{where}/{_escaped(name)}"][0]
+            line = document.places[f"{where}/{escape_key(name)}"][0]
             for direction in (*BOUNDS, *MARGINS):
                 if direction in entry:
                     bound = direction in BOUNDS
@@ -301,7 +279,7 @@ def _gate_sections(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any],
     yield "", _object(value, "gates"), "/gates"
     slices = _object(value, "slices", "gates")
     for part in slices:
-        yield part, _object(slices, part), f"/slices/gates/{_escaped(part)}"
+        yield part, _object(slices, part), f"/slices/gates/{escape_key(part)}"
 
 
 def _object(value: Any, *names: str) -> dict[str, Any]:
@@ -309,10 +287,6 @@ def _object(value: Any, *names: str) -> dict[str, Any]:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _whole(value: Any) -> Any:

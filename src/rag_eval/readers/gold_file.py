@@ -227,11 +227,6 @@ def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
             gold = gold_set(reader, path)
     if ledger.problems:
         repair = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"
-        raise InputError(
-            [
-                one._replace(file=one.file.replace(path, stored.shown), hint=f"{one.hint} {repair}")
-                for one in ledger.problems
-            ],
-            ledger.more,
-        )
+        shown = [one._replace(file=one.file.replace(path, stored.shown)) for one in ledger.problems]
+        raise InputError([one._replace(hint=f"{one.hint} {repair}") for one in shown], ledger.more)
     return gold

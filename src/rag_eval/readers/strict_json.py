@@ -200,5 +200,9 @@ TRACE_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_c
 
 def pointer(path: Iterable[str | int]) -> str:
     """Return the JSON pointer of ``path``; the document itself is the empty string."""
-    parts = (one_line(str(part), 60).replace("~", "~0").replace("/", "~1") for part in path)
-    return "".join(f"/{part}" for part in parts)
+    return "".join(f"/{escape_key(one_line(str(part), 60))}" for part in path)
+
+
+def escape_key(name: str) -> str:
+    """Return a key as a JSON pointer contains it."""
+    return name.replace("~", "~0").replace("/", "~1")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from rag_eval.common.escaping import one_line
+from rag_eval.readers.strict_json import JsonError, decode, escape_key
 
 if TYPE_CHECKING:
     from rag_eval.readers.source import Reader
@@ -29,12 +30,8 @@ _CONSTANTS = {
 }
 
 
-class YamlError(Exception):
-    """An error in a YAML text, with its position (line and column from 1)."""
-
-    def __init__(self, message: str, hint: str, line: int, column: int) -> None:
-        super().__init__(message)
-        self.message, self.hint, self.line, self.column = message, hint, line, column
+class YamlError(JsonError):
+    """An error in a YAML text, with its position."""
 
 
 class YamlDocument(NamedTuple):
@@ -57,24 +54,19 @@ def parse(text: str) -> YamlDocument:
 
 def read_mapping(reader: Reader, path: str) -> dict[str, Any]:
     """Return the mapping in a file, with plain floats; an empty one, with a problem in the ledger, for another file."""
-    from rag_eval.readers import strict_json
-
-    source = reader.open(path)
-    if source is None:
-        return {}
-    with source:
-        data = source.whole()
+    data = reader.read(path)
     if data is None:
         return {}
     try:
-        value = parse(strict_json.decode(data)).value
-    except (YamlError, strict_json.JsonError) as error:
-        reader.ledger.problem(path, error.line, f"column {error.column}", error.message, error.hint)
+        value = parse(decode(data)).value
+    except JsonError as error:
+        reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return {}
     if not isinstance(value, dict):
         reader.ledger.problem(path, 0, "", "must be a mapping", "Write lines such as name: value")
         return {}
-    return {name: _plain(inner) for name, inner in value.items()}
+    plain: dict[str, Any] = _plain(value)
+    return plain
 
 
 def _plain(value: Any) -> Any:
@@ -91,7 +83,7 @@ class _DocumentBuilder:
         # libyaml would report errors while it reads on, and give the position in bytes.
         if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
-            raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", line, column)
+            raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", column, line)
         self._loader = loader(text)
         self._places: dict[str, tuple[int, int]] = {}
 
@@ -116,7 +108,7 @@ class _DocumentBuilder:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             message = f"not valid YAML: {one_line(error.problem or error.context or 'cannot be read', 80)}"
-            raise YamlError(message, "Check indentation, quotes and colons on this line.", line, column) from None
+            raise YamlError(message, "Check indentation, quotes and colons on this line.", column, line) from None
 
     def _value(self, event: Event, events: Iterator[Event], pointer: str, depth: int) -> Any:
         _refuse_reuse(event)
@@ -126,50 +118,39 @@ class _DocumentBuilder:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(events, pointer, depth)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(events, pointer, depth)
+            values: list[Any] = []
+            while not isinstance(event := next(events), yaml.SequenceEndEvent):
+                values.append(self._value(event, events, f"{pointer}/{len(values)}", depth + 1))
+            return values
         return self._scalar(event)
 
     def _mapping(self, events: Iterator[Event], pointer: str, depth: int) -> dict[str, Any]:
         value: dict[str, Any] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
-            key = self._key(event)
+            _refuse_reuse(event)
+            if not isinstance(event, yaml.ScalarEvent):
+                raise _refusal(event, "a key that is not text", "Use a plain name as the key.")
+            key = str(event.value)
             if key in value:
                 raise _refusal(event, f"the key '{one_line(key, 60)}' occurs twice", "Keep one of them.")
-            below = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            below = f"{pointer}/{escape_key(key)}"
             value[key] = self._value(next(events), events, below, depth + 1)
             self._places[below] = _place(event)
         return value
 
-    def _sequence(self, events: Iterator[Event], pointer: str, depth: int) -> list[Any]:
-        value: list[Any] = []
-        while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            value.append(self._value(event, events, f"{pointer}/{len(value)}", depth + 1))
-        return value
-
-    def _key(self, event: Event) -> str:
-        _refuse_reuse(event)
-        if not isinstance(event, yaml.ScalarEvent):
-            raise _refusal(event, "a key that is not text", "Use a plain name as the key.")
-        return str(event.value)
-
     def _scalar(self, event: Event) -> Any:
+        text: str = event.value
         if not event.implicit[0]:
-            return event.value
-        tag = self._loader.resolve(yaml.ScalarNode, event.value, (True, False))
-        if tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
-            return _number(event)
-        return _CONSTANTS.get(tag, str)(event.value)
-
-
-def _number(event: Event) -> int | Decimal:
-    text = event.value
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _DECIMAL.fullmatch(text):
-        return Decimal(text)
-    raise _refusal(
-        event, f"'{one_line(text, 40)}' is not a plain number", "Write it like 5 or 0.80, or in quotes if it is text."
-    )
+            return text
+        tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
+        if tag not in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+            return _CONSTANTS.get(tag, str)(text)
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if _DECIMAL.fullmatch(text):
+            return Decimal(text)
+        hint = "Write it like 5 or 0.80, or in quotes if it is text."
+        raise _refusal(event, f"'{one_line(text, 40)}' is not a plain number", hint)
 
 
 def _refuse_reuse(event: Event) -> None:
@@ -184,4 +165,5 @@ def _place(event: Event) -> tuple[int, int]:
 
 
 def _refusal(event: Event, message: str, hint: str) -> YamlError:
-    return YamlError(message, hint, *_place(event))
+    line, column = _place(event)
+    return YamlError(message, hint, column, line)
