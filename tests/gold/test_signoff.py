@@ -28,7 +28,7 @@ from rag_eval.gold.signoff.checking import (
     unsigned,
 )
 from rag_eval.readers.json_array import is_array, sources
-from rag_eval.readers.signoff_record import HASH, PATTERNS
+from rag_eval.readers.signoff_record import PATTERNS
 from seams import HashChange, Record, main
 
 POLICY = SignoffPolicy(dataset="7b0c4e")
@@ -438,7 +438,7 @@ def test_reader_and_schema_miss_the_same_fields(field):
 def test_whatever_else_stands_among_the_changes_makes_it_no_record(junk):
     value = json.loads(EDIT.file)
     for rows in ([junk], [*value["changes"], junk]):
-        assert Record.read(value | {"changes": rows}).startswith("a change (")
+        assert Record.read(value | {"changes": rows}).startswith("/changes/")
 
 
 def test_the_reader_alone_refuses_what_a_schema_cannot_say():
@@ -446,8 +446,9 @@ def test_the_reader_alone_refuses_what_a_schema_cannot_say():
     value["changes"] *= 2
     assert Record.read(value) == "a qid occurs twice in its changes"
     value["changes"] = [{"qid": "A", "from": "sha256:" + "0" * 64, "to": "sha256:" + "0" * 64}]
-    assert "two different hashes" in Record.read(value)
-    assert Record.read([]) == "it is not a JSON object"
+    assert Record.read(value) == "a change is not from one hash to another one"
+    assert Record.read([]) == "an empty list is not an object"
+    assert Record.read(json.loads(EDIT.file) | {"v": 2}) == "/v: 2 is not 1. This version reads only version 1"
 
 
 TWICE = [{"qid": "A", "from": None, "to": f"sha256:{digit * 64}"} for digit in "01"]
@@ -473,7 +474,6 @@ def test_the_schema_has_the_patterns_of_the_code_and_its_examples_hold():
         name: f"^{text}$" for name, text in PATTERNS.items()
     }
     ends = fields["changes"]["items"]["properties"]
-    assert {ends["from"]["pattern"], ends["to"]["pattern"]} == {f"^{HASH}$"}
     assert all(isinstance(Record.read(example), Record) for example in SCHEMA["examples"])
     assert all(field["description"] and field["examples"] for field in [*fields.values(), *ends.values()])
 

@@ -11,14 +11,13 @@ import json
 import re
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.common.escaping import quoted
+from rag_eval.readers.schema_validation import Contract
 
 VERSION = 1
 LONGEST_QID = 200
 NAMESPACE = "gold-signoff@rag-eval-action"
 """What an SSH signature of a record is for: a signature for anything else, a commit say, signs no record."""
 
-HASH = "sha256:[0-9a-f]{64}"
 # Each field of the signed text is one line: no control characters, no line separators. A signer must be one principal
 # of an allowed-signers file: no space, comma, quote or wildcard. The schema has the same patterns.
 _WORD = r"""[^\x00-\x20\x7f-\xa0\u2028\u2029"'*,?!@]"""
@@ -29,8 +28,6 @@ PATTERNS = {
     "date": r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
     "reason": r"(?=[\s\S]*\S)[\s\S]{1,2000}",
 }
-_REQUIRED = {"v", "changes", *PATTERNS}
-_OPTIONAL = {"mutates", "sig"}
 
 
 def matches(pattern: str, value: Any) -> bool:
@@ -66,10 +63,14 @@ class Record(NamedTuple):
     @classmethod
     def read(cls, value: Any) -> Record | str:
         """Return the record of a parsed file, or the reason why it is none."""
-        wrong = _misshapen(value)
-        if wrong:
-            return wrong
+        if faults := Contract("signoff").faults(value):
+            where, message, hint, _ = faults[0]
+            return " ".join(part for part in (where and f"{where}:", f"{message}.", hint) if part).removesuffix(".")
         changes = tuple(sorted((HashChange(row["qid"], row["from"], row["to"]) for row in value["changes"]), key=_qid))
+        if any(change.before == change.after for change in changes):
+            return "a change is not from one hash to another one"
+        if len({change.qid for change in changes}) < len(changes):
+            return "a qid occurs twice in its changes"
         named = {name: value[name] for name in PATTERNS}
         return cls(**named, changes=changes, mutates=value.get("mutates", False), sig=value.get("sig"))
 
@@ -106,37 +107,3 @@ def _qid(change: HashChange) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _misshapen(value: Any) -> str:
-    """Return the problem with the shape of a parsed record file; empty if there is none."""
-    if not isinstance(value, dict):
-        return "it is not a JSON object"
-    missing, unknown = sorted(_REQUIRED - value.keys()), sorted(value.keys() - _REQUIRED - _OPTIONAL)
-    if missing or unknown:
-        return f"it lacks {quoted(missing[0])}" if missing else f"it has an unknown field {quoted(unknown[0])}"
-    if value["v"] != VERSION or value["v"] is True:
-        return f"its version is {quoted(value['v'])}, and this tool knows version {VERSION}"
-    bad = [name for name, pattern in PATTERNS.items() if not matches(pattern, value[name])]
-    bad += ["mutates"] if not isinstance(value.get("mutates", False), bool) else []
-    bad += ["sig"] if not isinstance(value.get("sig", ""), str) else []
-    return (
-        f"{bad[0]!r} is {quoted(value[bad[0]])}, which the schema does not allow" if bad else _misshapen_changes(value)
-    )
-
-
-def _misshapen_changes(value: dict[str, Any]) -> str:
-    rows = value["changes"]
-    if not isinstance(rows, list) or not rows:
-        return "'changes' is not a list with at least one change"
-    bad = [row for row in rows if not _is_change(row)]
-    if bad:
-        return f"a change ({quoted(bad[0])}) is not {{qid, from, to}} with two different hashes or one hash and null"
-    return "" if len({row["qid"] for row in rows}) == len(rows) else "a qid occurs twice in its changes"
-
-
-def _is_change(row: Any) -> bool:
-    if not isinstance(row, dict) or row.keys() != {"qid", "from", "to"} or row["from"] == row["to"]:
-        return False
-    hashes = all(row[end] is None or matches(HASH, row[end]) for end in ("from", "to"))
-    return hashes and isinstance(row["qid"], str) and 0 < len(row["qid"]) <= LONGEST_QID
