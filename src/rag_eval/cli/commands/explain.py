@@ -160,8 +160,10 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
         reader.ledger.stop_on_problems()
     gold = golds.get(args.subject)
     if gold is None:
-        close = hint(args.subject) or did_you_mean(args.subject, [*METRICS, *golds])
-        fix = close or "To list the metrics: rag-eval metrics"
+        fix = "To list the metrics: rag-eval metrics"
+        if not reader.has(policy.gold):
+            fix = f"There is no {policy.gold} here. Name the gold set: --gold FILE"
+        fix = hint(args.subject) or did_you_mean(args.subject, [*METRICS, *golds]) or fix
         raise UsageError(f"'{one_line(args.subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     traces = paired_traces(reader, golds, policy.trace, digests)
     by_run = {trace.run: trace for trace in traces if trace.qid == gold.qid}
