@@ -7,11 +7,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rag_eval.collecting.systems import Busy, System
 from rag_eval.errors import UsageError
@@ -20,8 +20,7 @@ Row = dict[str, Any]
 _LONGEST_PAUSE = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """Limits on asking: concurrent calls, calls per second (0: no limit), seconds for a call, further attempts."""
 
     concurrency: int = 4
@@ -44,24 +43,18 @@ class Journal:
         self._lock = threading.Lock()
         self.rows: dict[tuple[str, str], Row] = {}
         try:
-            self._read()
+            lines = self._path.read_text("utf-8", "replace").split("\n") if self._path.exists() else []
+            for line in lines[1:] if lines[:1] == [self._digest] else ():
+                with suppress(ValueError):  # the line that the interruption cut off: its question is asked again
+                    row = json.loads(line)
+                    if "error" not in row:
+                        self.rows[row.get("run", ""), row["qid"]] = row
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            texts = [json.dumps(row, ensure_ascii=False) for row in self.rows.values()]
+            self._path.write_text("\n".join([self._digest, *texts, ""]), encoding="utf-8")
         except OSError as error:
             reason = (error.strerror or "unknown reason").lower()
             raise UsageError(f"{out}.partial cannot be written: {reason}. Name another file with --out") from None
-
-    def _read(self) -> None:
-        lines = self._path.read_text("utf-8", "replace").splitlines() if self._path.exists() else []
-        if lines and lines[0] == self._digest:
-            for line in lines[1:]:
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    continue  # the line that the interruption cut off: its question is asked again
-                if "error" not in row:
-                    self.rows[row.get("run", ""), row["qid"]] = row
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows.values())
-        self._path.write_text(self._digest + "\n" + text, encoding="utf-8")
 
     def add(self, row: Row) -> None:
         """Add a row, and write it to the disk first."""
@@ -99,26 +92,18 @@ def collect(
     """
     todo = [(qid, text) for qid, text in questions if (run, qid) not in journal.rows]
     turns = _Turns(pace.rate)
-    done = len(questions) - len(todo)
-    errors = 0
 
-    def one(qid: str, text: str) -> Row:
-        row = {"qid": qid, "q": text, **({"run": run} if run else {})}
-        row |= _asked(system, qid, text, pace, turns)
+    def one(qid: str, text: str) -> bool:
+        row = {"qid": qid, "q": text, **({"run": run} if run else {}), **_asked(system, qid, text, pace, turns)}
         journal.add(row)
-        return row
+        return "error" in row
 
     pool = ThreadPoolExecutor(pace.concurrency)
     try:
-        waiting: set[Future[Row]] = set()
-        for qid, text in todo:
-            waiting.add(pool.submit(one, qid, text))
-            if len(waiting) >= pace.concurrency * 2:
-                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                done, errors = done + len(finished), errors + sum("error" in answer.result() for answer in finished)
-                report(done, errors)
-        for answer in _completed(waiting):
-            done, errors = done + 1, errors + ("error" in answer.result())
+        answers = [pool.submit(one, *question) for question in todo]
+        errors = 0
+        for done, answer in enumerate(as_completed(answers), len(questions) - len(todo) + 1):
+            errors += answer.result()
             report(done, errors)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -126,37 +111,24 @@ def collect(
     pool.shutdown()
 
 
-def _completed(futures: set[Future[Row]]) -> Iterable[Future[Row]]:
-    while futures:
-        finished, futures = wait(futures, return_when=FIRST_COMPLETED)
-        yield from finished
-
-
 def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Row:
     """Return the answer to one question, or the error; retry a busy system with increasing delays."""
     for attempt in range(pace.retries + 1):
         turns.take()
-        began, clock = time.time(), time.perf_counter()
+        began, clock = round(time.time(), 3), time.perf_counter()
         try:
             row = system.ask(qid, text, pace.timeout)
         except Busy as error:
             if attempt < pace.retries:
                 time.sleep(min(error.seconds if error.seconds is not None else 0.5 * 2**attempt, _LONGEST_PAUSE))
                 continue
-            return {"ts": round(began, 3), "error": str(error)[:2000], "ok": False}
-        except TimeoutError as error:
-            spent = round((time.perf_counter() - clock) * 1000, 3)
-            return {
-                "ts": round(began, 3),
-                "error": f"timeout: {error}",
-                "ok": False,
-                "timed_out": True,
-                "latency_ms": {"total": spent},
-            }
+            return {"ts": began, "error": str(error)[:2000], "ok": False}
         except Exception as error:  # noqa: BLE001 - whatever the system raises is its answer to this question
-            return {"ts": round(began, 3), "error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
-        times = {"total": round((time.perf_counter() - clock) * 1000, 3), **row.get("latency_ms", {})}
-        return {"ts": round(began, 3), **row, "latency_ms": times}
+            if not isinstance(error, TimeoutError):
+                return {"ts": began, "error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
+            row = {"error": f"timeout: {error}", "ok": False, "timed_out": True}
+        spent = round((time.perf_counter() - clock) * 1000, 3)
+        return {"ts": began, **row, "latency_ms": {"total": spent, **row.get("latency_ms", {})}}
     raise AssertionError("every attempt returns")
 
 

@@ -67,13 +67,13 @@ class TraceServer:
         except ImportError:
             raise MissingExtra("rag-eval import --from-api", "collect") from None
         variable, url = address
+        fix = f"Write: export {variable}=https://HOST"
         try:
             parts = urlsplit(url)
-            sound = parts.scheme in ("http", "https") and parts.hostname and not parts.username
         except ValueError:
-            sound = False
-        if not sound:
-            raise UsageError(f"{variable} is not a URL. Write: export {variable}=https://HOST")
+            raise UsageError(f"{variable} is not a URL. {fix}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise UsageError(f"{variable} is not a URL. {fix}")
         self._httpx, self._request, self._variable = httpx, request, variable
         self._base = url.rstrip("/")
         self._client = httpx.Client(timeout=request.timeout, follow_redirects=False, **client)
@@ -97,9 +97,8 @@ class TraceServer:
         try:
             return msgspec.json.decode(body), body
         except (ValueError, RecursionError) as error:
-            raise UsageError(
-                f"{shown}: the reply is not JSON ({error}): {_text(body)}. Check that {self._variable} is the API"
-            ) from None
+            fix = f"Check that {self._variable} is the API"
+            raise UsageError(f"{shown}: the reply is not JSON ({error}): {_text(body)}. {fix}") from None
 
     def _ask(self, method: str, path: str, send: Row) -> tuple[int, float | None, bytes]:
         """Return status, seconds to wait and body of a reply; status 0 and the reason if there is no reply."""
@@ -167,14 +166,12 @@ def fetch(tool: str, request: FetchRequest, report: ShowLine, remark: ShowLine) 
             report(f"{number} page{'s' if number > 1 else ''}, {records} records")
             yield msgspec.json.format(page.body, indent=-1) + b"\n"
             if page.following and page.following in seen:
-                raise UsageError(
-                    f"{tool} returned the page {one_line(page.following, 80)} twice, so its pages never end"
-                )
+                where = one_line(page.following, 80)
+                raise UsageError(f"{tool} returned the page {where} twice, so its pages never end")
             seen.add(page.following)
             if page.following and max(records, number) >= request.records:
-                raise UsageError(
-                    f"more than {request.records} records. Fetch less with --since and --until, or raise --max-records"
-                )
+                fix = "Fetch less with --since and --until, or raise --max-records"
+                raise UsageError(f"more than {request.records} records. {fix}")
     finally:
         api.close()
 

@@ -102,9 +102,8 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
             raise UsageError(f"'{name}' of the request map is not a JSON Pointer. Write: /{pointer}")
     for stage in mapped.latency_ms:
         if stage not in _STAGES:
-            raise UsageError(
-                f"'latency_ms' of the request map has no stage '{stage}'. Stages are: {', '.join(_STAGES)}"
-            )
+            stages = ", ".join(_STAGES)
+            raise UsageError(f"'latency_ms' of the request map has no stage '{stage}'. Stages are: {stages}")
     return replace(mapped, headers=header_texts(mapped.headers, "the request map"))
 
 

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from rag_eval.collecting.request_map import PLAIN, RequestMap, filled, header_texts, row_of, scalar_texts
@@ -45,20 +46,25 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-class System(Protocol):
+class System(ABC):
     """A system that answers questions; several threads may call it at a time."""
 
+    @abstractmethod
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Return the fields of a trace row; raise Busy, TimeoutError or any error of the system."""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - a function that is loaded needs no check
         """Raise UsageError with the fix if the system does not answer at all."""
 
-    def close(self) -> None:
+    def configuration(self) -> Any:
+        """Return the configuration of the system; None if it is unknown."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 - not every system has resources
         """Release the resources of the system."""
 
 
-class HttpSystem:
+class HttpSystem(System):
     """A server. ``map`` describes the request; headers and body may name environment variables as ``${NAME}``."""
 
     command = "rag-eval collect --url"
@@ -112,9 +118,8 @@ class HttpSystem:
             reply = self._client.get(address, timeout=10)
         except self._httpx.HTTPError as error:
             fix = f"Start the server, or correct {self.command.split()[-1]}"
-            raise UsageError(
-                f"{address} does not answer: {type(error).__name__}: {str(error).rstrip('.')}. {fix}"
-            ) from None
+            why = f"{type(error).__name__}: {str(error).rstrip('.')}"
+            raise UsageError(f"{address} does not answer: {why}. {fix}") from None
         if self._map.health and reply.status_code >= 400:
             raise UsageError(f"{address} is not healthy: HTTP {reply.status_code}: {reply.text[:200]}")
 
@@ -145,7 +150,7 @@ def command_words(option: str, command: str) -> list[str]:
     return words
 
 
-class CommandSystem:
+class CommandSystem(System):
     """Long-lived processes: one JSON line in, one JSON line out. A thread takes an idle one or starts another."""
 
     def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
@@ -189,9 +194,8 @@ class CommandSystem:
                 env=self._environment,
             )
         except OSError as error:
-            raise UsageError(
-                f"--exec {self._words[0]} cannot be started: {error.strerror}. Check the command."
-            ) from None
+            why = f"--exec {self._words[0]} cannot be started: {error.strerror}"
+            raise UsageError(f"{why}. Check the command.") from None
         lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
         self._all.append(process)
@@ -238,7 +242,7 @@ def _read_lines(process: subprocess.Popen[str], lines: queue.Queue[str | None]) 
     lines.put(None)
 
 
-class FunctionSystem:
+class FunctionSystem(System):
     """A Python function ``module:function``, plain or async, that takes the question and returns a mapping."""
 
     def __init__(self, name: str) -> None:
@@ -273,9 +277,3 @@ class FunctionSystem:
         if error is not None:
             raise error
         return row_of({"answer": reply} if isinstance(reply, str) else reply, PLAIN)
-
-    def check(self) -> None:
-        """Do nothing: the function is loaded."""
-
-    def close(self) -> None:
-        """Do nothing: there are no resources."""

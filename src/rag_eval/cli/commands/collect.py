@@ -195,7 +195,7 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     elif args.config_exec:
         text = _printed(args.config_exec)
     else:
-        snapshot = system.configuration() if isinstance(system, HttpSystem) else None
+        snapshot = system.configuration()
         text = b"" if snapshot is None else json.dumps(snapshot).encode()
     if not text:
         return {}
