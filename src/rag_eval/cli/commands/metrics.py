@@ -1,11 +1,11 @@
-"""The command ``rag-eval metrics``."""
+"""The command ``rag-eval metrics``: the metrics, and which of them some files allow."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL
+from rag_eval.errors import PASSED
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown, terminal
@@ -34,11 +35,8 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Metric
     from rag_eval.scoring.scorecard import Scorecard
 
-FORMATS = ("table", "markdown", "json")
 _NAMED = 12
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
-
-
 _WITHIN = "trace.chunks."
 
 
@@ -46,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_inputs(parser)
     add_option(parser, "--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
-    add_format(parser, FORMATS)
+    add_format(parser, ["table", "markdown", "json"])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,103 +60,18 @@ def run(args: argparse.Namespace) -> int:
     inputs = args.gold, args.trace, gates_path(args.gates), args.k
     options = Options(*inputs, perspectives=perspectives, contents=contents)
     with uncollected():
-        known = _known(options, is_required=bool(args.gold or args.trace))
+        coverage = _coverage(options, is_required=bool(args.gold or args.trace))
+    wanted = [metric for metric in METRICS.values() if metric.perspective in (perspectives or (metric.perspective,))]
     if args.format == "json":
-        sys.stdout.write(json_text(_as_json(perspectives, known)))
-        return 0
-    sections = _listing(perspectives) if known is None else _sections(known, args.format)
+        sys.stdout.write(json_text(_as_json(wanted, coverage)))
+        return PASSED
+    if coverage:
+        sections = _sections(coverage, args.format)
+    else:
+        rows = [[metric.name, metric.better, metric.perspective, metric.summary] for metric in wanted]
+        sections = [Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
     sys.stdout.write((terminal if args.format == "table" else markdown).write_page(sections))
-    return 0
-
-
-class _Known(NamedTuple):
-    """The fields in the files."""
-
-    gold: str
-    trace: str
-    covered: list[Covered]
-    fields: dict[str, Field]
-
-
-def _known(options: Options, *, is_required: bool) -> _Known | None:
-    """Return the fields in the files; None if no files are at the usual paths and none ``is_required``.
-
-    Gold is read whole, traces are a stream. InputError is raised if they are unreadable.
-    """
-    reader, policy, digests = open_policy(options)
-    if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
-        return None
-    golds = read_gold(reader, policy.gold)
-    presence = Presence(golds.values())
-    scorer = metric_scorer(golds, select_measures(options, policy), policy.settings)
-    for trace in presence.watch(paired_traces(reader, golds, policy.trace, digests)):
-        scorer.add([trace])
-    about = read_run_json(reader, policy, digests)
-    reader.ledger.stop_on_problems()
-    fields = presence.fields()
-    return _Known(policy.gold, policy.trace, covered(scorer.close(), policy, fields, about or {}), fields)
-
-
-def _listing(perspectives: tuple[str, ...]) -> list[Section]:
-    rows = [
-        [metric.name, metric.better, metric.perspective, metric.summary]
-        for metric in METRICS.values()
-        if not perspectives or metric.perspective in perspectives
-    ]
-    return [Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
-
-
-def _sections(present: _Known, form: str) -> list[Section]:
-    say = (PLAIN if form == "table" else markdown.FORMATTER).code
-    used = [item for item in present.covered if item.cases]
-    where = (
-        f"{len(used)} of {len(present.covered)} metrics apply to {say(present.gold, 80)} and {say(present.trace, 80)}."
-    )
-    rows = [
-        [item.name, item.perspective, str(item.cases), ", ".join(say(gate, 60) for gate in item.gates)] for item in used
-    ]
-    added = [
-        [" and ".join(item.fields), str(len(item.metrics)), some(item.metrics, _NAMED)]
-        for item in unlocked(present.covered)
-    ]
-    partial = [
-        [item.name, f"{item.present} of {item.rows}"] for item in partly(present.covered, present.fields, METRICS)
-    ]
-    nothing = idle(present.covered)
-    sections = [
-        Section(
-            "Metrics that apply",
-            [Paragraph(where), *table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)],
-        ),
-        Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
-        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
-        Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(nothing)}." if nothing else "")),
-    ]
-    return [section for section in sections if section.blocks]
-
-
-def _as_json(perspectives: tuple[str, ...], present: _Known | None) -> dict[str, Any]:
-    """Return every metric; with files also its cases, gates and missing fields, and the fields that add metrics."""
-    covered = {item.name: item for item in present.covered} if present else {}
-    rows = [
-        {
-            **{name: getattr(metric, name) for name in ("name", "perspective", "better", "scale", "unit", "applies")},
-            "summary": metric.summary,
-            "needs": list(metric.needs),
-            **(covered[metric.name]._asdict() if metric.name in covered else {}),
-        }
-        for metric in METRICS.values()
-        if not perspectives or metric.perspective in perspectives
-    ]
-    if present is None:
-        return {"metrics": rows}
-    return {
-        "gold": present.gold,
-        "trace": present.trace,
-        "metrics": rows,
-        "unlock": [item._asdict() for item in unlocked(present.covered)],
-        "fields": [field._asdict() for field in present.fields.values()],
-    }
+    return PASSED
 
 
 class Field(NamedTuple):
@@ -179,11 +92,48 @@ class Covered(NamedTuple):
     missing: tuple[str, ...]
 
 
-class Unlocked(NamedTuple):
-    """Fields that no row has, and the metrics that they would enable."""
+class Coverage(NamedTuple):
+    """The metrics that were measured on some files, and the optional fields of these files."""
 
-    fields: tuple[str, ...]
-    metrics: tuple[str, ...]
+    gold: str
+    trace: str
+    metrics: list[Covered]
+    fields: dict[str, Field]
+
+    @property
+    def unlocked(self) -> list[tuple[tuple[str, ...], list[str]]]:
+        """Return the fields to add with the metrics that they would enable, most metrics first."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for metric in self.metrics:
+            if not metric.cases and metric.missing:
+                groups.setdefault(tuple(sorted(metric.missing)), []).append(metric.name)
+        return sorted(groups.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
+
+    @property
+    def partial(self) -> list[Field]:
+        """Return the fields that metrics in use need and that only some rows have."""
+        used = [METRICS[metric.name] for metric in self.metrics if metric.cases]
+        needed = dict.fromkeys(name for metric in used for name in metric.needs if name in self.fields)
+        return [field for name in needed if 0 < (field := self.fields[name]).present < field.rows]
+
+
+def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
+    """Return the coverage; None if no files are at the usual paths and none ``is_required``.
+
+    Gold is read whole, traces are a stream. InputError is raised if they are unreadable.
+    """
+    reader, policy, digests = open_policy(options)
+    if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
+        return None
+    golds = read_gold(reader, policy.gold)
+    presence = Presence(golds.values())
+    scorer = metric_scorer(golds, select_measures(options, policy), policy.settings)
+    for trace in presence.watch(paired_traces(reader, golds, policy.trace, digests)):
+        scorer.add([trace])
+    about = read_run_json(reader, policy, digests)
+    reader.ledger.stop_on_problems()
+    fields = presence.fields()
+    return Coverage(policy.gold, policy.trace, _covered(scorer.close(), policy, fields, about or {}), fields)
 
 
 class Presence:
@@ -193,21 +143,21 @@ class Presence:
         items = list(golds)
         self._rows = {"gold": len(items), "trace": 0}
         has = {name: _finder(name) for name in OPTIONAL}
-        self._of_traces = [(name, there) for name, there in has.items() if name.startswith("trace.")]
-        self._there = {name: sum(map(there, items)) for name, there in has.items() if name.startswith("gold.")}
-        self._there.update(dict.fromkeys((name for name, _ in self._of_traces), 0))
+        self._of_traces = [(name, is_present) for name, is_present in has.items() if name.startswith("trace.")]
+        self._counts = {name: sum(map(test, items)) for name, test in has.items() if name.startswith("gold.")}
+        self._counts.update(dict.fromkeys((name for name, _ in self._of_traces), 0))
 
     def watch(self, traces: Iterable[Trace]) -> Iterator[Trace]:
         """Count and yield the traces."""
         for trace in traces:
             self._rows["trace"] += 1
-            for name, there in self._of_traces:
-                self._there[name] += there(trace)
+            for name, is_present in self._of_traces:
+                self._counts[name] += is_present(trace)
             yield trace
 
     def fields(self) -> dict[str, Field]:
         """Return the counts by name."""
-        return {name: Field(name, there, self._rows[name.partition(".")[0]]) for name, there in self._there.items()}
+        return {name: Field(name, count, self._rows[name.partition(".")[0]]) for name, count in self._counts.items()}
 
 
 def _finder(name: str) -> Callable[[Any], bool]:
@@ -219,25 +169,22 @@ def _finder(name: str) -> Callable[[Any], bool]:
     return lambda row: any([getattr(chunk, field_name) is not None for chunk in get(row) or ()])
 
 
-def covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:
+def _covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:
     """Return every metric that was measured, once for all its values."""
     tallies, gates = card.tallies(), policy.selected_gates
     by_metric: dict[str, Covered] = {}
     for measure in card.measures:
-        cases = (
-            tallies[measure.column].total() if measure.metric.level == "case" else int(measure.score(about) is not None)
-        )
+        metric = measure.metric
+        is_of_run = metric.level != "case"
+        cases = int(measure.score(about) is not None) if is_of_run else tallies[measure.column].total()
+        before = by_metric[metric.name].gates if metric.name in by_metric else ()
         guards = tuple(f"{gate.label} {gate.direction} {gate.threshold}" for gate in gates if gate.name == measure.name)
-        before = by_metric.get(measure.metric.name)
-        known = before.gates if before else ()
-        missing = tuple(name for name in measure.metric.needs if not _there(name, fields, about))
-        by_metric[measure.metric.name] = Covered(
-            measure.metric.name, measure.metric.perspective, cases, (*known, *guards), missing
-        )
+        missing = tuple(name for name in metric.needs if not _is_present(name, fields, about))
+        by_metric[metric.name] = Covered(metric.name, metric.perspective, cases, (*before, *guards), missing)
     return list(by_metric.values())
 
 
-def _there(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> bool:
+def _is_present(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> bool:
     if name in fields:
         return fields[name].present > 0
     value: Any = about
@@ -246,22 +193,39 @@ def _there(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> 
     return value is not None
 
 
-def unlocked(rows: Sequence[Covered]) -> list[Unlocked]:
-    """Return the fields to add, those that enable the most metrics first."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        if not row.cases and row.missing:
-            groups.setdefault(tuple(sorted(row.missing)), []).append(row.name)
-    ranked = sorted(groups.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
-    return [Unlocked(fields, tuple(names)) for fields, names in ranked]
+def _sections(coverage: Coverage, form: str) -> list[Section]:
+    code = (PLAIN if form == "table" else markdown.FORMATTER).code
+    used = [metric for metric in coverage.metrics if metric.cases]
+    counted = f"{len(used)} of {len(coverage.metrics)} metrics"
+    applies = Paragraph(f"{counted} apply to {code(coverage.gold, 80)} and {code(coverage.trace, 80)}.")
+    rows = [[item.name, item.perspective, str(item.cases), ", ".join(code(g, 60) for g in item.gates)] for item in used]
+    added = [[" and ".join(fields), str(len(of)), some(of, _NAMED)] for fields, of in coverage.unlocked]
+    partial = [[field.name, f"{field.present} of {field.rows}"] for field in coverage.partial]
+    idle = [metric.name for metric in coverage.metrics if not metric.cases and not metric.missing]
+    table = table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)
+    sections = [
+        Section("Metrics that apply", [applies, *table]),
+        Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
+        Section("Fields that only some rows have", table_of("Fields of some rows", ["field", "rows"], partial)),
+        Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(idle)}." if idle else "")),
+    ]
+    return [section for section in sections if section.blocks]
 
 
-def idle(rows: Sequence[Covered]) -> list[str]:
-    """Return the metrics that apply to no case although their fields are present."""
-    return [row.name for row in rows if not row.cases and not row.missing]
-
-
-def partly(rows: Sequence[Covered], fields: Mapping[str, Field], needed: Mapping[str, Metric]) -> list[Field]:
-    """Return the fields that metrics in use need and that only some rows have."""
-    names = dict.fromkeys(name for row in rows if row.cases for name in needed[row.name].needs if name in fields)
-    return [field for name in names if 0 < (field := fields[name]).present < field.rows]
+def _as_json(wanted: list[Metric], coverage: Coverage | None) -> dict[str, Any]:
+    """Return every metric; with files also its cases, gates and missing fields, and the fields that add metrics."""
+    covered = {item.name: item._asdict() for item in coverage.metrics} if coverage else {}
+    shown = ("name", "perspective", "better", "scale", "unit", "applies", "summary")
+    rows = [
+        {**{name: getattr(metric, name) for name in shown}, "needs": [*metric.needs], **covered.get(metric.name, {})}
+        for metric in wanted
+    ]
+    if coverage is None:
+        return {"metrics": rows}
+    return {
+        "gold": coverage.gold,
+        "trace": coverage.trace,
+        "metrics": rows,
+        "unlock": [{"fields": fields, "metrics": names} for fields, names in coverage.unlocked],
+        "fields": [field._asdict() for field in coverage.fields.values()],
+    }
