@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cases import gold_row, make_case, trace_row, write_rows
 from rag_eval import api
 from rag_eval.analysis.diagnosis import diagnose
-from rag_eval.textual.leaks import CATEGORIES, internal
+from rag_eval.textual.leaks import CATEGORIES, compiled
 from seams import METRICS, RENDERERS, InputError, Safety, Settings, as_json, main, render
 
 LEAKAGE = [f"leakage_{category}" for category in CATEGORIES]
@@ -241,7 +241,7 @@ def test_patterns_nested_deeply_are_refused(tmp_path, nested):
 
 
 def test_patterns_without_re2_say_how_to_install_it(tmp_path, monkeypatch):
-    internal.compiled.cache_clear()
+    compiled.cache_clear()
     monkeypatch.setitem(sys.modules, "re2", None)
     output = problem_with(tmp_path, "EMP-[0-9]{6}")
     assert output.endswith('needs an optional package. Install it with: pip install "rag-eval-action[patterns]"')

@@ -15,17 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
+from rag_eval.textual import leaks, personal_data, secrets
 from rag_eval.textual.leaks import (
     CATEGORIES,
     DETECTORS,
     Leak,
-    internal,
+    compiled,
+    first_run,
+    internal_names,
     leaks_of,
     masked,
-    personal,
-    secrets,
+    shared_runs,
     suspects,
-    verbatim,
     without,
 )
 from rag_eval.textual.tokens import tokens
@@ -287,8 +288,8 @@ def luhn_by_table(digits):
 
 @given(st.text("0123456789", min_size=1, max_size=20))
 def test_luhn_is_luhn(digits):
-    assert personal.luhn(digits) == luhn_by_table(digits)
-    assert sum(personal.luhn(digits + last) for last in "0123456789") == 1
+    assert personal_data.luhn(digits) == luhn_by_table(digits)
+    assert sum(personal_data.luhn(digits + last) for last in "0123456789") == 1
 
 
 @given(st.sampled_from(["DE89370400440532013000", "GB82WEST12345698765432"]), st.data())
@@ -297,7 +298,7 @@ def test_an_iban_with_one_character_changed_is_none(iban, data):
     other = data.draw(st.sampled_from(sorted(set(string.digits) - {iban[place]})))
     changed = iban[:place] + other + iban[place + 1 :]
     if iban[place].isdigit():
-        assert list(personal.ibans(changed)) == []
+        assert list(personal_data.ibans(changed)) == []
 
 
 # The library's own patterns say what keys look like: what they make up, ours find. Where ours ask for more than they do
@@ -428,7 +429,7 @@ def repeats_within(parsed, inside=False):
 def test_no_pattern_repeats_what_repeats():
     from re import _parser
 
-    named = [item for module in (personal, secrets, internal) for item in vars(module).items()]
+    named = [item for module in (personal_data, secrets, leaks) for item in vars(module).items()]
     patterns = [one.pattern for _, one in named if isinstance(one, re.Pattern)]
     patterns += [
         one for name, one in named if isinstance(one, str) and re.fullmatch("_[A-Z0-9_]+", name) and name != "_ENDS"
@@ -439,7 +440,7 @@ def test_no_pattern_repeats_what_repeats():
 
 
 def names(pattern, text):
-    return [text[slice(*span)] for span in internal.names(internal.compiled(pattern), text)]
+    return [text[slice(*span)] for span in internal_names(compiled(pattern), text)]
 
 
 def test_internal_names_are_found_anywhere_and_once():
@@ -503,7 +504,7 @@ def test_windows_of_a_text_do_not_show(pattern, text, found):
 )
 def test_what_re2_does_not_know_is_refused(pattern, why):
     with pytest.raises(ValueError, match=why):
-        internal.compiled(pattern)
+        compiled(pattern)
 
 
 @given(
@@ -522,27 +523,27 @@ words = st.lists(st.sampled_from("abc"), max_size=30)
 def test_shared_runs_are_those_that_a_plain_search_finds(said, source, length):
     plain = {tuple(said[at : at + length]) for at in range(len(said) - length + 1)}
     plain &= {tuple(source[at : at + length]) for at in range(len(source) - length + 1)}
-    assert verbatim.shared_runs(said, [[], source], length) == plain
+    assert shared_runs(said, [[], source], length) == plain
 
 
 def test_a_run_is_where_its_words_are_and_may_be_expected():
     chunk, text = "one two three four five six", "They say: Two, THREE four! And no more."
-    span = verbatim.first_run(text, [tokens(chunk)], 3)
+    span = first_run(text, [tokens(chunk)], 3)
     assert text[slice(*span)] == "Two, THREE four"
-    assert verbatim.first_run(text, [tokens(chunk)], 4) is None
-    assert verbatim.first_run(text, [tokens(chunk)], 3, ["TWO three four"]) is None
-    assert verbatim.first_run("one two three", [["one", "two"], ["three"]], 3) is None
+    assert first_run(text, [tokens(chunk)], 4) is None
+    assert first_run(text, [tokens(chunk)], 3, ["TWO three four"]) is None
+    assert first_run("one two three", [["one", "two"], ["three"]], 3) is None
 
 
 def test_a_later_run_is_found_where_the_first_one_may_be_said():
     chunk, text = "one two three four five six", "one two three, and then: four five six"
-    span = verbatim.first_run(text, [tokens(chunk)], 3, ["one two three"])
+    span = first_run(text, [tokens(chunk)], 3, ["one two three"])
     assert text[slice(*span)] == "four five six"
 
 
 def test_words_that_are_cut_otherwise_give_the_whole_text():
     text = "返品は三十日以内です"
-    assert verbatim.first_run(text, [tokens(text)], 5) == (0, len(text))
+    assert first_run(text, [tokens(text)], 5) == (0, len(text))
 
 
 def found_in(text, expected=(), chunks=(), **told):

@@ -109,7 +109,7 @@ def _faults(value: Any) -> Iterator[RowError]:
 
 def _pattern_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
-    from rag_eval.textual.leaks.internal import compiled
+    from rag_eval.textual.leaks import compiled
 
     for index, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
         where = f"/safety/internal_ids/{index}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_eval.textual.leaks.prefilter import among
-
 Spans = Iterator[tuple[int, int]]
 
 # Compiled at first use, by re itself: most runs need few of them.
@@ -79,19 +77,16 @@ _IBAN_LENGTHS = {
 }
 
 
-@among
 def with_at_sign(text: str) -> bool:
     """Return whether a text may have an address."""
     return "@" in text
 
 
-@among
 def with_long_number(text: str) -> bool:
     """Return whether a text has seven digits with only gaps between them, as every phone and card number has."""
     return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
 
 
-@among
 def with_account(text: str) -> bool:
     """Return whether a text may have an IBAN: two capital letters and two digits."""
     return b"AA00" in text.encode(errors="replace").translate(_FIGURES)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from math import log2
 
-from rag_eval.textual.leaks.prefilter import among
 from rag_eval.textual.tokens import holds_any
 
 Spans = Iterator[tuple[int, int]]
@@ -29,7 +28,6 @@ _STATED = (
 _BEARER = r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
 _CUES = tuple("pass kennwort contrase senha wachtwoord пароль pwd secret token credential bearer".split())
 _KINDS, _APART = ("api", "access", "private", "account", "auth"), " _-"
-"""Which keys are meant, besides *secret* ones, and what parts the words: *key* alone stands in every other answer."""
 _ENDS = "\"'`*.,;:)]}>"
 _NO_VALUE = (
     r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
@@ -40,46 +38,33 @@ LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
 
 
-@among
 def with_long_word(text: str) -> bool:
     """Return whether a text may have a key: a sufficiently long word."""
     return b"x" * _SHORTEST in text.encode(errors="replace").translate(_SIGNS)
 
 
-@among
 def with_key(text: str) -> bool:
     """Return whether a text may have a private key."""
     return "KEY" in text or "PuTTY" in text
 
 
-@among
 def with_address(text: str) -> bool:
     """Return whether a text may have a URL."""
     return "://" in text
 
 
-def announcing(texts: Sequence[str]) -> list[int]:
-    """Return the indexes of texts that name a secret of some kind, and have a word that may be one."""
-    whole = "\n".join(texts).lower()
-    cues = [*[cue for cue in _CUES if cue in whole], *_keys(whole)]
-    named = [at for at, text in enumerate(texts) if holds_any(cues, text.lower())] if cues else []
-    return [at for at in named if _has_mixed_word(texts[at])]
-
-
-def _keys(lowered: str) -> set[str]:
-    """Return the names of keys in a text, of those that are known."""
-    names = set()
-    for before in lowered.split("key")[:-1]:
-        bare = before.rstrip(_APART)
-        if bare.endswith(_KINDS):
-            names.update([f"{kind}{before[len(bare) :]}key" for kind in _KINDS if bare.endswith(kind)])
-    return names
-
-
-def _has_mixed_word(text: str) -> bool:
-    """Return whether a word is as long as a secret and contains a digit."""
+def with_secret_name(text: str) -> bool:
+    """Return whether a text names a secret of some kind, and has a word that may be one."""
+    lowered = text.lower()
+    if not (holds_any(_CUES, lowered) or _names_key(lowered)):
+        return False
     long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # only letters: most of them
     return any([any(map(str.isdigit, word)) for word in long])
+
+
+def _names_key(lowered: str) -> bool:
+    """Return whether a text names a key of a known kind, such as *API key*: *key* alone is in every other answer."""
+    return any([before.rstrip(_APART).endswith(_KINDS) for before in lowered.split("key")[:-1]])
 
 
 @cache
