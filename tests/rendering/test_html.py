@@ -371,7 +371,7 @@ def of_class(page, name):
 @given(SHARES, SHARES, st.sampled_from(["min", "max"]))
 def test_a_point_lies_on_the_shaded_side_where_it_keeps_its_gate(number, limit, side):
     page = drawn(PlotRow("gate", "passed", "said", number, limit=limit, side=side))
-    [point], [remaining] = of_class(page, "point"), of_class(page, "kept")
+    [point], [remaining] = of_class(page, "point"), of_class(page, "passing")
     x, start = float(point.get("cx")), float(remaining.get("x"))
     inside = start - 0.11 <= x <= start + float(remaining.get("width")) + 0.11
     assert inside is (number >= limit if side == "min" else number <= limit) or abs(number - limit) < 0.002

@@ -78,8 +78,8 @@ def table(report: Report, formatter: TextFormatter, *, failed_first: bool = Fals
             formatter.figure(value_with_interval(gate)),
             formatter.figure(cases_of(report, gate)),
             formatter.figure(threshold(gate)),
-            *([delta_of(gate, changes)] if changes else []),
-            f"{formatter.sign(kind(gate))}\u00a0{outcome(gate)}",
+            *([formatter.figure(delta_of(gate, changes) or "–")] if changes else []),
+            f"{formatter.sign(kind(gate))}\u00a0{formatter.figure(outcome(gate))}",
         ]
         for gate in (by_outcome(chosen) if failed_first else chosen)
     ]

@@ -130,7 +130,7 @@ def _slices(report: Report) -> Markup:
 def _metrics(report: Report) -> Markup:
     """Show every metric that has a value, folded by metric group, and the fields that the others need."""
     groups = [
-        folded(visible(group.title), tag("p", group.about, class_="asks"), write(group.tables))
+        folded(visible(group.title), tag("p", group.about, class_="hint"), write(group.tables))
         for group in metrics_tables.by_group(report, FORMATTER)
     ]
     return join([*groups, write(paragraphs(visible(metrics_tables.without_cases(report))))])

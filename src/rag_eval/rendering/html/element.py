@@ -79,7 +79,7 @@ def _marked(kind: str, text: str) -> Markup:
     if kind == _SIGN and text in GLYPHS:
         return sign(text)
     if kind == _FIGURE:
-        return tag("span", text, class_="whole-figure")
+        return tag("span", text, class_="nowrap")
     if not text:
         return tag("em", "(empty)")
     return tag({_CODE: "code", _STRONG: "strong"}.get(kind, "bdi"), text)
@@ -153,7 +153,7 @@ def table(block: Table) -> Markup:
 
 def caption(about: str) -> Markup:
     """Render a table's caption for screen readers."""
-    return tag("caption", about, class_="aside")
+    return tag("caption", about, class_="visually-hidden")
 
 
 def scrolled(about: str, inner: Markup) -> Markup:

@@ -64,7 +64,7 @@ def history_page(
     if series and not any(item.slow for item in series):
         drift = [Paragraph("No metric drifts slowly."), *drift]
     parts = {
-        "trends": ("Trends", join([tag("p", _READ, class_="asks"), charts]) if series else _NONE),
+        "trends": ("Trends", join([tag("p", _READ, class_="hint"), charts]) if series else _NONE),
         "drift": ("Drift", write_blocks(drift)),
         "flaky": ("Flaky questions", write_blocks(_flaky(unsteady)) if runs else _NONE),
         "runs": ("Last runs", write_blocks(_last_runs(runs))),

@@ -56,7 +56,7 @@ def questions(report: Report, details: Details) -> tuple[Markup, Markup]:
         for label in cases.labels(report)
     ]
     first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
-    key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="asks") if details else Markup("")
+    key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="hint") if details else Markup("")
     headers = (
         tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
         for column in columns

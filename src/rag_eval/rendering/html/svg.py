@@ -67,11 +67,11 @@ def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_sc
     for row in rows:
         lines = [tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid]
         shapes = tag("g", *lines, *_shapes(row, _scale([row]) if own_scale else scale), class_=row.kind)
-        label, text = tag("span", row.label, class_="label"), tag("span", row.caption, class_="said")
+        label, text = tag("span", row.label, class_="label"), tag("span", row.caption, class_="value-text")
         drawn.append(tag("div", label, _svg([shapes], _ROW), text, class_="row"))
         sentences.append(", ".join(filter(None, [f"{row.label}: {row.caption}", _KINDS.get(row.kind)])))
     plot = tag("div", join(drawn), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
-    about = tag("p", "; ".join(sentences), id=f"{key}-about", class_="aside")
+    about = tag("p", "; ".join(sentences), id=f"{key}-about", class_="visually-hidden")
     return tag("figure", _caption(key, title, legend), about, plot)
 
 
@@ -112,8 +112,8 @@ def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
         x = _across(row.limit, scale)
         if row.side:
             start, end = (x, _RIGHT) if row.side == "min" else (_LEFT, x)
-            yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="kept")
-        yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if row.side else "whole")
+            yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="passing")
+        yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if row.side else "reference")
     if row.low is not None or row.high is not None:  # an unknown end is the end of the scale, without a cap
         ends = ((row.low, scale[0]), (row.high, scale[1]))
         low, high = (_across(outer if end is None else end, scale) for end, outer in ends)
@@ -122,7 +122,7 @@ def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
             yield tag("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="interval")
     if row.before is not None:
         old = _across(row.before, scale)
-        yield tag("line", x1=old, x2=value, y1=middle, y2=middle, class_="moved")
+        yield tag("line", x1=old, x2=value, y1=middle, y2=middle, class_="change")
         yield tag("circle", cx=old, cy=middle, r=4, class_="before")
     yield _point(row.kind, value, middle)
 
@@ -216,7 +216,7 @@ def chart(
     for limit in limits:
         start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
         top, bottom = (_CHART_TOP, y) if limit.side == "min" else (y, _CHART_BOTTOM)
-        shades.append(tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="kept"))
+        shades.append(tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="passing"))
         thresholds.append(tag("line", x1=start, x2=end, y1=y, y2=y, class_="limit"))
     rules = [frame.x(dot.x) for dot in dots if dot.rule]
     paths = ["L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line) for line in lines if len(line) > 1]
@@ -224,11 +224,11 @@ def chart(
         *shades,
         *_grid(frame, axes),
         *thresholds,
-        *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="whole") for x in rules),
+        *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="reference") for x in rules),
         *(tag("path", d=f"M{path}", class_="path") for path in paths),
         *(_dot(frame, dot) for dot in dots),
     ]
-    about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="aside")
+    about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="visually-hidden")
     box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
     plot = tag("svg", join(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
