@@ -48,22 +48,22 @@ def passed_in_part(report: Report) -> bool:
 
 
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
-    """Return the verdict in one sentence."""
+    """Return the verdict in words: ``Evaluated 14 questions. Passed: 8 of 8 gates and completeness``."""
     failed, errors = by_severity(report.failed_gates), report.errors
     absent = sum(report.labels.get(name, 0) for name in ABSENT)
     answered = f", {absent} of them without an answer" if absent else ""
     if absent == len(report.questions) > 0:
         answered = ", none of them answered"
+    evaluated = f"Evaluated {count_cases(report)}{answered}."
     if failed or errors:
-        verdict = f"Failed: {'; '.join([*_reasons(report, failed, errors, formatter), *not_passed(report)])}."
-    else:
-        gates = [gate for gate in report.gates if not is_completeness(gate)]
-        passing = sum(gate.outcome == "passed" for gate in gates)
-        names = [f"{passing} of {quantity(len(gates), 'gate')}"] if gates else []
-        names += ["completeness"] if len(gates) < len(report.gates) else []
-        text = "; ".join([enumerated(names) or "no gates", *not_passed(report)])
-        verdict = f"{'Passed in part' if report.scope else 'Passed'}: {text}."
-    return f"Evaluated {count_cases(report)}{answered}. {verdict} {left_out(report)}".rstrip()
+        why = "; ".join([*_reasons(report, failed, errors, formatter), *not_passed(report)])
+        return f"{evaluated} Failed: {why}. {left_out(report)}".rstrip()
+    gates = [gate for gate in report.gates if not is_completeness(gate)]
+    passing = sum(gate.outcome == "passed" for gate in gates)
+    names = [f"{passing} of {quantity(len(gates), 'gate')}"] if gates else []
+    names += ["completeness"] if len(gates) < len(report.gates) else []
+    counts = "; ".join([enumerated(names) or "no gates", *not_passed(report)])
+    return f"{evaluated} {'Passed in part' if report.scope else 'Passed'}: {counts}. {left_out(report)}".rstrip()
 
 
 def warned(report: Report, formatter: TextFormatter = PLAIN) -> str:
