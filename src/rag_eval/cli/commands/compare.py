@@ -28,10 +28,8 @@ from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.json_file import Questions, from_json
 from rag_eval.run.inputs import open_policy, read_inputs
-from rag_eval.run.options import Options
+from rag_eval.run.options import Options, PathLike
 from rag_eval.run.scored import score_run
-
-Path = str | os.PathLike[str]
 
 if TYPE_CHECKING:
     from rag_eval.analysis.repeats import Repeats
@@ -68,6 +66,9 @@ def run(args: argparse.Namespace) -> int:
       rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
       rag-eval compare runs/five-times.jsonl --repeats
     """
+    from rag_eval.rendering.comparison import render, render_repeats
+    from rag_eval.rendering.html.pages import comparison_page, repeats_page
+
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
         raise UsageError("--repeats does not compare runs. Remove --base, --metric, --all and --pareto.")
     if args.all and args.metric:
@@ -75,9 +76,6 @@ def run(args: argparse.Namespace) -> int:
     options = Options(args.gold, "", gates_path(args.gates), args.k)
     columns, notes = _read_runs(args.runs, options)
     print_notes(*dict.fromkeys(notes), quiet=args.quiet)
-    from rag_eval.rendering.comparison import render, render_repeats
-    from rag_eval.rendering.html.pages import comparison_page, repeats_page
-
     if args.repeats:
         systems = [_repeats_of(system) for system in _systems(columns)]
         page = repeats_page(systems) if args.format == "html" else render_repeats(systems, args.format)
@@ -120,9 +118,9 @@ class RunComparison(SideBySide):
 
 
 def compare(
-    *runs: Path | Report,
-    gold: Path = "",
-    gates: Path = "",
+    *runs: PathLike | Report,
+    gold: PathLike = "",
+    gates: PathLike = "",
     base: str | None = None,
     metrics: Sequence[str] = (),
     every: bool = False,
@@ -141,8 +139,8 @@ def compare(
     ...
     """
     options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
-    reports = [run for run in runs if not isinstance(run, (str, os.PathLike))]
-    files = [os.fsdecode(run) for run in runs if isinstance(run, (str, os.PathLike))]
+    reports = [run for run in runs if not isinstance(run, (str, bytes, os.PathLike))]
+    files = [os.fsdecode(run) for run in runs if isinstance(run, (str, bytes, os.PathLike))]
     if wrong := [type(run).__name__ for run in reports if not hasattr(run, "questions")]:
         raise UsageError(f"compare: expected reports or paths, but got {wrong[0]}. Pass score(gold, trace)")
     if reports and files:
@@ -196,11 +194,8 @@ def _read_runs(paths: Sequence[str], options: Options) -> tuple[list[Column], li
 
     InputError with the problems of the first file that cannot be read.
     """
-    columns: list[Column] = []
     notes: list[str] = []
-    for path in paths:
-        columns += _split(path, _scored(path, options, notes))
-    return _named(columns), notes
+    return _named([column for path in paths for column in _split(path, _scored(path, options, notes))]), notes
 
 
 def _index_of(columns: Sequence[Column], name: str | None) -> int:

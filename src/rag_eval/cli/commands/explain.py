@@ -1,26 +1,45 @@
-"""The command ``rag-eval explain``."""
+"""The command ``rag-eval explain``: a metric, a term, or a question as text or as a document; leaks are masked."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, print_lines, stdin_contents
-from rag_eval.common.escaping import one_line
-from rag_eval.common.paths import shipped
-from rag_eval.errors import PASSED, UsageError
+from msgspec.structs import asdict
 
-Path = str | os.PathLike[str]
+from rag_eval.cases.case import Case
+from rag_eval.cases.labels import MEANING, label
+from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, print_lines, stdin_contents
+from rag_eval.common.escaping import json_text, one_line
+from rag_eval.common.paths import shipped
+from rag_eval.contract import Trace
+from rag_eval.errors import PASSED, UsageError
+from rag_eval.metrics import METRICS, canonical, find, hint, measures, range_in_words, score_in_words, single_score
+from rag_eval.metrics._metric import Example
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.schema_validation import did_you_mean
+from rag_eval.rendering.number_format import number
+from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
+from rag_eval.run.options import Options, PathLike, cutoffs, path
+from rag_eval.scoring.aggregations import values_in_words
+from rag_eval.stats.tally import as_shown
+from rag_eval.textual.leaks import VERBATIM, masked, without
+from rag_eval.textual.refusals import examine
+from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segments
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
     from rag_eval.metrics import Measure, Metric
     from rag_eval.stats.tally import Score
+    from rag_eval.textual.grounding import Evidence
+    from rag_eval.textual.leaks import Leak
 
+VERSION = 1
+"""Goes up when a reader of an earlier document would not understand a later one."""
 _WIDTH = 200
 
 
@@ -46,17 +65,22 @@ def run(args: argparse.Namespace) -> int:
         if metric := _metric(args.subject):  # the name of a metric always means the metric
             fix = "For metrics, run: rag-eval metrics --format json"
             raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
-        from rag_eval.cli.commands._explained import document
-        from rag_eval.common.escaping import json_text
-
-        sys.stdout.write(json_text(document(*_cases(args))))
+        cases, wanted = _cases(args)
+        gold = cases[0].gold
+        about = {"version": VERSION, "qid": gold.qid, "question": gold.question, "answerable": gold.answerable}
+        sys.stdout.write(json_text({**about, "cases": [_document(case, wanted) for case in cases]}))
     else:
         print_lines(*_lines(args))
     return PASSED
 
 
 def explain(
-    subject: str, gold: Path = "", trace: Path = "", gates: Path = "", *, k: int | Sequence[int] | None = None
+    subject: str,
+    gold: PathLike = "",
+    trace: PathLike = "",
+    gates: PathLike = "",
+    *,
+    k: int | Sequence[int] | None = None,
 ) -> str:
     """Return what ``rag-eval explain`` prints about a metric, a term or a question.
 
@@ -66,8 +90,6 @@ def explain(
     >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
     Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
-    from rag_eval.run.options import cutoffs, path
-
     stated = {"gold": gold, "trace": trace, "gates": gates}
     files = {name: path(file, name) if file != "" else "" for name, file in stated.items()}
     lines = _lines(argparse.Namespace(subject=subject, k=cutoffs(k), **files))
@@ -81,7 +103,13 @@ def _lines(args: argparse.Namespace) -> list[str]:
     if lines := _term_lines(args):
         return lines
     cases, wanted = _cases(args)
-    return [line for case in cases for line in _case(case, wanted)]
+    return [line for case in cases for line in _case_lines(case, wanted)]
+
+
+def _metric(name: str) -> Metric | None:
+    name = canonical(name)
+    measured = find(name)
+    return METRICS.get(name) or (measured.metric if measured else None)
 
 
 def _term_lines(args: argparse.Namespace) -> list[str]:
@@ -90,7 +118,7 @@ def _term_lines(args: argparse.Namespace) -> list[str]:
         return []
     for page in ("glossary.md", "findings.md"):
         columns: list[str] = []
-        with open(shipped("docs", page), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start-up time
+        with open(shipped("docs", page), encoding="utf-8") as file:  # noqa: PTH123 - a path of the package
             for line in file:
                 cells = [_plain(cell) for cell in line.strip("|\n").split(" | ")]
                 if not line.startswith("|"):
@@ -111,13 +139,6 @@ def _plain(cell: str) -> str:
 
 def metric_lines(metric: Metric) -> Iterator[str]:
     """Yield the description of a metric, with an example of a gate on it."""
-    from importlib.resources import files
-    from json import dumps, loads
-
-    from rag_eval.metrics import range_in_words, score_in_words
-    from rag_eval.metrics._metric import Example
-    from rag_eval.scoring.aggregations import values_in_words
-
     name = metric.name.replace("@k", "@5") + next(iter(metric.folds))
     limit = "0.05" if metric.bounded else {"ms": "2000", "USD": "0.01"}.get(metric.unit, "2")
     bound = "min: 0.80" if metric.better == "higher" else f"max: {limit}"
@@ -132,26 +153,18 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     yield f"needs        {', '.join(metric.needs) or 'nothing beyond the required fields'}"
     yield f"source       {metric.source}"
     yield from (f"as a gate    {name}: {{{bound}}}", "", "a case")
-    rows = loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8")).get(metric.name, [])
-    examples = [Example(*row) for row in rows]
+    rows = json.loads(files("rag_eval.metrics").joinpath("examples.json").read_text(encoding="utf-8"))
+    examples = [Example(*row) for row in rows.get(metric.name, [])]
     yield from (f"  {item}" for item in examples)
     for example in examples:
         if example.case:
             yield ""
             yield f"the first that {example.verb} {example.score.rstrip(',')} is"
-            yield from (f"  {key:<10} {dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
+            yield from (f"  {key:<10} {json.dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
 
 
 def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
-    from rag_eval.cases.case import Case
-    from rag_eval.contract import Trace
-    from rag_eval.metrics import METRICS, hint, measures
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.readers.schema_validation import did_you_mean
-    from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
-    from rag_eval.run.options import Options
-
     contents = stdin_contents(args)
     options = Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
     reader, policy, digests = open_policy(options)
@@ -174,28 +187,19 @@ def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     return [Case(gold, trace, policy.settings) for trace in answers], wanted
 
 
-def _case(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
-    from rag_eval.cases.labels import MEANING, label
-
+def _case_lines(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     name = label(case)
     run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
-    yield f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})"
-    yield ""
-    yield from _facts(case)
-    yield ""
-    yield from _sentences(case)
-    columns = {item.column: item for item in wanted if item.metric.level == "case"}
-    scores = [(name, column.score(case)) for name, column in columns.items()]
-    wide = max(map(len, columns), default=0)
-    yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores if score is not None)
-    without = ", ".join(name for name, score in scores if score is None)
-    yield f"  does not apply: {without or '–'}"
-    yield ""
+    yield from (f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})", "", *_facts(case), "")
+    yield from _sentence_lines(case)
+    scores = {item.column: item.score(case) for item in wanted if item.metric.level == "case"}
+    wide = max(map(len, scores), default=0)
+    yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores.items() if score is not None)
+    missing = ", ".join(name for name, score in scores.items() if score is None)
+    yield from (f"  does not apply: {missing or '–'}", "")
 
 
 def _facts(case: Case) -> Iterator[str]:
-    from rag_eval.textual.leaks import without
-
     gold, trace = case.gold, case.trace
     for message in gold.history or ():
         yield f"{message.role:<12} {one_line(message.content, _WIDTH)}"
@@ -224,9 +228,7 @@ def _evidence_facts(case: Case) -> Iterator[str]:
         return
     named = {
         "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
-        "support": [
-            " > ".join(filter(None, (support.rel_path, support.heading_path))) for support in gold.supports or ()
-        ],
+        "support": [" > ".join(filter(None, (part.rel_path, part.heading_path))) for part in gold.supports or ()],
         "section": [f"{section.doc_id}, section {section.section}" for section in gold.sections or ()],
         "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
     }
@@ -236,10 +238,6 @@ def _evidence_facts(case: Case) -> Iterator[str]:
 
 def _safety_facts(case: Case) -> Iterator[str]:
     """Yield the attack of the item, the guardrail's result, and detected leaks, masked."""
-    from msgspec.structs import asdict
-
-    from rag_eval.textual.leaks import masked
-
     attack, guardrail = case.gold.attack, case.trace.guardrail
     if attack is not None:
         of = f"{attack.kind}, {one_line('no category' if attack.category is None else attack.category, 60)}"
@@ -261,27 +259,22 @@ def _guardrail_word(value: Any) -> str:
 def _refused(case: Case) -> str:
     if case.refused_by or case.refused or not case.settings.builtin:
         return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
-    from rag_eval.textual.refusals import examine
-
     partial = examine(case.claim)
     return f"no, though it begins with {partial}" if partial else "no"
 
 
-def _sentences(case: Case) -> Iterator[str]:
+def _sentence_lines(case: Case) -> Iterator[str]:
     """Yield each sentence of the answer with its support in the chunks, if their texts are known."""
-    from rag_eval.cli.commands._explained import chunk_shown, otherwise, shown
-
-    for sentence in case.evidence:
-        verdict = {None: "not checked", True: "supported", False: "not supported"}[sentence.supported]
-        text = one_line(shown(case, sentence.start, sentence.end), _WIDTH)
-        yield f"  {verdict} ({sentence.kind}, {sentence.support:.2f}): {text}"
-        if sentence.chunk is not None and sentence.span is not None:
-            chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][sentence.chunk]
-            passage = one_line(chunk_shown(case, case.chunk_texts[sentence.chunk], sentence.span), _WIDTH)
-            yield f"    by {one_line(chunk.id, 60)}: {passage}"
-        missing, numbers = ([shown(case, *span) for span in spans] for spans in (sentence.missing, sentence.made_up))
-        wrong = [f"{reason}: {word}" for reason, word in otherwise(case, sentence)]
-        lacking = {"words in no chunk": missing, "numbers in no chunk": numbers, "mismatch": wrong}
+    for evidence in case.evidence:
+        verdict = {None: "not checked", True: "supported", False: "not supported"}[evidence.supported]
+        sentence = _sentence(case, evidence)
+        yield f"  {verdict} ({evidence.kind}, {evidence.support:.2f}): {one_line(sentence['text'], _WIDTH)}"
+        if sentence["chunk"] and evidence.chunk is not None:
+            part = case.chunk_texts[evidence.chunk][slice(*sentence["chunk"]["span"])]
+            passage = "".join(text for text, _ in _pieces(part, [*_masks(part, case.leaks)]))
+            yield f"    by {one_line(sentence['chunk']['id'], 60)}: {one_line(passage, _WIDTH)}"
+        lacking = {"words in no chunk": sentence["missing"], "numbers in no chunk": sentence["made_up"]}
+        lacking["mismatch"] = [f"{item['reason']}: {item['word']}" for item in sentence["otherwise"]]
         yield from (f"    {what}: {_joined(words)}" for what, words in lacking.items() if words)
     if case.evidence:
         yield ""
@@ -299,16 +292,79 @@ def _shown(name: str, score: Score) -> str:
         return f"{score[0]:.3f} ({'attack' if score[1] else 'benign'})"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    from rag_eval.rendering.number_format import number
-
     return f"{score:d}" if isinstance(score, int) else number(score, name)
 
 
-def _metric(name: str) -> Metric | None:
-    from rag_eval.metrics import METRICS, canonical, find
+def _document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
+    """Return a case as plain data: the answer, and the support for each of its sentences."""
+    scores = {item.column: item.score(case) for item in wanted if item.metric.level == "case"}
+    answer = _pieces(case.claim, [*answer_marks(case.evidence), *_answer_masks(case)])
+    return {
+        "run": case.trace.run or None,
+        "label": label(case),
+        "refused": case.refused,
+        "answer": [piece._asdict() for piece in answer],
+        "sentences": [_sentence(case, evidence) for evidence in case.evidence],
+        "scores": {
+            name: None if score is None else single_score(name, as_shown(score)) for name, score in scores.items()
+        },
+    }
 
-    name = canonical(name)
-    if name in METRICS:
-        return METRICS[name]
-    measured = find(name)
-    return measured.metric if measured else None
+
+def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
+    """Return a sentence of the answer; a word that is part of a leaked value is masked."""
+    leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
+    words = [(reason, masked(word) if word.lower() in leaked else word) for reason, word in evidence.mismatches]
+    return {
+        "text": _claim_part(case, evidence.start, evidence.end),
+        "start": evidence.start,
+        "end": evidence.end,
+        "kind": evidence.kind,
+        "support": round(evidence.support, 6),
+        "supported": evidence.supported,
+        "missing": [_claim_part(case, *span) for span in evidence.missing],
+        "made_up": [_claim_part(case, *span) for span in evidence.made_up],
+        "otherwise": [{"reason": reason, "word": word} for reason, word in words],
+        "chunk": _best_chunk(case, evidence),
+    }
+
+
+def _best_chunk(case: Case, evidence: Evidence) -> dict[str, Any] | None:
+    """Return the chunk that supports a sentence best, its index among the chunks with a text, and the span in it."""
+    if evidence.chunk is None or evidence.span is None:
+        return None
+    chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][evidence.chunk]
+    text = case.chunk_texts[evidence.chunk]
+    pieces = _pieces(text, [Mark(*evidence.span, "best"), *_masks(text, case.leaks)])
+    text_pieces = [piece._asdict() for piece in pieces]
+    return {"id": chunk.id, "index": evidence.chunk, "span": [*evidence.span], "text": text_pieces}
+
+
+def _claim_part(case: Case, start: int, end: int) -> str:
+    """Return the characters of the claim from ``start`` to ``end``, leaked values masked."""
+    masks = [
+        Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state)
+        for mark in _answer_masks(case)
+        if mark.start < end and mark.end > start
+    ]
+    return "".join(text for text, _ in _pieces(case.claim[start:end], masks))
+
+
+def _values(leaks: Sequence[Leak]) -> list[Leak]:
+    """Return the leaks that are values; long runs of a source's words are shown, as in the text form."""
+    return [leak for leak in leaks if leak.category != VERBATIM]
+
+
+def _answer_masks(case: Case) -> list[Mark]:
+    return [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
+
+
+def _masks(text: str, leaks: Sequence[Leak]) -> Iterator[Mark]:
+    """Yield the positions of leaked values in another text."""
+    for leak in _values(leaks):
+        yield from (Mark(match.start(), match.end(), MASKED) for match in re.finditer(re.escape(leak.text), text))
+
+
+def _pieces(text: str, highlights: Sequence[Mark]) -> list[Segment]:
+    pieces = segments(text, highlights)
+    return [piece._replace(text=masked(piece.text)) if piece.state == MASKED else piece for piece in pieces]
