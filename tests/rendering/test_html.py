@@ -17,9 +17,9 @@ from html_page import Page, local, said
 from rag_eval import api
 from rag_eval.analysis.failed_cases import CaseDetails, Named
 from rag_eval.rendering import cases, gates_table, summary
-from rag_eval.rendering.html import element, svg
+from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.element import Markup, tag
-from rag_eval.rendering.html.svg import PlotRow
+from rag_eval.rendering.html.plots import PlotRow
 from rag_eval.textual.segments import STATES, Segment
 from seams import GOOD, from_json, main, render
 from whole_report import BOUND, FREE, REPORT, accepted, report_of
@@ -360,7 +360,7 @@ SHARES = st.floats(0, 1).map(lambda number: round(number, 3))
 
 
 def drawn(mark, own_scale=False):
-    figure = svg.figure("x", "x", "x", [mark], own_scale=own_scale)
+    figure = plots.figure("x", "x", "x", [mark], own_scale=own_scale)
     return Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{figure}</body></html>")
 
 

@@ -18,7 +18,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from hostile import PIECES, TEXTS
 from html_page import Page, said
-from rag_eval.rendering.html import element, svg
+from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.pages import history_page
 from seams import main
 from trends import series, trend
@@ -192,7 +192,7 @@ def test_an_empty_history_is_a_page():
 @given(NUMBERS, NUMBERS)
 def test_ticks_are_few_and_lie_between_the_ends(one, other):
     low, high = sorted((one, other))
-    result = svg.ticks(low, high)
+    result = plots.ticks(low, high)
     assert len(result) <= 6
     assert result == sorted(result)
     room = (high - low) * 1e-6
@@ -203,13 +203,13 @@ def test_ticks_are_few_and_lie_between_the_ends(one, other):
     ("ends", "expected"), [((0.0, 1.0), [0.0, 0.25, 0.5, 0.75, 1.0]), ((790.0, 1030.0), [800.0, 900.0, 1000.0])]
 )
 def test_ticks_are_round(ends, expected):
-    assert svg.ticks(*ends) == expected
+    assert plots.ticks(*ends) == expected
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
 def test_no_dot_lies_outside(points):
-    dots = [svg.Dot(x, y, "plain", "said") for x, y in points]
-    drawn = svg.chart("x", "x", "x", dots, [dots], svg.Axes("a", "b"))
+    dots = [plots.Dot(x, y, "plain", "said") for x, y in points]
+    drawn = plots.chart("x", "x", "x", dots, [dots], plots.Axes("a", "b"))
     page = Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{drawn}</body></html>")
     for item in page.all("circle"):
         assert 44 <= float(item.get("cx")) <= 392

@@ -24,7 +24,7 @@ RENDERERS = {
     "junit": ("junit:render", "junit.xml"),
     "sarif": ("annotations:render_sarif", "report.sarif"),
     "codequality": ("annotations:render_code_quality", "gl-code-quality-report.json"),
-    "csv": ("csv_file:render", "questions.csv"),
+    "csv": ("cases:render_csv", "questions.csv"),
 }
 
 

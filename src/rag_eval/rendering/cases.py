@@ -1,4 +1,4 @@
-"""The cases of a report: counts, failing ones, flips since the baseline, questions and conversations as tables."""
+"""The cases of a report: counts, failing ones, flips since the baseline, questions and conversations; questions.csv."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
-from rag_eval.common.escaping import quantity, some
+from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
+from rag_eval.gates.results import score_splitter
+from rag_eval.metrics import METRICS, column_of, single_score
 from rag_eval.rendering.document import PLAIN, Paragraph, Table, TextFormatter, more, paragraphs, table_of
 from rag_eval.rendering.number_format import signed
 
@@ -228,3 +230,38 @@ def effects(report: Report, formatter: TextFormatter) -> list[Block]:
         rows.append([formatter.named(effect.name, ""), *texts])
     headers = ["Change since the baseline", "Due to the system", "Due to the gold"]
     return [Table("Why metrics changed since the baseline", headers, rows)]
+
+
+def render_csv(report: Report) -> str:
+    """Return CSV by RFC 4180: rows are questions, columns metrics; a cell is empty if the metric does not apply.
+
+    With a baseline, a column shows which questions flipped. Text that a spreadsheet would run as a formula gets an
+    apostrophe.
+    """
+    named = map(column_of, report.metrics)  # several values of a metric share one column
+    names = list(dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case"))
+    changes = {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
+    flip = ["flip"] if report.baseline is not None else []
+    slices = ["slices"] if any(question.slices for question in report.questions) else []
+    columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
+    positions = {name: index for index, name in enumerate(names)}
+    split = score_splitter(lambda shared: [str(shared.get(name, "")) for name in names])
+
+    def row(question: Question) -> list[object]:
+        shared, others = split(question.scores)
+        cells: list[object] = [*shared]
+        for name in others.keys() & positions:
+            cells[positions[name]] = single_score(name, others[name])
+        return [
+            *(spreadsheet(text) for text in (question.qid, question.run or "", question.question)),
+            "true" if question.answerable else "false",
+            question.label,
+            question.coarse_label,
+            *([changes.get((question.qid, question.run), "")] if flip else []),
+            question.gold_line,
+            question.trace_line,
+            *([spreadsheet("; ".join(question.slices))] if slices else []),
+            *cells,
+        ]
+
+    return csv_text([*columns, *slices, *names], map(row, report.questions))

@@ -24,7 +24,7 @@ from rag_eval.rendering.html.element import (
     visible,
     write_blocks,
 )
-from rag_eval.rendering.html.svg import Axes, Dot, Limit, chart
+from rag_eval.rendering.html.plots import Axes, Dot, Limit, chart
 from rag_eval.rendering.number_format import number
 
 if TYPE_CHECKING:

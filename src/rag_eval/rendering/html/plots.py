@@ -1,13 +1,17 @@
-"""The plots of a report: gates with their thresholds, values since the baseline, slices from the worst on."""
+"""Plots as SVG, as wide as the screen allows: rows of marks on a scale, points in a plane, and the plots of a report.
+
+A row has its text beside its drawing, so that a narrow screen can put the text above it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, floor, isfinite, log10
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.gates.policy import MARGINS
 from rag_eval.rendering import metrics_tables
-from rag_eval.rendering.gates_table import ORIGINS, by_outcome, gates_with_row, has_two_sides, kind
+from rag_eval.rendering.gates_table import ORIGINS, OUTCOMES, by_outcome, gates_with_row, has_two_sides, kind
 from rag_eval.rendering.html.element import (
     FORMATTER,
     Markup,
@@ -20,7 +24,6 @@ from rag_eval.rendering.html.element import (
     tag,
     visible,
 )
-from rag_eval.rendering.html.svg import PlotRow, figure, is_share
 from rag_eval.rendering.number_format import (
     bound,
     is_completeness,
@@ -35,6 +38,18 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
 
+Ends = tuple[float, float]
+
+_LEFT, _RIGHT, _WIDTH = 8.0, 392.0, 400.0
+_ROW, _TICKS = 26.0, 4
+_ROOM = 0.94
+"""Share of a scale that its greatest number takes where the scale is made for it."""
+_KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"}
+
+_CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 18.0, 168.0, 204.0
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+_SHORT = 22
+_GLYPH = 5.0
 _MOST = 40
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
 _PASSING_SIDE = "the shaded side of the tick passes the gate."
@@ -48,6 +63,255 @@ _SLICES = (
     f"The dashed tick is the value over all cases; {_INTERVAL}. The shape of a slice with a gate shows its outcome; an "
     "open disc without a gate has too few cases to judge."
 )
+
+
+class PlotRow(NamedTuple):
+    """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``caption`` is the text at its end.
+
+    ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left, empty if it is
+    only a reference.
+    """
+
+    label: str
+    kind: str
+    caption: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    limit: float | None = None
+    side: str = ""
+    before: float | None = None
+
+    def numbers(self) -> list[float]:
+        """Return all numbers that are drawn of it."""
+        return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
+
+
+def is_share(row: PlotRow) -> bool:
+    """Return whether all values of a row are between 0 and 1."""
+    return all(0 <= number <= 1 for number in row.numbers())
+
+
+def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
+    """Return a plot of rows on one scale, or each on its ``own_scale``; ``legend`` explains it. Empty without rows."""
+    if not rows:
+        return Markup("")
+    scale = _scale(rows)
+    steps = [] if own_scale else [scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1)]
+    grid = [(_across(number, scale), number) for number in steps]
+    anchors = {_RIGHT: "last", _LEFT: "first"}
+    axis = [tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchors.get(x, "tick")) for x, number in grid]
+    drawn = [_svg(axis, 20.0, "axis")] if axis else []
+    sentences = []
+    for row in rows:
+        lines = [tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid]
+        shapes = tag("g", *lines, *_shapes(row, _scale([row]) if own_scale else scale), class_=row.kind)
+        label, text = tag("span", row.label, class_="label"), tag("span", row.caption, class_="value-text")
+        drawn.append(tag("div", label, _svg([shapes], _ROW), text, class_="row"))
+        sentences.append(", ".join(filter(None, [f"{row.label}: {row.caption}", _KINDS.get(row.kind)])))
+    plot = tag("div", join(drawn), class_="rows", role="img", aria_labelledby=f"{key}-name {key}-about")
+    about = tag("p", "; ".join(sentences), id=f"{key}-about", class_="visually-hidden")
+    return tag("figure", _caption(key, title, legend), about, plot)
+
+
+def _caption(key: str, title: str, legend: str) -> Markup:
+    return tag("figcaption", tag("strong", title, id=f"{key}-name"), f" {legend}" if legend else "")
+
+
+def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Markup:
+    """Return a drawing; the figure around it describes it in words."""
+    return tag("svg", join(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
+
+
+def _scale(rows: Sequence[PlotRow]) -> Ends:
+    if all(is_share(row) for row in rows):
+        return 0.0, 1.0
+    numbers = [number for row in rows for number in row.numbers()]
+    low, high = min(0.0, *numbers), max(0.0, *numbers)
+    return low, low + (high - low) / _ROOM
+
+
+def _across(number: float, scale: Ends) -> float:
+    """Return the position of a number; the middle if no scale can show it."""
+    return _LEFT + (_RIGHT - _LEFT) * _share(number, scale)
+
+
+def _share(number: float, ends: Ends) -> float:
+    low, high = ends
+    if not isfinite(high - low) or high <= low:
+        return 0.5
+    return min(max((number - low) / (high - low), 0.0), 1.0)
+
+
+def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
+    """Yield the track, the limit with its passing side, the interval, the change from before, and the point."""
+    middle, value = _ROW / 2, _across(row.value, scale)
+    yield tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track")
+    if row.limit is not None:
+        x = _across(row.limit, scale)
+        if row.side:
+            start, end = (x, _RIGHT) if row.side == "min" else (_LEFT, x)
+            yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="passing")
+        yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if row.side else "reference")
+    if row.low is not None or row.high is not None:  # an unknown end is the end of the scale, without a cap
+        ends = ((row.low, scale[0]), (row.high, scale[1]))
+        low, high = (_across(outer if end is None else end, scale) for end, outer in ends)
+        yield tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval")
+        for x in [x for x, end in ((low, row.low), (high, row.high)) if end is not None]:
+            yield tag("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="interval")
+    if row.before is not None:
+        old = _across(row.before, scale)
+        yield tag("line", x1=old, x2=value, y1=middle, y2=middle, class_="change")
+        yield tag("circle", cx=old, cy=middle, r=4, class_="before")
+    yield _point(row.kind, value, middle)
+
+
+def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
+    """Return a point; each kind has a shape: a cross fails, a disc passes, a diamond is open, a triangle warns."""
+    wide = 2 * size
+    paths = {
+        "failed": f"M{x - size:.1f} {y - size:.1f}l{wide:g} {wide:g}m0 -{wide:g}l-{wide:g} {wide:g}",
+        "inconclusive": f"M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z",
+        "warning": f"M{x:.1f} {y - 6:.1f}l6.5 11h-13z",
+    }
+    if kind in paths:
+        return tag("path", d=paths[kind], class_="point")
+    return tag("circle", cx=x, cy=y, r=size, class_="point")
+
+
+class Dot(NamedTuple):
+    """A point: ``kind`` is its class, ``caption`` its description, ``mark`` the text next to it.
+
+    ``low`` and ``high`` enclose ``y``. ``rule`` draws a vertical line here, because something changed.
+    """
+
+    x: float
+    y: float
+    kind: str
+    caption: str
+    mark: str = ""
+    low: float | None = None
+    high: float | None = None
+    rule: bool = False
+
+
+class Limit(NamedTuple):
+    """A threshold from one ``x`` to another; its passing ``side`` is shaded."""
+
+    start: float
+    end: float
+    y: float
+    side: str
+
+
+class Axes(NamedTuple):
+    """The texts at the axes: both ends of the horizontal one and the titles; ``ticks`` if it has numbers."""
+
+    across: str
+    up: str
+    first: str = ""
+    last: str = ""
+    ticks: bool = True
+
+
+class _Frame(NamedTuple):
+    """The ranges of numbers that a chart shows, and their positions on it."""
+
+    across: Ends
+    up: Ends
+
+    def x(self, number: float) -> float:
+        """Return the position from left to right."""
+        return _CHART_LEFT + (_RIGHT - _CHART_LEFT) * _share(number, self.across)
+
+    def y(self, number: float) -> float:
+        """Return the position from the bottom to the top."""
+        return _CHART_BOTTOM - (_CHART_BOTTOM - _CHART_TOP) * _share(number, self.up)
+
+
+def _span(numbers: Sequence[float]) -> Ends:
+    """Return the range of the numbers plus a tenth on either side; shares stay between 0 and 1."""
+    low, high = min(numbers), max(numbers)
+    room = (high - low) / 10 or abs(high) / 10 or 1.0
+    bounded = low >= 0 and high <= 1
+    return (max(low - room, 0.0), min(high + room, 1.0)) if bounded else (low - room, high + room)
+
+
+def chart(
+    key: str,
+    title: str,
+    legend: str,
+    dots: Sequence[Dot],
+    lines: Iterable[Sequence[Dot]],
+    axes: Axes,
+    limits: Sequence[Limit] = (),
+) -> Markup:
+    """Return a plot of ``dots``, those of each of ``lines`` join, between axes; None without dots."""
+    if not dots:
+        return Markup("")
+    ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
+    frame = _Frame(_span([dot.x for dot in dots]), _span([*ends, *(limit.y for limit in limits)]))
+    shades, thresholds = [], []
+    for limit in limits:
+        start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
+        top, bottom = (_CHART_TOP, y) if limit.side == "min" else (y, _CHART_BOTTOM)
+        shades.append(tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="passing"))
+        thresholds.append(tag("line", x1=start, x2=end, y1=y, y2=y, class_="limit"))
+    rules = [frame.x(dot.x) for dot in dots if dot.rule]
+    paths = ["L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line) for line in lines if len(line) > 1]
+    drawn = [
+        *shades,
+        *_grid(frame, axes),
+        *thresholds,
+        *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="reference") for x in rules),
+        *(tag("path", d=f"M{path}", class_="path") for path in paths),
+        *(_dot(frame, dot) for dot in dots),
+    ]
+    about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="visually-hidden")
+    box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
+    plot = tag("svg", join(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
+    return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
+
+
+def _grid(frame: _Frame, axes: Axes) -> Iterator[Markup]:
+    for number in ticks(*frame.up):
+        y = frame.y(number)
+        yield tag("line", x1=_CHART_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
+        yield tag("text", f"{number:.4g}", x=_CHART_LEFT - 6, y=y + 4, class_="last")
+    for number in ticks(*frame.across) if axes.ticks else ():
+        yield tag("text", f"{number:.4g}", x=frame.x(number), y=_CHART_BOTTOM + 16, class_="tick")
+    texts = [
+        (axes.up, 2.0, _CHART_TOP - 6, "first"),
+        (axes.across, (_CHART_LEFT + _RIGHT) / 2, _CHART_BOTTOM + 32, "tick"),
+        (_short(axes.first), _CHART_LEFT, _CHART_BOTTOM + 20, "first"),
+        (_short(axes.last), _RIGHT, _CHART_BOTTOM + 20, "last"),
+    ]
+    yield from (tag("text", text, x=x, y=y, class_=kind) for text, x, y, kind in texts if text)
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Return about four round numbers from ``low`` to ``high``; none if no round number is between them."""
+    least = (high - low) / _TICKS
+    if not isfinite(least) or least <= 0 or (power := 10.0 ** floor(log10(least))) == 0:
+        return []
+    step = next(factor * power for factor in _ROUND if factor * power >= least or factor == _ROUND[-1])
+    if not isfinite(step) or abs(low / step) > 1e9 or abs(high / step) > 1e9:
+        return []
+    return [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHORT else f"…{text[1 - _SHORT :]}"
+
+
+def _dot(frame: _Frame, dot: Dot) -> Markup:
+    x, y = frame.x(dot.x), frame.y(dot.y)
+    parts = [tag("title", dot.caption)]
+    if dot.low is not None and dot.high is not None:
+        parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
+    parts.append(_point(dot.kind, x, y, 4.0))
+    parts += [tag("text", dot.mark, x=x + 8, y=y - 5, class_="first")] if dot.mark else []
+    return tag("g", *parts, class_=dot.kind)
 
 
 def gates(report: Report) -> Iterator[Markup]:
