@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
-from rag_eval.gold.signoff.checking import Side, SignoffPolicy, unsigned
-from rag_eval.readers.signoff_record import HashChange, Record
+from rag_eval.gold.signoff.checking import Side, SignoffPolicy, changed_hashes, counting, unsigned
+from rag_eval.readers.signoff_record import HashChange
 
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
@@ -32,6 +32,7 @@ def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> Frozen:
     missing = [change.qid for change in unsigned(head, policy)]
     answerable = sum(item.answerable for item in head.items.values())
     hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
+    records = sorted(counting(head.records, policy).items())
     manifest = {
         "v": VERSION,
         "tag": tag,
@@ -41,7 +42,9 @@ def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> Frozen:
         "digest": digest(hashes.values()),
         "counts": {"items": len(hashes), "answerable": answerable, "unanswerable": len(hashes) - answerable},
         "signed": f"{len(hashes) - len(missing)} of {len(hashes)}",
-        "records": _records(head.records, policy),
+        "records": [
+            {"name": record.name, "sha256": hashlib.sha256(record.text.encode()).hexdigest()} for _, record in records
+        ],
         "items": hashes,
     }
     return Frozen(manifest, sorted(missing))
@@ -69,17 +72,4 @@ def fault(manifest: Mapping[str, Any], tag: str) -> str:
 
 def differences(manifest: Mapping[str, Any], hashes: Mapping[str, str]) -> list[HashChange]:
     """Return the items that differ from the frozen ones, sorted by qid."""
-    frozen = manifest["items"]
-    pairs = ((qid, frozen.get(qid), hashes.get(qid)) for qid in sorted(frozen.keys() | hashes.keys()))
-    return [HashChange(qid, before, after) for qid, before, after in pairs if before != after]
-
-
-def _records(records: Mapping[str, Record | str], policy: SignoffPolicy) -> list[dict[str, str]]:
-    """Return name and hash of the signed text of each record of this gold set."""
-    ours = (policy.dataset, policy.gold)
-    named = ((path.rpartition("/")[2], record) for path, record in sorted(records.items()))
-    return [
-        {"name": name, "sha256": hashlib.sha256(record.text.encode()).hexdigest()}
-        for name, record in named
-        if isinstance(record, Record) and record.name == name and (record.dataset, record.gold) == ours
-    ]
+    return changed_hashes(manifest["items"], hashes)
