@@ -90,27 +90,41 @@ class GoldDiff(NamedTuple):
 
 def compare(context: ReviewContext) -> GoldDiff:
     """Compare the scored gold with the gold that the base's policy names; raise InputError if that is unreadable."""
-    authority, base = context.authority, context.base
-    limits = Limits(**(base or context.head).limits)
+    authority, run, scored_path = context.authority, context.run, context.head.gold
+    limits = Limits(**(context.base or context.head).limits)
     path = gold_path(context, authority.fork)
     stored = stored_at(authority, authority.fork, path, limits) if path else None
+    new = run.gold
     if stored is None:
-        new = context.run.gold
         return GoldDiff(tuple(ItemChange(qid, "added", False) for qid in sorted(new.golds)), None, new)
     data = None if stored.folder else next(iter(stored.files.values()))
     committed = _scored_bytes(context)
     if data is not None and data == committed:
         return GoldDiff()
     if data is not None and (pointer := _LFS.match(data)):
-        same = pointer[1].decode() == context.run.gold_sha256
+        same = pointer[1].decode() == run.gold_sha256
         return GoldDiff(not_comparable="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
-    old, new = context.run.stored(stored), _scored(context, committed)
+    old = run.stored(stored)
+    if committed is not None and hashlib.sha256(committed).hexdigest() != run.gold_sha256:  # a checkout changed it
+        own_limits = Limits(**context.head.limits)
+        new = run.stored(StoredGold(scored_path, scored_path, {scored_path: committed}, limits=own_limits))
     changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
-    merged = _merged_since(context, new, changed, limits)
-    if merged:
+    if merged := _merged_since(context, new, changed, limits):
         changed = [qid for qid in changed if qid not in merged]
-        old = _with_items_of(old, new, merged)
-    return GoldDiff(tuple(_change(qid, old, new) for qid in changed), old, new)
+        golds = {qid: gold for qid, gold in old.golds.items() if qid not in merged}
+        hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in merged}
+        both = merged & new.golds.keys()
+        golds |= {qid: new.golds[qid] for qid in both}
+        old = old._replace(golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
+    changes = []
+    for qid in changed:
+        before, after = old.golds.get(qid), new.golds.get(qid)
+        if before is None or after is None:
+            changes.append(ItemChange(qid, "added" if before is None else "removed", False))
+        else:
+            mutation = (before.question, before.answerable) != (after.question, after.answerable)
+            changes.append(ItemChange(qid, "changed", mutation))
+    return GoldDiff(tuple(changes), old, new)
 
 
 def gold_path(context: ReviewContext, tree: Tree) -> str | None:
@@ -125,28 +139,18 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
     if context.base:
         return gold_named_by(authority, context.base, tree)
     usual = authority.inside(os.path.join(context.options.folder, DEFAULT_GOLD))  # noqa: PTH118
-    paths = [path for path in (authority.inside(context.head.gold), usual) if path and has_path(tree, path)]
-    return next(iter(paths), None)
+    paths = (authority.inside(context.head.gold), usual)
+    return next((path for path in paths if path and has_path(tree, path)), None)
 
 
 def _scored_bytes(context: ReviewContext) -> bytes | None:
     """Return the scored file as git has it; None if it is a folder or not in git."""
     path = context.authority.inside(context.head.gold)
     try:
-        if path is None or not context.authority.after.files(path):
-            return None
+        is_file = path is not None and context.authority.after.files(path)
     except Irregular:
         return None
-    return read(context.authority.head, path)
-
-
-def _scored(context: ReviewContext, committed: bytes | None) -> GoldSet:
-    """Return the scored gold set, from its committed bytes if a checkout changed them."""
-    run = context.run
-    if committed is None or hashlib.sha256(committed).hexdigest() == run.gold_sha256:
-        return run.gold
-    path = context.head.gold
-    return run.stored(StoredGold(path, path, {path: committed}, limits=Limits(**context.head.limits)))
+    return read(context.authority.head, path) if path and is_file else None
 
 
 def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
@@ -156,27 +160,9 @@ def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limi
     """
     tip = context.authority.used_records
     path = gold_path(context, tip) if changed and tip is not NOTHING else None
-    stored = stored_at(context.authority, tip, path, limits) if path else None
-    if stored is None:
-        return set()
     try:
-        now = context.run.stored(stored)
+        stored = stored_at(context.authority, tip, path, limits) if path else None
+        now = context.run.stored(stored) if stored else None
     except InputError:
         return set()
-    return {qid for qid in changed if not now.differs(qid, new)}
-
-
-def _with_items_of(old: GoldSet, new: GoldSet, qids: set[str]) -> GoldSet:
-    golds = {qid: gold for qid, gold in old.golds.items() if qid not in qids}
-    hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in qids}
-    both = qids & new.golds.keys()
-    golds |= {qid: new.golds[qid] for qid in both}
-    return old._replace(golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
-
-
-def _change(qid: str, old: GoldSet, new: GoldSet) -> ItemChange:
-    before, after = old.golds.get(qid), new.golds.get(qid)
-    if before is None or after is None:
-        return ItemChange(qid, "added" if before is None else "removed", False)
-    mutation = (before.question, before.answerable) != (after.question, after.answerable)
-    return ItemChange(qid, "changed", mutation)
+    return {qid for qid in changed if not now.differs(qid, new)} if now else set()
