@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_eval.analysis.report import levels
 from rag_eval.cases.case import Case
@@ -65,29 +65,119 @@ def partly_measured(
 def repeated_answers(
     inputs: Inputs, policy: Policy, golds: Mapping[str, Gold], questions: Sequence[Question], trace_sha256: str
 ) -> list[Finding]:
-    """Find right answers that are the same for many questions, in a sample drawn by the content of the files."""
+    """Find right answers that answer no question: one claim for many questions, or one that contains many answers.
+
+    Both are searched in a sample drawn by the content of the files, so that nobody can predict which answers are
+    checked.
+    """
     if not {"precision", "containment"} & {gate.name for item in inputs.policies for gate in item.gates}:
         return []
     right = [question for question in questions if question.label == "OK" and question.answerable]
-    seed = f"{trace_sha256} {len(golds)}"
-    sample = [right[index] for index in sample_positions(len(right), SAMPLE, seed)]
-    answers = [RightAnswer(case.gold, case.claim) for _, case in read_cases(inputs, policy, golds, sample)]
-    return repeated(answers, list(golds.values()), seed, levels(*inputs.policies))
+    seed, severities = f"{trace_sha256} {len(golds)}", levels(*inputs.policies)
+    cases = [case for _, case in read_cases(inputs, policy, golds, _sampled(right, seed))]
+    checks = {"padded-answers": _padded(cases, golds.values(), seed), "constant-answers": _constant(cases)}
+    wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
+    return [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
+
+
+def _sampled(questions: Sequence[Question], seed: str) -> list[Question]:
+    return [questions[index] for index in sample_positions(len(questions), SAMPLE, seed)]
+
+
+def _constant(answers: Sequence[Case]) -> Iterator[Finding]:
+    groups = [group for group in _group_similar(answers) if _count_different(group) >= FEWEST_CASES]
+    same = sum(map(len, groups))
+    if not groups or same < len(answers) * (1 - ALMOST_ALL):
+        return
+    largest = max(groups, key=len)
+    item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
+    some = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
+    message = f"{same} of {len(answers)} right answers are {item}, although their questions expect different answers"
+    wanted = any(answer.gold.substrings for group in groups for answer in group)
+    grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
+    fix = "Answer the question that is asked"
+    fix += "." if wanted else ", and write the right answers into gold_claim_substr."
+    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
+
+
+def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
+    """Return the answers in groups of nearly the same claim, each of which also answers the first one's question."""
+    groups: list[tuple[frozenset[str], list[Case]]] = []
+    for answer in answers:
+        words = frozenset(tokens(answer.claim))
+        for known, group in groups:
+            texts, others = answer.gold.substrings, group[0].gold.substrings
+            is_near = texts and others and _SIMILARITY * len(words | known) <= len(words & known)
+            if words == known or (
+                is_near and holds_any(others, answer.claim.lower()) and holds_any(texts, group[0].claim.lower())
+            ):
+                group.append(answer)
+                break
+        else:
+            if words:
+                groups.append((words, [answer]))
+    return [group for _, group in groups]
+
+
+def _count_different(answers: Iterable[Case]) -> int:
+    """Count the items of some answers that differ in expected substrings and in evidence."""
+    count, texts, cited = 0, set[str](), set[str]()
+    for gold in (answer.gold for answer in answers):
+        wants = set(gold.substrings or ([gold.expected_answer.lower()] if gold.expected_answer else [f"#{gold.qid}"]))
+        evidence = {*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ())}
+        evidence |= {*(gold.doc_grades or ()), *(f"{row.doc_id} {row.section}" for row in gold.sections or ())}
+        evidence |= {f"{support.rel_path} > {support.heading_path}" for support in gold.supports or ()}
+        if texts.isdisjoint(wants) and cited.isdisjoint(evidence):
+            count, texts, cited = count + 1, texts | wants, cited | evidence
+    return count
+
+
+def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterator[Finding]:
+    """Find answers that also contain the expected substrings of many other questions."""
+    answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
+    probes = [answerable[index] for index in sample_positions(len(answerable), PROBE_COUNT, seed)]
+    padded = 0
+    for answer in answers:
+        lowered, expected = answer.claim.lower(), answer.gold.substrings
+        others = [probe.substrings for probe in probes if set(probe.substrings).isdisjoint(expected)]
+        count = sum(holds_any(texts, lowered) for texts in others)
+        padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
+    if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
+        message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
+        yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
 def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: str) -> list[Finding]:
-    """Find that gold and traces name chunks differently, if nothing of the gold was retrieved for most questions."""
-    lost = sum(question.label in UNRETRIEVED for question in questions)
-    if 2 * lost <= sum(question.answerable and question.trace_line > 0 for question in questions):
+    """Find that gold and traces name evidence differently, as after a new chunking.
+
+    This is checked if nothing of the gold was retrieved for most questions.
+    """
+    missed = sum(question.label in UNRETRIEVED for question in questions)
+    if 2 * missed <= sum(question.answerable and question.trace_line > 0 for question in questions):
         return []
     golds, policy = inputs.golds, inputs.policy
-    labelled = [
-        question
-        for question in questions
-        if question.trace_line and question.answerable and evidence_level(golds[question.qid])
-    ]
-    sample = [labelled[index] for index in sample_positions(len(labelled), SAMPLE, trace_sha256)]
-    return unmatched((case for _, case in read_cases(inputs, policy, golds, sample) if case.is_answerable), policy.gold)
+    answered = [question for question in questions if question.trace_line and question.answerable]
+    labelled = [question for question in answered if evidence_level(golds[question.qid])]
+    gold: dict[str, set[str]] = {}
+    seen: dict[str, set[str]] = {}
+    for _, case in read_cases(inputs, policy, golds, _sampled(labelled, trace_sha256)):
+        if case.is_answerable:
+            field = _FIELD[case.evidence_level]
+            chunks = case.trace.chunks or ()
+            values = case.trace.retrieved if field == "id" else [getattr(chunk, field) for chunk in chunks]
+            gold.setdefault(field, set()).update(_named(case.gold, field))
+            seen.setdefault(field, set()).update(filter(None, values))
+    findings = []
+    for field, names in gold.items():
+        strangers = sorted(names - seen[field])
+        if len(strangers) >= FEWEST_CASES and 2 * len(strangers) > len(names):
+            what = "chunk ids" if field == "id" else f"values of {field}"
+            other = f"traces have {quoted(min(seen[field]), 60)}" if seen[field] else f"no trace has any {field}"
+            message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
+            message += f"{quoted(strangers[0], 60)}, {other}"
+            fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
+            findings.append(Finding("unmatched-ids", "warning", message, fix, policy.gold))
+    return findings
 
 
 def changed_ids(
@@ -99,35 +189,69 @@ def changed_ids(
 ) -> list[Finding]:
     """Find that chunks have other ids than in the traces of the baseline, in a sample of the questions of both.
 
-    ``before`` are the questions of the baseline, ``old_traces`` the path and the bytes of its traces.
+    ``before`` are the questions of the baseline, ``old_traces`` the path and the bytes of its traces. Two signs
+    distinguish new ids from another retriever: almost no id of the baseline was retrieved again, and the ids of the
+    gold occur on only one side. It is an error if a regression gate compares ids.
     """
-    golds, policy = inputs.golds, inputs.policy
+    golds, policy, severities = inputs.golds, inputs.policy, levels(*inputs.policies)
+    if severities["ids-changed"] == "off":
+        return []
     earlier = {question.qid: question for question in before if question.trace_line}
-    both = [
-        question for question in questions if question.trace_line and question.answerable and question.qid in earlier
-    ]
-    both = [item for item in both if evidence_level(golds[item.qid]) == "chunk"]
-    both = [both[index] for index in sample_positions(len(both), SAMPLE, trace_sha256)]
+    both = [item for item in questions if item.trace_line and item.answerable and item.qid in earlier]
+    both = _sampled([item for item in both if evidence_level(golds[item.qid]) == "chunk"], trace_sha256)
     path, data = old_traces
     earlier_questions = [earlier[question.qid] for question in both]
     old_cases = read_cases(inputs, policy._replace(trace=path), golds, earlier_questions, data)
-    old = {question.qid: case for question, case in old_cases}
-    new_cases = read_cases(inputs, policy, golds, both)
-    pairs = [(old[question.qid], case) for question, case in new_cases if question.qid in old]
+    old_ids = {question.qid: case.trace.retrieved for question, case in old_cases}
+    old, new, gold = set[str](), set[str](), set[str]()
+    for question, case in read_cases(inputs, policy, golds, both):
+        if question.qid in old_ids:
+            old.update(old_ids[question.qid])
+            new.update(case.trace.retrieved)
+            gold.update(_named(case.gold, "id"))
+    gone, then, after = old - new, len(gold & old), len(gold & new)
+    one_sided = max(then, after) >= FEWEST_CASES and min(then, after) <= _ONE_SIDED * max(then, after)
+    if not one_sided or len(gone) < _TURNOVER * len(old):
+        return []
+    message = f"{len(gone)} of {len(old)} chunk ids that the baseline retrieved occur in no trace of this run, such as "
+    message += f"{quoted(min(gone), 60)}: the ids changed, so regressions of metrics that compare ids cannot be judged"
+    hint = "The gold set already has the new ids. Renew the baseline with the new index, in a separate pull request."
+    if after < then:
+        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline with the new index."
     gates = [gate for item in inputs.policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
     by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)
-    return ids_changed(pairs, by_id, levels(*inputs.policies))
+    finding = Finding("ids-changed", "error", message, hint)
+    return [levelled(finding, severities) if by_id else finding._replace(level="warning")]
 
 
 def injected_instructions(inputs: Inputs, questions: Sequence[Question]) -> list[Finding]:
-    """Find instructions to a language model in the retrieved chunks, if a gates file asks for it."""
+    """Find retrieved chunks that address a language model, if a gates file asks for it.
+
+    The message has their ids, but not their text.
+    """
     severities = levels(*inputs.policies)
     if severities["injected-instructions"] == "off":
         return []
+    from rag_eval.textual.injection import instruction
+
     answered = [question for question in questions if question.trace_line]
-    cases = read_cases(inputs, inputs.policy, inputs.golds, answered)
-    return injected((case.trace for _, case in cases), inputs.policy.trace, severities)
+    seen: set[str] = set()
+    texts: dict[str, tuple[str, int]] = {}
+    for _, case in read_cases(inputs, inputs.policy, inputs.golds, answered):
+        for chunk in case.trace.chunks or ():
+            if chunk.text and chunk.text not in seen:
+                seen.add(chunk.text)
+                if kind := instruction(chunk.text):
+                    texts.setdefault(chunk.id, (kind.kind, case.trace.line))
+    if not texts:
+        return []
+    shown = [f"{quoted(name, 60)} ({kind}, line {line})" for name, (kind, line) in [*texts.items()][:FEWEST_CASES]]
+    what = f"{len(texts)} of {len(seen)} retrieved texts read like instructions to a language model"
+    fix = "Check the source of these chunks. This check is not a guardrail: it misses most attacks."
+    line = min(line for _, line in texts.values())
+    finding = Finding("injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, inputs.policy.trace, line)
+    return [levelled(finding, severities)]
 
 
 def origin(inputs: Inputs, policy: Policy, about: Mapping[str, Any] | None, gold_sha256: str) -> list[Finding]:
@@ -135,7 +259,10 @@ def origin(inputs: Inputs, policy: Policy, about: Mapping[str, Any] | None, gold
     authority = inputs.authority
     commits = authority.commits if authority else frozenset[str]()
     about = about or {}
-    hashes = _hashes_of_gold(inputs, policy.gold, gold_sha256, about)
+    hashes, named = [gold_sha256], about.get("gold_sha256") or gold_sha256
+    if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
+        data = inputs.reader._replace(ledger=ProblemCollector()).read(policy.gold)
+        hashes += by_line_ends(data) if data else []
     severities = levels(*inputs.policies)
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
@@ -162,186 +289,6 @@ def read_cases(
             question = by_line[number]
             trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated during scoring
             yield question, Case(golds[question.qid], trace, policy.settings)
-
-
-def _hashes_of_gold(inputs: Inputs, path: str, sha256: str, about: Mapping[str, Any]) -> list[str]:
-    """Return the hashes by which run.json may name a gold file: of its bytes, with either line ending."""
-    named = about.get("gold_sha256") or sha256
-    data = None if named.lower() == sha256 else inputs.reader._replace(ledger=ProblemCollector()).read(path)
-    return [sha256, *by_line_ends(data)] if data else [sha256]
-
-
-class RightAnswer(NamedTuple):
-    """A claim that counts as right, with the item that it answers."""
-
-    gold: Gold
-    claim: str
-
-
-def repeated(
-    answers: Sequence[RightAnswer], golds: Sequence[Gold], seed: str, levels: Mapping[str, str]
-) -> list[Finding]:
-    """Find right answers that answer no question: one claim for many questions, or one that contains many answers.
-
-    ``answers`` are a sample of the right ones, and ``seed`` draws the items for the second question, so that nobody can
-    predict which answers are checked.
-    """
-    checks = {"padded-answers": _padded_right(answers, golds, seed), "constant-answers": _constant(answers)}
-    wanted_checks = [[*check] for code, check in checks.items() if levels[code] != "off"]
-    return [levelled(finding, levels) for finding in next(filter(None, wanted_checks), [])]
-
-
-def _constant(answers: Sequence[RightAnswer]) -> Iterator[Finding]:
-    groups = [group for group in _group_similar(answers) if len(_different(group)) >= FEWEST_CASES]
-    same = sum(map(len, groups))
-    if not groups or same < len(answers) * (1 - ALMOST_ALL):
-        return
-    largest = max(groups, key=len)
-    item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
-    some = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
-    message = f"{same} of {len(answers)} right answers are {item}, although their questions expect different answers"
-    wanted = any(answer.gold.substrings for group in groups for answer in group)
-    grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
-    fix = "Answer the question that is asked" + (
-        "." if wanted else ", and write the right answers into gold_claim_substr."
-    )
-    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
-
-
-def _group_similar(answers: Iterable[RightAnswer]) -> list[list[RightAnswer]]:
-    """Return the answers in groups of nearly the same claim."""
-    groups: list[tuple[frozenset[str], list[RightAnswer]]] = []
-    for answer in answers:
-        words = frozenset(tokens(answer.claim))
-        for known, group in groups:
-            if words == known or (
-                _SIMILARITY * len(words | known) <= len(words & known) and _interchangeable(answer, group[0])
-            ):
-                group.append(answer)
-                break
-        else:
-            if words:
-                groups.append((words, [answer]))
-    return [group for _, group in groups]
-
-
-def _interchangeable(answer: RightAnswer, other: RightAnswer) -> bool:
-    """Return whether each of two claims also answers the other question."""
-    wants = answer.gold.substrings, other.gold.substrings
-    return all(wants) and holds_any(wants[1], answer.claim.lower()) and holds_any(wants[0], other.claim.lower())
-
-
-def _different(answers: Iterable[RightAnswer]) -> list[Gold]:
-    """Return the items of some answers that differ in expected substrings and in evidence."""
-    golds: list[Gold] = []
-    texts: set[str] = set()
-    cited: set[str] = set()
-    for gold, _ in answers:
-        wants = set(gold.substrings or ([gold.expected_answer.lower()] if gold.expected_answer else [f"#{gold.qid}"]))
-        evidence = _evidence(gold)
-        if texts.isdisjoint(wants) and cited.isdisjoint(evidence):
-            golds.append(gold)
-            texts |= wants
-            cited |= evidence
-    return golds
-
-
-def _evidence(gold: Gold) -> frozenset[str]:
-    named = [*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ()), *(gold.doc_grades or ())]
-    named += [f"{support.rel_path} > {support.heading_path}" for support in gold.supports or ()]
-    return frozenset([*named, *(f"{section.doc_id} {section.section}" for section in gold.sections or ())])
-
-
-def _padded_right(answers: Sequence[RightAnswer], golds: Sequence[Gold], seed: str) -> Iterator[Finding]:
-    """Return the answers that also contain the expected substrings of many other questions."""
-    answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
-    probes = [answerable[index] for index in sample_positions(len(answerable), PROBE_COUNT, seed)]
-    padded = 0
-    for gold, claim in answers:
-        lowered = claim.lower()
-        others = [probe.substrings for probe in probes if set(probe.substrings).isdisjoint(gold.substrings)]
-        count = sum(holds_any(texts, lowered) for texts in others)
-        padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
-    if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
-        message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
-        yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
-
-
-def unmatched(cases: Iterable[Case], file: str) -> list[Finding]:
-    """Find that the gold names its evidence differently than the traces do, as after a new chunking.
-
-    ``cases`` are of answerable items that name evidence; ``file`` is the gold.
-    """
-    gold: dict[str, set[str]] = {}
-    seen: dict[str, set[str]] = {}
-    for case in cases:
-        field = _FIELD[case.evidence_level]
-        gold.setdefault(field, set()).update(_named(case.gold, field))
-        values = case.trace.retrieved if field == "id" else [getattr(chunk, field) for chunk in case.trace.chunks or ()]
-        seen.setdefault(field, set()).update(filter(None, values))
-    pairs = []
-    for field, names in gold.items():
-        strangers = sorted(names - seen[field])
-        if len(strangers) < FEWEST_CASES or 2 * len(strangers) <= len(names):
-            continue
-        what = "chunk ids" if field == "id" else f"values of {field}"
-        other = f"traces have {quoted(min(seen[field]), 60)}" if seen[field] else f"no trace has any {field}"
-        message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
-        message += f"{quoted(strangers[0], 60)}, {other}"
-        fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
-        pairs.append(Finding("unmatched-ids", "warning", message, fix, file))
-    return pairs
-
-
-def ids_changed(pairs: Iterable[tuple[Case, Case]], guarding: bool, levels: Mapping[str, str]) -> list[Finding]:
-    """Find that the index uses other chunk ids than for the baseline.
-
-    ``pairs`` are cases of the baseline and of the run under the same gold. Two signs distinguish new ids from another
-    retriever: almost no id of the baseline was retrieved again, and the ids of the gold occur on only one side. With
-    ``guarding`` a regression gate compares ids, so the finding is an error.
-    """
-    old, new, gold = set[str](), set[str](), set[str]()
-    for before, now in pairs:
-        old.update(before.trace.retrieved)
-        new.update(now.trace.retrieved)
-        gold.update(_named(now.gold, "id"))
-    gone, then, after = old - new, len(gold & old), len(gold & new)
-    one_sided = max(then, after) >= FEWEST_CASES and min(then, after) <= _ONE_SIDED * max(then, after)
-    if levels["ids-changed"] == "off" or not one_sided or len(gone) < _TURNOVER * len(old):
-        return []
-    message = f"{len(gone)} of {len(old)} chunk ids that the baseline retrieved occur in no trace of this run, such as "
-    message += f"{quoted(min(gone), 60)}: the ids changed, so regressions of metrics that compare ids cannot be judged"
-    if after < then:
-        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline with the new index."
-    else:
-        hint = (
-            "The gold set already has the new ids. Renew the baseline with the new index, in a separate pull request."
-        )
-    finding = Finding("ids-changed", "error", message, hint)
-    return [levelled(finding, levels) if guarding else finding._replace(level="warning")]
-
-
-def injected(traces: Iterable[Trace], file: str, levels: Mapping[str, str]) -> list[Finding]:
-    """Find retrieved chunks that address a language model. The message has their ids, but not their text."""
-    from rag_eval.textual.injection import instruction
-
-    seen: set[str] = set()
-    texts: dict[str, tuple[str, int]] = {}
-    for trace in traces:
-        for chunk in trace.chunks or ():
-            if chunk.text and chunk.text not in seen:
-                seen.add(chunk.text)
-                if kind := instruction(chunk.text):
-                    texts.setdefault(chunk.id, (kind.kind, trace.line))
-    if not texts:
-        return []
-    shown = [f"{quoted(name, 60)} ({kind}, line {line})" for name, (kind, line) in [*texts.items()][:FEWEST_CASES]]
-    message = (
-        f"{len(texts)} of {len(seen)} retrieved texts read like instructions to a language model: {', '.join(shown)}"
-    )
-    fix = "Check the source of these chunks. This check is not a guardrail: it misses most attacks."
-    line = min(line for _, line in texts.values())
-    return [levelled(Finding("injected-instructions", "error", message, fix, file, line), levels)]
 
 
 def _named(gold: Gold, field: str) -> Iterable[str]:
