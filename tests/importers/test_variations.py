@@ -187,6 +187,15 @@ def test_a_question_that_failed_before_any_step_is_a_row(command, tmp_path):
     assert (row["q"], row["error"], row["ok"]) == ("Why?", "No index", False)
 
 
+def test_null_is_no_answer_of_mlflow(command, tmp_path):
+    values = {"mlflow.spanInputs": '"Why?"', "mlflow.spanOutputs": "null"}
+    span = {"span_id": "01", "name": "rag", "status": {"code": "ERROR", "message": "No index"}, "attributes": values}
+    path = tmp_path / "traces.json"
+    path.write_text(json.dumps({"info": {"trace_id": "t"}, "data": {"spans": [span]}}), "utf-8")
+    row = json.loads(command("import", "mlflow", path)[1])
+    assert (row.get("answer_json"), row["error"]) == (None, "No index")
+
+
 MESSAGE = {"role": "user", "content": "Why?"}
 QUESTIONS = [
     *({name: "Why?"} for name in ("question", "query", "q", "input", "user_input", "prompt", "text", "value")),

@@ -56,7 +56,7 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         code = status.get("code") or status.get("status_code") or raw.get("status_code")
         span.failed = str(code or "").endswith("ERROR")
         span.error = unwrap.first_id(("message", "description", "status_message"), status, raw)
-        attributes = {name: decoded(inner) for name, inner in (raw.get("attributes") or {}).items()}
+        attributes = {name: decoded(text) for name, text in as_dict(raw.get("attributes")).items() if text != "null"}
         span.kind = _KINDS.get(str(attributes.get("mlflow.spanType") or "").upper(), spans.OTHER)
         asked, output = (
             attributes.get(f"mlflow.span{side}", None if parent else decoded(data.get(name)))
