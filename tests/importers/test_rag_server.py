@@ -245,8 +245,11 @@ def baseline(command, tmp_path):
 
 
 def test_a_saved_run_is_a_report_of_values_without_questions(baseline, command, tmp_path):
-    report, _ = baseline
+    report, account = baseline
     assert report.questions == ()
+    assert (report.inputs[0].role, report.inputs[0].path) == ("baseline", str(RUN))
+    fields = ("id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count")
+    assert [name for name in fields if f"left out: {name} " in account] == []
     values = {name: (result.value, result.n) for name, result in report.metrics.items()}
     assert values["recall@5"] == (0.75, 48)
     assert values["ndcg@10"] == (0.63, 48)

@@ -100,8 +100,6 @@ def as_dict(value: Value) -> dict[str, Value]:
 
 def camel(row: dict[str, Value]) -> dict[str, Value]:
     """Return a record with its keys in camel case: some services write them in snake case."""
-    if not any("_" in name for name in row):
-        return row
     return {_WORD.sub(lambda match: match[1].upper(), name): value for name, value in row.items()}
 
 
@@ -155,7 +153,7 @@ def answer_text(value: Value) -> str | None:
         if isinstance(value.get(key), list) and value[key]:
             first = value[key][0]
             first = as_dict(first[0] if isinstance(first, list) and first else first)
-            return message_text(first.get("message") or first.get("content", first))
+            return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
     return next((text for key in _ANSWER_FIELDS if value.get(key) and (text := answer_text(value[key]))), None)
 
 

@@ -1,0 +1,384 @@
+"""The fields of each tool's records, one at a time: where each value of a row comes from, by every usual name."""
+
+from __future__ import annotations
+
+import json
+
+from table import each_row
+
+SECOND = 1_000_000_000
+START = 1_795_404_763 * SECOND
+
+
+def imported(command, path, form, *records, words=()):
+    """The rows of records, and stderr."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    code, out, err = command("import", form, path, *words)
+    assert code == 0, err
+    return [json.loads(line) for line in out.splitlines()], err
+
+
+def picked(row, pointer):
+    """The value that a path of names and numbers leads to; None for none."""
+    for name in pointer.split("."):
+        row = row.get(name) if isinstance(row, dict) else row[int(name)]
+    return row
+
+
+def otlp_span(attributes, number=1, parent=0, name="step", **more):
+    values = [{"key": key, "value": any_value(value)} for key, value in attributes.items()]
+    ids = {"traceId": "5b8efff798038103d269b633813fc60c", "spanId": f"{number:016x}"}
+    times = {
+        f"{side}TimeUnixNano": str(START + number + length * SECOND) for side, length in (("start", 0), ("end", 2))
+    }
+    parents = {"parentSpanId": f"{parent:016x}"} if parent else {}
+    return {**ids, **parents, "name": name, **times, "attributes": values, **more}
+
+
+def any_value(value):
+    kinds = {bool: "boolValue", int: "intValue", float: "doubleValue", str: "stringValue"}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [any_value(item) for item in value]}}
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": [{"key": name, "value": any_value(item)} for name, item in value.items()]}}
+    return {kinds[type(value)]: str(value) if type(value) is int else value}
+
+
+def otlp(*spans):
+    return {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
+
+
+ROOT = {"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value": "So."}
+MESSAGE = {"role": "assistant", "parts": [{"type": "text", "content": "So."}]}
+ASKED = {"role": "user", "parts": [{"type": "text", "content": "Why?"}]}
+TEXTS = '[{"id": "c1", "content": "T.", "score": 0.5}]'
+
+
+@each_row(
+    ("attributes", "pointer", "value"),
+    [
+        *(({name: "c7"}, "conversation", None) for name in ("session.id", "gen_ai.conversation.id")),
+        *(({"openinference.span.kind": "LLM", name: "m"}, "usage.model", "m") for name in (
+            "llm.model_name", "gen_ai.response.model", "gen_ai.request.model", "ai.observability.cost.model")),
+        *(({"openinference.span.kind": kind, name: 7}, f"usage.{field}", 7) for kind, field, names in (
+            ("LLM", "input_tokens", ("llm.token_count.prompt", "gen_ai.usage.input_tokens",
+                                     "gen_ai.usage.prompt_tokens", "ai.observability.cost.num_prompt_tokens")),
+            ("LLM", "output_tokens", ("llm.token_count.completion", "gen_ai.usage.output_tokens",
+                                      "gen_ai.usage.completion_tokens", "ai.observability.cost.num_completion_tokens")),
+        ) for name in names),
+        *(({"openinference.span.kind": "LLM", **cost}, "usage.cost_usd", 0.25) for cost in (
+            {"llm.cost.total": 0.25}, {"ai.observability.cost.cost": 0.25},
+            {"ai.observability.cost.cost": 0.25, "ai.observability.cost.cost_currency": "USD"})),
+        *(({"gen_ai.operation.name": name, "gen_ai.usage.input_tokens": 3}, "usage.input_tokens", 3) for name in (
+            "chat", "text_completion", "generate_content", "completion", "generate")),
+        *(({"traceloop.span.kind": "task", f"{name}.content": "x", "gen_ai.usage.input_tokens": 3},
+           "usage.input_tokens", 3) for name in ("gen_ai.prompt.0", "gen_ai.completion.0", "llm.input_messages.0")),
+        *(({**kind, "gen_ai.retrieval.documents": TEXTS}, "retrieved_ids.0", "c1") for kind in (
+            {"openinference.span.kind": "RETRIEVER"}, {"gen_ai.operation.name": "retrieval"}, {},
+            {"gen_ai.operation.name": "vector_db_retrieve"}, {"traceloop.entity.name": "vector_db_retrieve"},
+            {"ai.observability.span_type": "retrieval"})),
+        *(({**kind, "reranker.output_documents.0.document.id": "c1"}, "retrieved_ids.0", "c1") for kind in (
+            {"openinference.span.kind": "RERANKER"}, {})),
+        ({"openinference.span.kind": "RETRIEVER", "output.value": TEXTS}, "chunks.0.text", "T."),
+        ({"openinference.span.kind": "RETRIEVER", "traceloop.entity.output": TEXTS}, "chunks.0.score", 0.5),
+        ({"openinference.span.kind": "RETRIEVER", "retrieval.documents": [{"document.id": "c1"}]},
+         "retrieved_ids.0", "c1"),
+        ({"retrieval": {"documents": [{"document": {"id": "c1", "content": "T."}}]}}, "chunks.0.text", "T."),
+        ({"retrieval.documents.0.document.id": "c1", "retrieval.documents.0.document.metadata": '{"source": "d"}'},
+         "chunks.0.doc_id", "d"),
+        ({"retrieval.documents.0.document.id": "c1", "retrieval.documents.0.document.metadata.source": "d"},
+         "chunks.0.doc_id", "d"),
+        ({"openinference.span.kind": "LLM", "gen_ai.response.finish_reasons": ["content_filter"]},
+         "policy_flags.0", "guardrail_blocked"),
+        ({"openinference.span.kind": "CHAIN", "metadata": '{"qid": "Q7"}'}, "qid", "Q7"),
+        ({"openinference.span.kind": "CHAIN", "qid": "Q7"}, "qid", "Q7"),
+    ],
+)  # fmt: skip
+def test_attributes_of_a_step_below_the_root(command, tmp_path, attributes, pointer, value):
+    spans = otlp(otlp_span(ROOT), otlp_span(attributes, 2, 1))
+    [row], err = imported(command, tmp_path / "spans.jsonl", "otlp", spans)
+    assert picked(row, pointer) == value, err
+
+
+@each_row(
+    ("attributes", "asked", "answer"),
+    [
+        (ROOT, "Why?", "So."),
+        ({**ROOT, "input.value": '{"question": "Why?"}', "output.value": '{"answer": "So."}',
+          "input.mime_type": "application/json", "output.mime_type": "application/json"}, "Why?", "So."),
+        ({"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([ASKED]),
+          "gen_ai.output.messages": json.dumps([MESSAGE, {**MESSAGE, "parts": []}])}, "Why?", "So."),
+        ({"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Why?",
+          "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "So."},
+         "Why?", "So."),
+        ({"llm.input_messages.0.message.contents.0.message_content.text": "Why?",
+          "llm.output_messages.0.message.contents.0.message_content.text": "So."}, "Why?", "So."),
+        ({"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Why?", "gen_ai.completion.0.role": "assistant",
+          "gen_ai.completion.0.content": "So."}, "Why?", "So."),
+        ({"gen_ai.prompt.0.content": "Why?", "gen_ai.completion.0.content": "So."}, "Why?", "So."),
+        ({"traceloop.span.kind": "workflow", "traceloop.entity.input": '{"kwargs": {"question": "Why?"}}',
+          "traceloop.entity.output": '"So."'}, "Why?", "So."),
+        ({"ai.observability.record_root.input": "Why?", "ai.observability.record_root.output": "So."}, "Why?", "So."),
+        ({"openinference.span.kind": "LLM", "input.value": "prompt", "output.value": "raw",
+          "llm.input_messages.0.message.content": "Why?", "llm.output_messages.0.message.content": "So."},
+         "Why?", "So."),
+    ],
+)  # fmt: skip
+def test_question_and_answer_of_a_root(command, tmp_path, attributes, asked, answer):
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(otlp_span(attributes)))
+    assert (row["q"], row["answer_json"]["claim"]) == (asked, answer)
+
+
+@each_row(
+    ("more", "row"),
+    [
+        ({"status": {"code": 2, "message": "boom"}}, {"error": "boom", "ok": False}),
+        ({"status": {"code": "STATUS_CODE_ERROR"}}, {"error": "error", "ok": False}),
+        ({"status": {"code": "2"}, "events": [{"name": "exception", "attributes": [
+            {"key": "exception.message", "value": {"stringValue": "deadline exceeded"}}]}]},
+         {"error": "deadline exceeded", "ok": False, "timed_out": True}),
+        ({"status": {"code": 2}, "events": [{"name": "exception", "attributes": [
+            {"key": "exception.type", "value": {"stringValue": "KeyError"}}]}]}, {"error": "KeyError"}),
+        ({"status": {"code": 2}, "attributes": [{"key": "error.type", "value": {"stringValue": "Http504"}},
+                                                {"key": "input.value", "value": {"stringValue": "Why?"}}]},
+         {"error": "Http504"}),
+    ],
+)  # fmt: skip
+def test_the_error_of_a_root_without_an_answer(command, tmp_path, more, row):
+    asked = {"openinference.span.kind": "CHAIN", "input.value": "Why?"}
+    span = otlp_span({"openinference.span.kind": "RETRIEVER"}, 2, 1)
+    [result], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(otlp_span(asked) | more, span))
+    assert row.items() <= result.items()
+
+
+LANGSMITH = {"id": "r1", "trace_id": "r1", "run_type": "llm", "name": "rag", "start_time": 1000, "end_time": 3500,
+             "inputs": {"question": "Why?"}, "outputs": {"answer": "So."}}  # fmt: skip
+COUNTS = {"input_tokens": 7, "output_tokens": 2}
+OLD_COUNTS = {"prompt_tokens": 7, "completion_tokens": 2}
+GENERATION = {"text": "So.", "message": {"kwargs": {"usage_metadata": COUNTS}}}
+LANGFUSE = {"id": "o1", "traceId": "t1", "type": "GENERATION", "startTime": "2026-11-23T03:00:00Z",
+            "endTime": "2026-11-23T03:00:02.5Z", "input": "Why?", "output": "So."}  # fmt: skip
+MLFLOW_SPAN = {"span_id": "01", "parent_span_id": None, "name": "rag", "start_time_unix_nano": START,
+               "end_time_unix_nano": START + 2_500_000_000, "status": {"code": "OK"}}  # fmt: skip
+PROMPTFOO = {"testIdx": 4, "promptIdx": 0, "provider": "p", "vars": {"question": "Why?"}, "response": {"output": "So."}}
+DEEPEVAL = {"input": "Why?", "actual_output": "So.", "retrieval_context": ["T."]}
+DEEPEVAL_SPANS = {
+    "uuid": "u1", "startTime": "2026-11-23T03:00:00Z", "endTime": "2026-11-23T03:00:04Z",
+    "retrieverSpans": [{"startTime": "2026-11-23T03:00:00Z", "endTime": "2026-11-23T03:00:01Z",
+                        "retrievalContext": ["A."]},
+                       {"startTime": "2026-11-23T03:00:01Z", "endTime": "2026-11-23T03:00:03Z",
+                        "output": [{"context": "B.", "source": "b.md"}]}],
+    "llmSpans": [{"model": "m1", "inputTokenCount": 5, "outputTokenCount": 1},
+                 {"model": "m2", "inputTokenCount": 6.0, "outputTokenCount": 2}],
+}  # fmt: skip
+AZURE = {"query": "Why?", "response": "So."}
+RAGAS = {"user_input": "Why?", "response": "So."}
+
+
+def mlflow(info=None, data=None, span=None, **attributes):
+    values = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": '"Why?"', "mlflow.spanOutputs": '"So."'}
+    attributes = values | {name: json.dumps(value) for name, value in attributes.items()}
+    spans = [{**MLFLOW_SPAN, "attributes": attributes, **(span or {})}]
+    return {"info": {"trace_id": "tr-1", **(info or {})}, "data": {"spans": spans, **(data or {})}}
+
+
+RECORDS = [
+    ("langsmith", LANGSMITH, "latency_ms", {"total": 2500.0, "generate": 2500.0}),
+    ("langsmith", LANGSMITH, "ts", 1.0),
+    ("langsmith", LANGSMITH, "source", {"tool": "langsmith", "id": "r1"}),
+    ("langsmith", {**LANGSMITH, **OLD_COUNTS}, "usage", COUNTS),
+    *(("langsmith", {**LANGSMITH, "outputs": {"answer": "So.", **outputs}}, "usage", COUNTS) for outputs in (
+        {"usage_metadata": COUNTS}, {"usage": OLD_COUNTS}, {"llm_output": {"token_usage": OLD_COUNTS}},
+        {"generations": [[GENERATION]]}, {"generations": [GENERATION]})),
+    ("langsmith", {**LANGSMITH, "total_cost": "0.25"}, "usage.cost_usd", 0.25),
+    ("langsmith", {**LANGSMITH, "extra": {"metadata": {"ls_model_name": "m"}}}, "usage.model", "m"),
+    ("langsmith", {**LANGSMITH, "extra": {"invocation_params": {"model": "m"}}}, "usage.model", "m"),
+    ("langsmith", {**LANGSMITH, "reference_example_id": "e1"}, "qid", "e1"),
+    ("langsmith", {**LANGSMITH, "metadata": {"qid": "Q7"}}, "qid", "Q7"),
+    ("langsmith", {**LANGSMITH, "outputs": {}, "error": "504 Gateway"}, "error", "504 Gateway"),
+    ("langsmith", {**LANGSMITH, "outputs": {}, "error": "504 Gateway"}, "timed_out", True),
+    ("langfuse", LANGFUSE, "latency_ms", {"total": 2500.0, "generate": 2500.0}),
+    ("langfuse", {**LANGFUSE, "endTime": None, "latency": 1.5}, "latency_ms.total", 1500.0),
+    *(("langfuse", {**LANGFUSE, **fields}, "usage", COUNTS) for fields in (
+        {"usageDetails": {"input": 7, "output": 2}}, {"usageDetails": '{"input": 7, "output": 2}'},
+        {"usage": {"promptTokens": 7, "completionTokens": 2}}, {"promptTokens": 7, "completionTokens": 2})),
+    *(("langfuse", {**LANGFUSE, **fields}, "usage.cost_usd", 0.25) for fields in (
+        {"costDetails": {"total": 0.25}, "totalCost": 0.5}, {"totalCost": 0.25}, {"calculatedTotalCost": 0.25})),
+    ("langfuse", {**LANGFUSE, "totalCost": 0}, "usage", None),
+    *(("langfuse", {**LANGFUSE, name: "m"}, "usage.model", "m") for name in ("model", "providedModelName")),
+    ("langfuse", {**LANGFUSE, "output": None, "level": "ERROR", "statusMessage": "boom"}, "error", "boom"),
+    ("langfuse", {**LANGFUSE, "metadata": {"qid": '"Q7"'}}, "qid", "Q7"),
+    ("langfuse", {**LANGFUSE, "metadata": '{"qid": "Q7"}'}, "qid", "Q7"),
+    ("langfuse", {**LANGFUSE, "experimentItemId": "Q7"}, "qid", "Q7"),
+    ("langfuse", {**LANGFUSE, "input": '"\\"Why?\\""'}, "q", "Why?"),
+    ("mlflow", mlflow(), "latency_ms", {"total": 2500.0, "generate": 2500.0}),
+    ("mlflow", mlflow(**{"mlflow.chat.tokenUsage": {"input_tokens": 7, "output_tokens": 2}}), "usage", COUNTS),
+    *(("mlflow", mlflow(**{name: "m"}), "usage.model", "m") for name in ("mlflow.llm.model", "model")),
+    *(("mlflow", mlflow({name: {"qid": "Q7"}}), "qid", "Q7") for name in ("tags", "trace_metadata")),
+    ("mlflow", mlflow({"trace_id": None, "request_id": "tr-9"}), "source.id", "tr-9"),
+    *(("mlflow", mlflow(span={"status": status, **more}, **{"mlflow.spanOutputs": None}), "error", "boom")
+      for status, more in (({"code": "STATUS_CODE_ERROR", "message": "boom"}, {}),
+                           ({"status_code": "ERROR", "description": "boom"}, {}),
+                           (None, {"status_code": "ERROR", "status_message": "boom"}))),
+    ("promptfoo-trace", {**PROMPTFOO, "latencyMs": 22, "cost": 0.25, "tokenUsage": {"prompt": 7, "completion": 2}},
+     "usage", {"cost_usd": 0.25, **COUNTS}),
+    ("promptfoo-trace", {**PROMPTFOO, "latencyMs": 22}, "latency_ms", {"total": 22}),
+    ("promptfoo-trace", {**PROMPTFOO, "latencyMs": 0}, "latency_ms", None),
+    ("promptfoo-trace", {**PROMPTFOO, "latencyMs": 22, "response": {"output": "So.", "cached": True}},
+     "latency_ms", None),
+    ("promptfoo-trace", {**PROMPTFOO, "response": {"output": "So.", "isRefusal": True}}, "abstained", True),
+    ("promptfoo-trace", {**PROMPTFOO, "response": {"output": "So.", "cost": 0.25, "tokenUsage": {"prompt": 7}}},
+     "usage", {"cost_usd": 0.25, "input_tokens": 7}),
+    ("promptfoo-trace", {**PROMPTFOO, "response": {}, "error": "boom", "failureReason": 2}, "error", "boom"),
+    ("promptfoo-trace", {**PROMPTFOO, "response": {"error": "boom"}}, "error", "boom"),
+    ("promptfoo-trace", {**PROMPTFOO, "error": "assertion", "failureReason": 1}, "ok", None),
+    ("promptfoo-trace", PROMPTFOO, "qid", "promptfoo-4"),
+    ("promptfoo-trace", {**PROMPTFOO, "testCase": {"metadata": {"qid": "Q7"}}}, "qid", "Q7"),
+    ("promptfoo-trace", {**PROMPTFOO, "vars": {"question": "Why?", "id": 7}}, "qid", "7"),
+    *(("promptfoo-trace", {**PROMPTFOO, **fields}, "chunks.0.text", "T.") for fields in (
+        {"vars": {"question": "Why?", "context": "T."}}, {"metadata": {"documents": ["T."]}},
+        {"response": {"output": "So.", "metadata": {"chunks": ["T."]}}},
+        {"response": {"output": {"answer": "So.", "contexts": ["T."]}}})),
+    ("promptfoo", {**PROMPTFOO, "vars": {"question": "Why?", "answerable": "No"}}, "answerable", False),
+    ("promptfoo", {**PROMPTFOO, "metadata": {"answerable": False}}, "answerable", False),
+    ("promptfoo", {**PROMPTFOO, "vars": {"question": "Why?", "citations": "c1"}}, "gold_citations", ["c1"]),
+    *(("promptfoo", {**PROMPTFOO, "testCase": {"assert": [{"type": kind, "value": ["24 months", "no"]}]}},
+       "gold_claim_substr", ["24 months"]) for kind in ("contains", "icontains", "contains-any", "icontains-any")),
+    *(("promptfoo", {**PROMPTFOO, "testCase": {"assert": [{"type": kind, "value": "24"}]}}, "expected_answer", "24")
+      for kind in ("context-recall", "factuality", "similar", "equals", "answer-relevance")),
+    ("deepeval-trace", {**DEEPEVAL, "token_cost": 0.25}, "usage.cost_usd", 0.25),
+    ("deepeval-trace", {**DEEPEVAL, "tokenCost": 0.25, "completionTime": 2}, "latency_ms.total", 2000),
+    ("deepeval-trace", {**DEEPEVAL, "trace": DEEPEVAL_SPANS}, "latency_ms", {"total": 4000.0, "retrieve": 3000.0}),
+    ("deepeval-trace", {**DEEPEVAL, "trace": DEEPEVAL_SPANS}, "usage",
+     {"input_tokens": 11, "output_tokens": 3, "model": "m2"}),
+    ("deepeval-trace", {**DEEPEVAL, "trace": DEEPEVAL_SPANS}, "source.id", "u1"),
+    ("deepeval-trace", {**DEEPEVAL, "retrieval_context": None, "trace": DEEPEVAL_SPANS}, "chunks.1.doc_id", "b.md"),
+    ("deepeval-trace", {**DEEPEVAL, "trace": {"status": "ERRORED"}}, "ok", False),
+    ("deepeval-trace", {**DEEPEVAL, "actual_output": None, "trace": {"status": "ERRORED"}}, "error", "errored"),
+    ("deepeval-trace", {**DEEPEVAL, "trace": {"output": {"answer": "So.", "citations": ["c1"]}}},
+     "answer_json.citations", ["c1"]),
+    *(("deepeval-trace", {**DEEPEVAL, "retrieval_context": [text]}, "chunks.0", {
+        "id": "text:d37d7136ee813fba", "text": "T.", "doc_id": "s.md"}) for text in (
+        "deepeval_source=s.md,deepeval_context=T.", {"context": "T.", "source": "s.md"},
+        {"text": "T.", "source": "s.md"})),
+    *(("deepeval-trace", {**DEEPEVAL, **fields}, "qid", "Q7") for fields in (
+        {"qid": "Q7"}, {"additional_metadata": {"qid": "Q7"}}, {"metadata": {"qid": "Q7"}}, {"test_case_id": "Q7"})),
+    ("deepeval", {**DEEPEVAL, "source_file": "s.md"}, "relevant_docs", ["s.md"]),
+    ("deepeval", {**DEEPEVAL, "additional_metadata": {"a": 1}, "custom_column_key_values": '{"b": "x"}'},
+     "meta", {"a": 1, "b": "x"}),
+    ("deepeval", {**DEEPEVAL, "tags": "a;b"}, "tags", ["a", "b"]),
+    ("azure-eval", {**AZURE, "latency": 1.5}, "latency_ms", {"total": 1500.0}),
+    ("azure-eval", {**AZURE, "latency": -1}, "error", "So."),
+    ("azure-eval", {**AZURE, "context": ["T."]}, "chunks.0.text", "T."),
+    ("azure-eval", {**AZURE, "contexts": "a.pdf#page=1: T.\na.pdf#page=1: U."}, "retrieved_ids",
+     ["a.pdf#page=1", "a.pdf#page=1~2"]),
+    ("azure-eval", {**AZURE, "contexts": "a.pdf#page=1: T."}, "chunks.0.doc_id", "a.pdf"),
+    ("azure-eval", {**AZURE, "context": "Intro\na.pdf: T."}, "chunks.0.text", "Intro\na.pdf: T."),
+    *(("azure-eval", {**AZURE, name: "Q7"}, "qid", "Q7") for name in ("id", "qid", "question_id")),
+    ("azure-eval-gold", {"question": "Why?", "truth": "So. [a.pdf][b.pdf]"}, "gold_citations", ["a.pdf", "b.pdf"]),
+    ("azure-eval-gold", {"question": "Why?", "truth": "So. [a.pdf][b.pdf]"}, "expected_answer", "So."),
+    ("ragas-trace", {**RAGAS, "retrieved_contexts": ["T."], "retrieved_context_ids": [7]}, "chunks.0",
+     {"id": "7", "text": "T."}),
+    ("ragas-trace", {**RAGAS, "retrieved_context_ids": ["c1"]}, "chunks", [{"id": "c1"}]),
+    ("ragas-trace", {**RAGAS, "retrieved_contexts": []}, "chunks", []),
+    ("ragas-trace", {"user_input": "Why?", "multi_responses": ["So.", "No."]}, "run", "try-1"),
+    *(("ragas-trace", {**RAGAS, name: "Q7"}, "qid", "Q7") for name in ("id", "qid", "question_id")),
+    ("ragas", {**RAGAS, "reference_context_ids": [1, "b"]}, "gold_citations", ["1", "b"]),
+    ("ragas", {**RAGAS, "ground_truths": ["So.", "Yes."]}, "expected_answer", "So."),
+    *(("ragas", {**RAGAS, name: "x"}, "meta", {name: "x"}) for name in (
+        "persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")),
+    *(("ragas", {"question": "Why?", old: value}, new, made) for old, value, new, made in (
+        ("ground_truth", "So.", "expected_answer", "So."), ("question", "Why?", "question", "Why?"))),
+    *(("langsmith-dataset", {"id": "e1", "inputs": {"question": "Why?"}, "outputs": {"answer": "So.", **outputs}},
+       pointer, value) for outputs, pointer, value in (
+        ({"gold_citations": ["c1"]}, "gold_citations", ["c1"]), ({"citations": [7]}, "gold_citations", ["7"]),
+        *(({name: [{"id": "c1"}]}, "gold_citations", ["c1"])
+          for name in ("contexts", "documents", "reference_contexts")),
+        ({"answerable": False}, "answerable", False),
+        ({"gold_claim_substr": ["24 months", 7]}, "gold_claim_substr", ["24 months"]))),
+    ("langsmith-dataset", {"id": "e1", "inputs": {"q": "Why?"}, "metadata": {"dataset_split": "dev"}}, "tags", ["dev"]),
+]  # fmt: skip
+
+
+@each_row(("form", "record", "pointer", "value"), RECORDS)
+def test_a_field_of_a_record(command, tmp_path, form, record, pointer, value):
+    rows, err = imported(command, tmp_path / "export.jsonl", form, record)
+    assert picked(rows[0], pointer) == value, err
+
+
+PAGES = [
+    ("langfuse", {"data": [LANGFUSE], "meta": {"cursor": "x"}}),
+    ("langfuse", {"data": [LANGFUSE], "meta": {"page": 1, "totalPages": 2}}),
+    ("langsmith", {"runs": [LANGSMITH], "cursors": {"next": "x"}}),
+    ("langsmith", {"items": [LANGSMITH], "next_cursor": "x"}),
+]
+
+
+@each_row(("form", "page"), PAGES)
+def test_a_page_that_is_not_the_last_one_is_a_problem(command, tmp_path, form, page):
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps(page), "utf-8")
+    code, out, err = command("import", form, path)
+    assert (code, out) == (2, "")
+    assert "page.json:1: is one page of several, and later pages are missing" in err
+    last = {name: value for name, value in page.items() if name not in ("meta", "cursors", "next_cursor")}
+    assert imported(command, path, form, page, last)[0][0]["q"] == "Why?"
+
+
+ANSWERS = [
+    {"choices": [{"message": {"role": "assistant", "content": "So."}}]}, {"choices": [{"text": "So."}]},
+    {"candidates": [{"content": {"parts": [{"text": "So."}], "role": "model"}}]},
+    {"generations": [[{"text": "So.", "message": {"kwargs": {}}}]]},
+    {"generations": [{"message": {"lc": 1, "kwargs": {"content": [{"type": "text", "text": "So."}]}}}]},
+    {"output": [{"type": "reasoning", "summary": []},
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So."}]}]},
+    {"messages": [[{"type": "ai", "content": "No."}],
+                  [{"type": "ai", "content": "So."}, {"type": "ai", "content": ""}]]},
+    ["So."],
+]  # fmt: skip
+
+
+@each_row("outputs", ANSWERS)
+def test_the_answer_in_the_output_of_each_provider(command, tmp_path, outputs):
+    [row], _ = imported(command, tmp_path / "runs.jsonl", "langsmith", {**LANGSMITH, "outputs": outputs})
+    assert row["answer_json"]["claim"] == "So."
+
+
+SPELLINGS = [
+    {"start_time_unix_nano": START, "end_time_unix_nano": START + SECOND},
+    {"start_time_ns": START, "end_time_ns": START + SECOND},
+    {"start_time": START, "end_time": START + SECOND},
+    {"start_time": "2026-11-23T03:32:43Z", "end_time": "2026-11-23T03:32:44Z"},
+]  # fmt: skip
+
+
+@each_row("times", SPELLINGS)
+def test_the_times_of_a_span_of_mlflow(command, tmp_path, times):
+    span = {name: value for name, value in MLFLOW_SPAN.items() if "time" not in name} | times
+    record = {**mlflow(), "data": {"spans": [span], "request": '"Why?"', "response": '"So."'}}
+    [row], _ = imported(command, tmp_path / "traces.jsonl", "mlflow", record)
+    assert (row["ts"], row["latency_ms"]) == (START / SECOND, {"total": 1000.0})
+
+
+def test_a_reranker_without_a_query_before_it_keeps_its_own(command, tmp_path):
+    def search(number, kind, name, **query):
+        field = {"RETRIEVER": "retrieval.documents", "RERANKER": "reranker.output_documents"}[kind]
+        attributes = {"openinference.span.kind": kind, f"{field}.0.document.id": name}
+        return otlp_span(attributes | {f"input.{key}": text for key, text in query.items()}, number, 1)
+
+    steps = [search(2, "RETRIEVER", "c1"), search(3, "RERANKER", "c1", value="why"), search(4, "RETRIEVER", "c2")]
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(otlp_span(ROOT), *steps))
+    assert row["retrieved_ids"] == ["c1", "c2"]
+    assert [step.get("query") for step in row["retrievals"]] == ["why", None]
+
+
+def test_citations_by_rank_and_in_brackets(command, tmp_path):
+    said = "A [1]. B [2, 3]; C 【1†source】 [^2] [7] [see](url)."
+    contexts = ["T.", "U.", "V."]
+    sample = {**RAGAS, "response": said, "retrieved_contexts": contexts, "retrieved_context_ids": ["a", "b", "c"]}
+    [row], _ = imported(command, tmp_path / "s.jsonl", "ragas-trace", sample, words=("--citations", "numbers"))
+    assert row["answer_json"]["citations"] == ["a", "b", "c", "#7"]
+    sample["response"] = "A [a]. B [b; c, a] [a, b]. [x](url) []"
+    sample["retrieved_context_ids"][2] = "a, b"
+    [row], _ = imported(command, tmp_path / "s.jsonl", "ragas-trace", sample, words=("--citations", "brackets"))
+    assert row["answer_json"]["citations"] == ["a", "b", "c", "a, b"]
