@@ -239,14 +239,14 @@ def _front(front: Front, names: Sequence[str], formatter: TextFormatter) -> Sect
     for index, (point, beaten) in enumerate(zip(front.points, front.beaten_by, strict=True)):
         cells = [_UNIT[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
         standing = "on the front" if beaten is None else f"dominated by {names[beaten]}"
-        rows.append([mark(index), names[index], *cells, standing])
+        rows.append([letter(index), names[index], *cells, standing])
     about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."
     left_out = [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
     table = Table("Pareto front", ["", "run", *front.dimensions, ""], rows)
     return Section("Pareto front", [Paragraph(about), *remarks(left_out), table])
 
 
-def mark(index: int) -> str:
+def letter(index: int) -> str:
     """Return the letter of the run with this index in a plot; ``+`` beyond the alphabet."""
     return (ascii_uppercase + ascii_lowercase)[index : index + 1] or "+"
 

@@ -59,17 +59,17 @@ _MOST_ROWS, _MOST_SLICES, _MOST_NOTES, _NAMED = 200, 6, 12, 3
 
 def gates(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> list[Block]:
     """Return the gates that get a row, and a line for each that needs a note."""
-    default = "" if report.gates_file else DEFAULT_GATES
-    lines = bullets(gate_notes(report, formatter))
-    return [table(report, formatter, failed_first=failed_first), *lines, *paragraphs(default)]
+    rows = gates_with_row(report.gates)
+    notes = bullets(gate_notes(report, formatter))
+    default = paragraphs("" if report.gates_file else DEFAULT_GATES)
+    return [table(report, formatter, by_outcome(rows) if failed_first else rows), *notes, *default]
 
 
 DEFAULT_GATES = "There is no gates file, so the default gates apply."
 
 
-def table(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> Table:
-    """Return the table of the gates that get a row, each with its outcome in the last cell."""
-    chosen = gates_with_row(report.gates)
+def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult]) -> Table:
+    """Return a table of gates, each with its outcome in the last cell."""
     two_sided, changes = has_two_sides(report), deltas(report)
     rows = [
         [
@@ -81,9 +81,9 @@ def table(report: Report, formatter: TextFormatter, *, failed_first: bool = Fals
             *([formatter.figure(delta_of(gate, changes) or "–")] if changes else []),
             f"{formatter.sign(kind(gate))}\u00a0{formatter.figure(outcome(gate))}",
         ]
-        for gate in (by_outcome(chosen) if failed_first else chosen)
+        for gate in gates
     ]
-    delta = ["Δ baseline"] if changes else []
+    delta = ["Since baseline"] if changes else []
     headers = ["Gate", *(["Set by"] if two_sided else []), "Value", "Cases", "Threshold", *delta, "Outcome"]
     return Table("The gates with their outcomes", headers, rows)
 

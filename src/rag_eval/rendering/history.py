@@ -135,10 +135,10 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
         yield f"{metric}: worse by {best.regression:.3f} than its best, {formatter.code(best.before, _LABEL)}."
     for why, readings in series.uncompared:
         yield f"{metric}: the newest reading is not compared with {quantity(readings, 'older one')}: {why}."
-    alien = sum(not reading.comparable and reading.value is not None for reading in series.readings)
-    if alien:
-        verb = "reading was" if alien == 1 else "readings were"
-        yield f"{metric}: {alien} {verb} taken with another definition of the metric and not compared."
+    incomparable = sum(not reading.comparable and reading.value is not None for reading in series.readings)
+    if incomparable:
+        verb = "reading was" if incomparable == 1 else "readings were"
+        yield f"{metric}: {incomparable} {verb} taken with another definition of the metric and not compared."
 
 
 def readings_table(series: Series, formatter: TextFormatter, limit: int = 0) -> Table:

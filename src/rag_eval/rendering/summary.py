@@ -73,11 +73,11 @@ def warned(report: Report, formatter: TextFormatter = PLAIN) -> str:
 
 
 def _reasons(
-    report: Report, gates: Sequence[GateResult], found: Sequence[Finding], formatter: TextFormatter
+    report: Report, gates: Sequence[GateResult], findings: Sequence[Finding], formatter: TextFormatter
 ) -> list[str]:
     reasons = [reason(report, gate, formatter) for gate in gates[:_REASONS]]
     cut = [f"and {len(gates) - _REASONS} more"] if len(gates) > _REASONS else []
-    counts = Counter(finding.code for finding in found)
+    counts = Counter(finding.code for finding in findings)
     codes = [formatter.words(code) + (f" ({times} times)" if times > 1 else "") for code, times in counts.items()]
     return [*reasons, *cut, *codes]
 

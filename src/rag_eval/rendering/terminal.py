@@ -12,19 +12,9 @@ from wcwidth import wcswidth
 from rag_eval.cases.labels import MEANING
 from rag_eval.common.escaping import log_line, one_line, quantity, some
 from rag_eval.gates.evidence import has_several_runs
-from rag_eval.rendering import cases, metrics_tables, summary
+from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering.document import PLAIN, Paragraph, Table
-from rag_eval.rendering.gates_table import (
-    DEFAULT_GATES,
-    ORIGINS,
-    cases_of,
-    gate_notes,
-    gates_with_row,
-    has_two_sides,
-    outcome,
-    reason,
-)
-from rag_eval.rendering.number_format import delta_of, deltas, is_completeness, threshold, value_with_interval
+from rag_eval.rendering.number_format import is_completeness
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -140,7 +130,7 @@ def coloured(text: str) -> str:
 def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
     judged = report.gates if verbose else tuple(gate for gate in report.gates if gate.broken)
-    gates = gates_with_row(judged)
+    gates = gates_table.gates_with_row(judged)
     fixed = [one_line(flip.qid, 40) for flip in cases.fixed(report)]  # broken ones are in the table of failures
     flips = f"{cases.count_flips(report)}{f': {some(fixed, _SHOWN)}' if fixed else ''}." if report.baseline else ""
     parts = [
@@ -149,7 +139,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         write_blocks(summary.authority(report, PLAIN)),
         _gates(report._replace(gates=judged), gates, verbose=verbose),
         write_blocks(summary.findings(report, PLAIN)),
-        "" if report.gates_file else DEFAULT_GATES,
+        "" if report.gates_file else gates_table.DEFAULT_GATES,
         _failures(report, len(report.questions) if verbose else _QUESTIONS),
         wrapped(cases.compared_with(report)),
         wrapped(flips),
@@ -183,7 +173,7 @@ def verdict(report: Report) -> str:
         reasons = [f"{passing} {of_gates}", *summary.not_passed(report)] if counted else []
     else:
         failed, codes = sum(gate.blocks for gate in counted), list({finding.code for finding in report.errors})
-        reasons = [reason(report, gate) for gate in report.failed_gates if is_completeness(gate)]
+        reasons = [gates_table.reason(report, gate) for gate in report.failed_gates if is_completeness(gate)]
         reasons += [f"{failed} {of_gates}"] if failed else []
         reasons += codes if len(codes) <= 1 else [f"{len(codes)} kinds of errors"]
     total, wrong = len(report.questions), len(cases.failing(report))
@@ -198,29 +188,21 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
     """Return the table of ``gates``, and below it a legend and what tests could not detect."""
     if not gates:
         return ""
-    two_sided, changes = has_two_sides(report), deltas(report)
     outcomes = verbose or any(not gate.blocks or gate.outcome != "failed" for gate in gates)
     shown = gates if verbose else gates[:_SHOWN]
+    table = gates_table.table(report, PLAIN, shown)
     rows = [
-        [
-            PLAIN.gate(gate),
-            *([ORIGINS[gate.origin]] if two_sided else []),
-            value_with_interval(gate),
-            cases_of(report, gate),
-            threshold(gate),
-            *([delta_of(gate, changes) or "–"] if changes else []),
-            *([outcome(gate)] if outcomes else []),
-        ]
-        for gate in shown
+        [*cells[:-1], *([gates_table.outcome(gate)] if outcomes else [])]
+        for gate, cells in zip(shown, table.rows, strict=True)
     ]
-    headers = ["gate" if outcomes else "failed gate", *(["set by"] if two_sided else []), "value", "cases", "threshold"]
-    headers += [*(["baseline"] if changes else []), *(["outcome"] if outcomes else [])]
+    first, *others = map(str.lower, table.headers)
+    headers = [first, *others] if outcomes else [f"failed {first}", *others[:-1]]
     cut = len(gates) - len(shown)
     lines = [f"… and {cut} more. {_MORE} all."] if cut else []
     if not verbose:  # only notes on the metrics of the shown gates
         names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
         report = report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
-    lines += gate_notes(report)
+    lines += gates_table.gate_notes(report)
     return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines)])
 
 

@@ -75,7 +75,8 @@ def render(report: Report, details: Details | None = None) -> str:
 def verdict_and_gates(report: Report) -> str:
     """Return the verdict and the table of the gates, for a notebook."""
     verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(summary.headline(report, FORMATTER))))
-    return str(join([verdict, write([gates_table.table(report, FORMATTER, failed_first=True)])]))
+    gates = gates_table.by_outcome(gates_table.gates_with_row(report.gates))
+    return str(join([verdict, write([gates_table.table(report, FORMATTER, gates)])]))
 
 
 def _system(report: Report) -> str:

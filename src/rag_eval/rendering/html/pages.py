@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.common.escaping import some
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.comparison import mark, repeats_sections, sections, significant_differences
+from rag_eval.rendering.comparison import letter, repeats_sections, sections, significant_differences
 from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs, table_of
 from rag_eval.rendering.html.element import (
     FORMATTER,
@@ -149,8 +149,8 @@ def comparison_page(comparison: SideBySide) -> str:
             for index, point in enumerate(front.points):
                 kind = "plain" if front.beaten_by[index] is None else "few"
                 numbers = f"quality {point[0]:.3f}, {name} {point[axis]:.4g}"
-                text = f"{mark(index)}, {visible(comparison.runs[index].name)}: {numbers}"
-                dots.append(Dot(point[axis], point[0], kind, text, mark(index)))
+                text = f"{letter(index)}, {visible(comparison.runs[index].name)}: {numbers}"
+                dots.append(Dot(point[axis], point[0], kind, text, letter(index)))
             made.append(chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality")))
         plots = tag("div", *made, class_="charts")
     first, *rest = sections(comparison, FORMATTER)

@@ -180,7 +180,7 @@ def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
 
 
 class Dot(NamedTuple):
-    """A point: ``kind`` is its class, ``caption`` its description, ``mark`` the text next to it.
+    """A point: ``kind`` is its class, ``caption`` its description, ``label`` the text next to it.
 
     ``low`` and ``high`` enclose ``y``. ``rule`` draws a vertical line here, because something changed.
     """
@@ -189,7 +189,7 @@ class Dot(NamedTuple):
     y: float
     kind: str
     caption: str
-    mark: str = ""
+    label: str = ""
     low: float | None = None
     high: float | None = None
     rule: bool = False
@@ -310,7 +310,7 @@ def _dot(frame: _Frame, dot: Dot) -> Markup:
     if dot.low is not None and dot.high is not None:
         parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
     parts.append(_point(dot.kind, x, y, 4.0))
-    parts += [tag("text", dot.mark, x=x + 8, y=y - 5, class_="first")] if dot.mark else []
+    parts += [tag("text", dot.label, x=x + 8, y=y - 5, class_="first")] if dot.label else []
     return tag("g", *parts, class_=dot.kind)
 
 
