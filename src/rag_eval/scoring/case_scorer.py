@@ -132,7 +132,7 @@ class CaseScorer(BaseCaseScorer):
         self._known: dict[Features, CaseOutcome] = {}
         self._without_text: dict[Features, CaseOutcome] = {}
         self._by_ranking: dict[Any, Scores] = {}
-        self._same_scores: dict[Scores, Scores] = {}
+        self._same: dict[Any, Any] = {}
         self._probes = _probes(golds)
         # A claim that is shorter than the answers need not be searched, which is true of most honest ones.
         self._shortest = sum(min(map(len, texts)) for texts in self._probes) * 4 // 5 if self._probes else sys.maxsize
@@ -170,8 +170,9 @@ class CaseScorer(BaseCaseScorer):
             outcome = _remember(known, features, self._outcome(case, with_text=not needs_text))
         scores = outcome.scores
         if needs_text:
-            scores = self._intern_scores((*scores, *[one.score(case) for one in self._of_text]))
-        return outcome._replace(scores=scores, behaviours=behaviours, case_scores=self._case_scores(groups, case))
+            scores = (*scores, *[one.score(case) for one in self._of_text])
+        case_scores = self._case_scores(groups, case)
+        return self.intern(outcome._replace(scores=scores, behaviours=behaviours, case_scores=case_scores))
 
     def score_missing(self, gold: Gold) -> CaseOutcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
@@ -198,8 +199,8 @@ class CaseScorer(BaseCaseScorer):
             ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
         text = [one.score(case) for one in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
-        shared = self._intern_scores((*scores, *ranked, *text))
-        return CaseOutcome(shared, label(case), coarse_label(case), level, 0, self._no_case_scores)
+        labels = label(case), coarse_label(case), level
+        return self.intern(CaseOutcome((*scores, *ranked, *text), *labels, 0, self._no_case_scores))
 
     def _case_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
         if not groups:
@@ -210,11 +211,10 @@ class CaseScorer(BaseCaseScorer):
         return tuple(scores)
 
     def intern(self, outcome: CaseOutcome) -> CaseOutcome:
-        """Return the outcome with the one object for all cases with its shared scores."""
-        return outcome._replace(scores=self._intern_scores(outcome.scores))
-
-    def _intern_scores(self, scores: Scores) -> Scores:
-        return _remember(self._same_scores, scores, scores)
+        """Return the one object for all equal outcomes, or at least one with the one object for equal scores."""
+        outcome = outcome._replace(scores=_remember(self._same, outcome.scores, outcome.scores))
+        shared: CaseOutcome = _remember(self._same, outcome, outcome)
+        return shared
 
     def _behaviours(
         self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]
