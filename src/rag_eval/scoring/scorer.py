@@ -83,15 +83,6 @@ class OutcomeLog:
         self.pool_sizes[fingerprint] = len(ids)
         return fingerprint
 
-    def replace_outcomes(self, replacement: Callable[[CaseOutcome], CaseOutcome]) -> None:
-        """Replace every outcome, each distinct object once."""
-        known: dict[int, CaseOutcome] = {}
-        for run in self.runs.values():
-            for outcome in run.outcomes:
-                if id(outcome) not in known:
-                    known[id(outcome)] = replacement(outcome)
-            run.outcomes = [known[id(outcome)] for outcome in run.outcomes]
-
 
 _NOTHING = CaseOutcome((), "", "", "", 0)
 
@@ -109,10 +100,6 @@ class RunOutcomes:
         deque(map(self.outcomes.__setitem__, log.slots, log.outcomes), maxlen=0)
         deque(map(self.lines.__setitem__, log.slots, map(lines_before.__add__, log.lines)), maxlen=0)
         deque(map(self.pools.__setitem__, log.slots, log.pools), maxlen=0)
-
-    def missing(self) -> list[int]:
-        """Return the indexes without a trace."""
-        return [slot for slot, outcome in enumerate(self.outcomes) if outcome is _NOTHING]
 
 
 class BaseCaseScorer(ABC):
@@ -221,7 +208,12 @@ class Scorer:
 
     def intern(self, log: OutcomeLog) -> None:
         """Replace the outcomes in the log of another process by this scorer's equal ones, which need no memory."""
-        log.replace_outcomes(self._cases.intern)
+        known: dict[int, CaseOutcome] = {}
+        for run in log.runs.values():
+            for outcome in run.outcomes:
+                if id(outcome) not in known:
+                    known[id(outcome)] = self._cases.intern(outcome)
+            run.outcomes = [known[id(outcome)] for outcome in run.outcomes]
 
     def merge(self, log: OutcomeLog, lines_before: int) -> None:
         """Add the log of another scorer, whose traces are after all others; its lines count from ``lines_before``."""
@@ -243,25 +235,18 @@ class Scorer:
         if not self._runs:
             self._runs[""] = RunOutcomes(len(self._golds))
         for run in self._runs.values():
-            for slot in run.missing():
-                run.outcomes[slot] = self._cases.score_missing(self._golds[slot])
+            for slot, outcome in enumerate(run.outcomes):
+                if outcome is _NOTHING:
+                    run.outcomes[slot] = self._cases.score_missing(self._golds[slot])
         cases = Cases(self._golds, {name or None: run for name, run in self._runs.items()})
-        return Scorecard(
-            self._measures,
-            self._cases.columns,
-            cases,
-            self._completeness(cases),
-            self._shared_pool(),
-            tuple(sorted(self._unpriced)),
-        )
-
-    def _completeness(self, cases: Cases) -> Completeness:
         labels: Counter[str] = Counter()
         for outcome, count in cases.outcome_counts:
             labels[outcome.label] += count
         expected, missing = len(cases), labels["MISSING"]
         scored = expected - missing
-        return Completeness(expected, scored, missing, self._seen - scored, self._unknown, labels["ERROR"])
+        counts = Completeness(expected, scored, missing, self._seen - scored, self._unknown, labels["ERROR"])
+        unpriced = tuple(sorted(self._unpriced))
+        return Scorecard(self._measures, self._cases.columns, cases, counts, self._shared_pool(), unpriced)
 
     def _shared_pool(self) -> int:
         """Return the length of the long list of ids that every case retrieved; 0 if there is none."""
