@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
@@ -11,25 +11,13 @@ from rag_eval.contract import Gold, Trace
 _IDS = ("qid", "q_id", "case_id")
 
 
-class QuestionFields(Protocol):
-    """The fields of a gold item that identify it if a trace has no id."""
-
-    question: str
-    conversation: str | None
-    turn: int | None
-
-
-class GoldItems(Protocol):
-    """Gold items with their qids, such as a dict."""
-
-    def items(self) -> Iterable[tuple[str, QuestionFields]]:
-        """Return the items by qid."""
-
-
 class QuestionIndex:
-    """The qids of each question of a gold set, collected when the first trace without an id appears."""
+    """The qids of each question of a gold set, collected when the first trace without an id appears.
 
-    def __init__(self, golds: GoldItems) -> None:
+    ``golds`` has ``items()``, like a dict of gold items by qid.
+    """
+
+    def __init__(self, golds: Any) -> None:
         self._golds = golds
         self._qids: dict[str, list[str]] | None = None
         self._turns: dict[tuple[str | None, int | None], str] | None = None

@@ -143,7 +143,7 @@ class RangeSource(SourceFile):
             self.count = first + len(lines) - 1
             yield first, lines
 
-    def _begin(self) -> None:
+    def _begin(self, digest: Digest | None) -> None:  # noqa: ARG002 - the whole file has one
         # Only the first bytes of a file indicate its kind.
         if self._is_first:
             self._head = self._head.removeprefix(BOM)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,15 +19,7 @@ from rag_eval.readers.source import DEFAULTS, Digest, Reader, SourceFile
 Row = dict[str, Any]
 
 
-class HasLine(Protocol):
-    """A gold item, or a reduced form of it, with its line."""
-
-    @property
-    def line(self) -> int:
-        """Return the line of the item in its file."""
-
-
-G = TypeVar("G", bound=HasLine)
+G = TypeVar("G")
 
 
 def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Gold]:
@@ -62,10 +54,10 @@ def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Cal
     items: dict[str, G] = {}
     turns: dict[tuple[str, int], int] = {}
     for gold in golds:
-        if first := items.get(gold.qid):
-            ledger.problem(
-                path, gold.line, "/qid", f"{quoted(gold.qid)} is already used on line {first.line}", DUPLICATE_QID_HINT
-            )
+        if gold.qid in items:
+            first: Any = items[gold.qid]
+            message = f"{quoted(gold.qid)} is already used on line {first.line}"
+            ledger.problem(path, gold.line, "/qid", message, DUPLICATE_QID_HINT)
             continue
         if gold.conversation is not None and gold.turn is not None:
             line = turns.setdefault((gold.conversation, int(gold.turn)), gold.line)

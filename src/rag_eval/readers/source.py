@@ -112,17 +112,17 @@ class SourceFile:
 
     def __init__(self, path: str, reader: Reader, file: BinaryIO, digest: Digest | None) -> None:
         self.path, self.limits, self._ledger, self._file = path, reader.limits, reader.ledger, file
-        self._stream: ByteStream = _Hashed(file, digest) if digest else file
+        self._stream: ByteStream = file
         self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
         self._packed = False
         self._cut = False  # reading ended before the file did; the last line may be incomplete
         try:
-            try:
-                self._head = self._stream.read(_BLOCK)
-            except OSError as error:
-                reason = (error.strerror or "unknown reason").lower()
-                raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
-            self._begin()
+            self._head = file.read(_BLOCK)
+            self._begin(digest)
+        except OSError as error:
+            file.close()
+            reason = (error.strerror or "unknown reason").lower()
+            raise Unreadable(f"cannot be read: {reason}", "Check the disk, or write the file again.") from None
         except BaseException:
             file.close()
             raise
@@ -244,23 +244,27 @@ class SourceFile:
         self._cut = True
         self._ledger.problem(self.path, 0, "", message, hint)
 
-    def _begin(self) -> None:
+    def _begin(self, digest: Digest | None) -> None:
         """Recognise the format by the first bytes; refuse a file that they show not to be text."""
         for begin, (message, hint) in _REFUSED.items():
             if self._head.startswith(begin):
                 raise Unreadable(message, hint)
-        packed = _Pushed(self._head, self._stream)
+        if digest:
+            self._stream = _Hashed(self._file, digest)
+        if not self._head.startswith(PACKED):
+            if digest:
+                digest.update(self._head)
+            self._head = self._head.removeprefix(BOM)
+            return
+        self._file.seek(0)
         fault: type[Exception]
         if self._head.startswith(_GZIP):
             import gzip
             import zlib
 
-            self._stream, fault = gzip.GzipFile(fileobj=packed), zlib.error  # type: ignore[call-overload]
-        elif self._head.startswith(_ZSTD):
-            self._stream, fault = _zstd(packed)
+            self._stream, fault = gzip.GzipFile(fileobj=self._stream), zlib.error  # type: ignore[call-overload]
         else:
-            self._head = self._head.removeprefix(BOM)
-            return
+            self._stream, fault = _zstd(self._stream)
         self._faults, self._packed = (*self._faults, fault), True
         try:
             self._head = self._stream.read(_BLOCK).removeprefix(BOM)
@@ -346,20 +350,6 @@ class _Hashed:
         block = self._file.read(size)
         self._digest.update(block)
         return block
-
-
-class _Pushed:
-    """A stream with its first block pushed back."""
-
-    def __init__(self, head: bytes, stream: ByteStream) -> None:
-        self._head, self._stream = head, stream
-
-    def read(self, size: int = -1) -> bytes:
-        if not self._head:
-            return self._stream.read(size if size >= 0 else _BLOCK)
-        part = self._head if size < 0 else self._head[:size]
-        self._head = self._head[len(part) :]
-        return part
 
 
 def _zstd(stream: ByteStream) -> tuple[ByteStream, type[Exception]]:
