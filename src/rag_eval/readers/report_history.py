@@ -55,7 +55,12 @@ def in_folder(folder: str) -> Stored:
             (names if name.endswith(_FILES) else others).append(name)
     shown = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
     notes = [f"left out: {len(others)} of {quoted(folder, 200)} without a report: {shown}"] if others else []
-    return Stored(names, lambda name: _report(_shown(name), os.path.join(folder, name), folder), notes)  # noqa: PTH118
+
+    def read(name: str) -> SavedReport:
+        label = os.fsencode(name).decode("utf-8", "replace")  # names need not be UTF-8
+        return _report(label, os.path.join(folder, name), folder)  # noqa: PTH118
+
+    return Stored(names, read, notes)
 
 
 def in_git(ref: str, file: str) -> Stored:
@@ -86,26 +91,19 @@ def by_run(reports: Sequence[SavedReport], field: str) -> tuple[list[SavedReport
     without = []
     for index, report in enumerate(reports):
         value = (report.report.run or {}).get(field) if report.report else None
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            keyed.append((_key(value), -index))
+        if isinstance(value, str):
+            keyed.append(((True, 0.0, value), -index))
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            keyed.append(((False, float(value), ""), -index))
         else:
             without.append(f"{report.label}: its run has no {quoted(field)} to sort by, so it is left out")
     return [reports[-position] for _, position in sorted(keyed)], without
-
-
-def _key(value: str | float) -> tuple[bool, float, str]:
-    return (True, 0.0, value) if isinstance(value, str) else (False, float(value), "")
 
 
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
     """Return a sort key under which numbers in a name count as numbers."""
     parts = ((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name))
     return list(parts), name
-
-
-def _shown(name: str) -> str:
-    """Return a file's name as text for any output: names need not be UTF-8."""
-    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _entries(folder: str) -> list[str]:
@@ -118,22 +116,13 @@ def _entries(folder: str) -> list[str]:
 
 def _report(label: str, path: str, root: str | None, contents: Mapping[str, bytes] | None = None) -> SavedReport:
     ledger = ProblemCollector()
-    value: dict[str, Any] | None = read_report(
-        Reader(ledger, root=root, contents=contents or {}), path, Questions().made
-    )
-    if value is None:
-        return SavedReport(label, None, _why(label, ledger))
+    reader = Reader(ledger, root=root, contents=contents or {})
+    value: dict[str, Any] | None = read_report(reader, path, Questions().made)
+    if value is None:  # a file that is no report of this version
+        first = ledger.problems[0]._replace(file=label) if ledger.problems else f"{label}: cannot be read."
+        more = f" ({quantity(ledger.count - 1, 'more problem')})" if ledger.count > 1 else ""
+        return SavedReport(label, None, f"left out: {first}{more}")
     report = from_json(value)
-    wrong = impossible(report.questions)
-    return (
-        SavedReport(label, None, f"left out: {label}: {wrong}. Score the run again.")
-        if wrong
-        else SavedReport(label, report)
-    )
-
-
-def _why(label: str, ledger: ProblemCollector) -> str:
-    """Return one line about a file that is no report of this version."""
-    first = ledger.problems[0]._replace(file=label) if ledger.problems else f"{label}: cannot be read."
-    more = f" ({quantity(ledger.count - 1, 'more problem')})" if ledger.count > 1 else ""
-    return f"left out: {first}{more}"
+    if wrong := impossible(report.questions):
+        return SavedReport(label, None, f"left out: {label}: {wrong}. Score the run again.")
+    return SavedReport(label, report)

@@ -14,7 +14,7 @@ from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.jsonl import looks_like
-from rag_eval.readers.report_file import read_json
+from rag_eval.readers.report_file import read_json, read_sidecar
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import NO_QID, read_traces
 
@@ -51,11 +51,9 @@ def file_kind(reader: Reader, path: str) -> str:
         if source.is_array:
             return "gold"
         first = next((line for _, line in source.lines()), b"")
-    return (
-        _label_kind(first, path)
-        or looks_like(first)
-        or next((kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/"))), "jsonl")
-    )
+    is_labels = os.path.basename(path) in SCHEMAS and b'"case_id"' in first  # noqa: PTH119 - start-up time
+    named = (kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/")))
+    return "labels" if is_labels else looks_like(first) or next(named, "jsonl")
 
 
 def unpacked(path: str) -> str:
@@ -76,12 +74,6 @@ def json_kind(data: bytes, path: str) -> str:
     fields = value.keys() if isinstance(value, dict) else set()
     named = "run" if path.endswith("run.json") else "json"
     return next((kind for kind, required in _OBJECTS.items() if required <= fields), named)
-
-
-def _label_kind(first: bytes, path: str) -> str:
-    """Return ``labels`` for the name of a label file if its first row has a case, because others use such names too."""
-    named = os.path.basename(path) in SCHEMAS  # noqa: PTH119 - start-up time
-    return "labels" if named and b'"case_id"' in first else ""
 
 
 def _labels(reader: Reader, path: str) -> str:
@@ -154,24 +146,13 @@ def _signoff(reader: Reader, path: str) -> str:
     value = read_json(reader, path, "signoff")
     record = None if value is None else Record.read(value)
     if isinstance(record, str):
-        reader.ledger.problem(
-            path, 0, "", f"is not a sign-off record: {record}", "Sign again: rag-eval gold signoff --reason TEXT"
-        )
+        hint = "Sign again: rag-eval gold signoff --reason TEXT"
+        reader.ledger.problem(path, 0, "", f"is not a sign-off record: {record}", hint)
     return "a signoff file" if isinstance(record, Record) else ""
 
 
-def _run(reader: Reader, path: str) -> str:
-    from rag_eval.readers.report_file import read_sidecar
-
-    return "a run file" if read_sidecar(reader, path) is not None else ""
-
-
-def _object(schema: str) -> Callable[[Reader, str], str]:
-    def checked(reader: Reader, path: str) -> str:
-        value: Any = read_json(reader, path, schema)
-        return f"a {schema} file" if value is not None else ""
-
-    return checked
+def _object(schema: str, read: Callable[..., Any] = read_json) -> Callable[[Reader, str], str]:
+    return lambda reader, path: f"a {schema} file" if read(reader, path, schema) is not None else ""
 
 
 KINDS: dict[str, Callable[[Reader, str], str]] = {
@@ -180,7 +161,7 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "labels": _labels,
     "gates": _gates,
     "report": _object("report"),
-    "run": _run,
+    "run": _object("run", lambda reader, path, _: read_sidecar(reader, path)),
     "signoff": _signoff,
     "freeze": _object("freeze"),
     "rag-server-run": _object("rag-server-run"),
