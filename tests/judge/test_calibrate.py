@@ -242,7 +242,11 @@ WRONG = {
     ),
     "out of range": (csv_of([1, 7]), r"humans.csv:3: groundedness '7' is not a number from 0 to 5"),
     "nan": (csv_of([1, 4, "nan"]), r"humans.csv:4: groundedness 'nan' is not a number"),
-    "no qid column": ("question,groundedness\nQ0,1\n", r"humans.csv:1: has no column 'qid'"),
+    "no qid column": (
+        "question,groundedness\nQ0,1\n",
+        r"humans.csv:1: has no column 'qid'. Name the columns in the first line: qid,groundedness",
+    ),
+    "other separators": ("qid|groundedness\nQ0|1\n", r"humans.csv:1: has no column 'qid'. Separate columns by commas."),
     "no score column": ("qid,faithful\nQ0,1\n", r"humans.csv:1: has no score in any of the columns groundedness, "),
     "no rows": ("qid,groundedness\n", r"humans.csv:1: has no labels"),
     "empty": ("", r"humans.csv:1: has no"),
@@ -278,7 +282,7 @@ def test_labels_that_are_wrong_are_refused_with_their_place(calibrate, wrong):
     [
         (["--column", "faithful"], "--column 'faithful' is not NAME=VALUE"),
         (["--column", "fluency=x"], "--column fluency is not a score of a judge"),
-        (["--column", "groundedness=x"], "humans.csv:1: has no column 'x'"),
+        (["--column", "groundedness=x"], "humans.csv:1: has no column 'x'. Check --column."),
         (["--scale", "5-1"], "--scale '5-1' is not a scale"),
         (["--floor", "kappa=2"], "--floor 'kappa=2' is not a floor"),
         (["--cut", "9"], "--cut 9 is not a score"),

@@ -72,7 +72,7 @@ def _rows(inputs: ImportInputs, path: str, columns: Mapping[str, str]) -> Iterat
         lacking = [name for name in ("qid", *stated) if name not in names]
         if lacking:
             hint = "Check --column." if lacking[0] != "qid" else "Name the columns in the first line: qid,groundedness"
-            hint = "Separate columns by commas." if not is_json and b"," not in first else hint
+            hint = "Separate columns by commas." if not is_json and b"," not in first[1] else hint
             inputs.problem(path, line if is_json else 1, "", f"has no column {quoted(lacking[0])}", hint)
             return
         renamed = {stated.get(name, name): row[key] for name, key in names.items() if name in stated or name in _KNOWN}
