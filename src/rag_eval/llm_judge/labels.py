@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import groupby
 from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
@@ -47,16 +47,28 @@ def read_labels(
     """
     rows = [(path, line, row) for path in inputs.paths for line, row in _rows(inputs, path, columns)]
     stated = [score for score in SCORES if any(score in row for _, _, row in rows)]
-    scales = {score: scale or _scale_of(rows, score) for score in stated}
+    # Without a scale it is 0 to 1 if every label is 0, 1, yes or no, and none is from a spot-check; otherwise 0 to 5.
+    is_checked = any("scale" in row for _, _, row in rows)
+    scales: dict[str, Scale] = {}
+    for score in stated:
+        is_binary = all(_number(row[score]) in BINARY for _, _, row in rows if score in row)
+        scales[score] = scale or (BINARY if is_binary and not is_checked else (0.0, float(MOST)))
     if rows and not scales and not inputs.problems:
         names = ", ".join(columns.get(score, score) for score in SCORES)
         hint = "Name the column of a score: --column groundedness=NAME."
         inputs.problem(rows[0][0], 1, "", f"has no score in any of the columns {names}", hint)
-    labels = [item for path, line, row in rows if (item := _label(inputs, path, line, row, scales))]
-    _refuse_repeated(inputs, labels)
+    labels: dict[tuple[str, ...], Label] = {}
+    for path, line, row in rows:
+        label = _label(inputs, path, line, row, scales)
+        first = labels.setdefault((label.qid, label.run, label.rater, label.input), label) if label else None
+        if label and first and label is not first:
+            who = f"by {quoted(label.rater, 40)}" if label.rater else "without a rater"
+            message = f"second label on {quoted(label.qid, 60)} {who}; the first is {first.file}:{first.line}"
+            hint = "Remove one, or add a column rater with the names of the people."
+            inputs.problem(path, line, "", message, hint)
     if not rows and not inputs.problems:
         inputs.problem(inputs.paths[0], 1, "", "has no labels", "Write one row for each answer: qid,groundedness")
-    return labels, scales
+    return list(labels.values()), scales
 
 
 def _rows(inputs: ImportInputs, path: str, columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
@@ -79,18 +91,9 @@ def _rows(inputs: ImportInputs, path: str, columns: Mapping[str, str]) -> Iterat
         yield line, {name: value for name, value in renamed.items() if value not in ("", None)}
 
 
-def _scale_of(rows: Sequence[tuple[str, int, Row]], score: str) -> Scale:
-    """Return 0 to 1 if every label is 0, 1, yes or no, and none is from a spot-check; otherwise 0 to 5."""
-    stated = [row[score] for _, _, row in rows if score in row]
-    checked = any("scale" in row for _, _, row in rows)
-    return (
-        BINARY if not checked and all(_number(value, words=True) in BINARY for value in stated) else (0.0, float(MOST))
-    )
-
-
 def _number(value: Any, *, words: bool = True) -> float | None:
-    if words and str(value).strip().lower() in _WORDS:
-        return _WORDS[str(value).strip().lower()]
+    if words and (word := str(value).strip().lower()) in _WORDS:
+        return _WORDS[word]
     try:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
     except ValueError:
@@ -122,19 +125,6 @@ def _label(inputs: ImportInputs, path: str, line: int, row: Row, scales: Mapping
     return Label(**texts, weight=weight, unit=unit, scores=scores, file=path, line=line)
 
 
-def _refuse_repeated(inputs: ImportInputs, labels: Sequence[Label]) -> None:
-    seen: dict[tuple[str, ...], Label] = {}
-    for label in labels:
-        key = label.qid, label.run, label.rater, label.input
-        if first := seen.get(key):
-            who = f"by {quoted(label.rater, 40)}" if label.rater else "without a rater"
-            message = f"second label on {quoted(label.qid, 60)} {who}; the first is {first.file}:{first.line}"
-            inputs.problem(
-                label.file, label.line, "", message, "Remove one, or add a column rater with the names of the people."
-            )
-        seen.setdefault(key, label)
-
-
 class SampledVerdict(NamedTuple):
     """A drawn verdict, its stratum, and how many verdicts it represents."""
 
@@ -162,10 +152,7 @@ def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, se
         lambda _: "all",
     )
     for stratum_of in cuts:
-        strata = defaultdict(list)
-        for row in rows:
-            strata[stratum_of(row)].append(row)
-        strata = dict(sorted(strata.items()))
+        strata = {name: list(some) for name, some in groupby(sorted(rows, key=stratum_of), key=stratum_of)}
         if len(strata) <= size:
             break
     taken = dict.fromkeys(strata, 0)
