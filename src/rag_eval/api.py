@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.report import Report as AnalysisReport
@@ -69,13 +69,10 @@ class Report(AnalysisReport):
         except ModuleNotFoundError:
             raise MissingExtra("to_pandas", "pandas") from None
         names = "qid", "run", "question", "answerable", "label"
-        known = (
-            {name: single_score(name, score) for name, score in question.scores.items()} for question in self.questions
-        )
-        rows = [
-            {**{name: getattr(question, name) for name in names}, **scores}
-            for question, scores in zip(self.questions, known, strict=True)
-        ]
+        rows = []
+        for question in self.questions:
+            scores = {name: single_score(name, score) for name, score in question.scores.items()}
+            rows.append({**{name: getattr(question, name) for name in names}, **scores})
         return pd.DataFrame(rows, columns=None if rows else list(names))
 
     def to_html(self, path: PathLike) -> None:
@@ -179,10 +176,7 @@ def load_gold(file: PathLike) -> list[dict[str, Any]]:
     """
     from rag_eval.readers.gold_file import read_entries
 
-    reader = Reader(ProblemCollector())
-    rows = [row for _, row in read_entries(reader, path(file, "file"))]
-    reader.ledger.stop_on_problems()
-    return rows
+    return _load(read_entries, file)
 
 
 def load_traces(file: PathLike) -> list[dict[str, Any]]:
@@ -193,8 +187,12 @@ def load_traces(file: PathLike) -> list[dict[str, Any]]:
     """
     from rag_eval.readers.trace_file import read_trace_rows
 
+    return _load(read_trace_rows, file)
+
+
+def _load(read: Callable[[Reader, str], Iterable[tuple[Any, dict[str, Any]]]], file: PathLike) -> list[dict[str, Any]]:
     reader = Reader(ProblemCollector())
-    rows = [row for _, row in read_trace_rows(reader, path(file, "file"))]
+    rows = [row for _, row in read(reader, path(file, "file"))]
     reader.ledger.stop_on_problems()
     return rows
 

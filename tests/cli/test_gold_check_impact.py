@@ -62,7 +62,7 @@ def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, c
     def missing(*_):
         raise MissingExtra("Reading .zst files", "zstd")
 
-    monkeypatch.setattr(_gold_impact, "gold_effect", missing)
+    monkeypatch.setattr(_gold_impact, "score_run", missing)
     project.put(gold=[gold_of(2, gold_citations=["c9"]) if row["qid"] == "Q2" else row for row in GOLDS])
     project.git("add", "--all")
     monkeypatch.chdir(project.path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rag_eval.analysis import gold_impact
+from rag_eval.analysis.policy_changes import PolicyEffects, changes
 from rag_eval.analysis.report import rejudge
 from rag_eval.cases.labels import GOOD
 from rag_eval.cli.commands._shared import gates_path
@@ -24,7 +26,6 @@ from rag_eval.run.options import Options
 from rag_eval.run.scored import rescore, rescore_on, score_run
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.gold_impact import GateTurn
     from rag_eval.analysis.policy_changes import PolicyChange
     from rag_eval.gates.policy import Policy
     from rag_eval.git.plumbing import Git
@@ -33,33 +34,54 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def flipped(git: Git, frame: GoldStates, gold: str, gates: str | None, trace: str | None = None) -> list[str]:
-    """Return the cases that flip and the gates that change on local traces; nothing without traces."""
-    old, new = (read(tree, gold) for tree in (frame.base, frame.head))
+def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> Iterator[str]:
+    """Yield the cases that flip and the gates that change on local traces; nothing without traces."""
+    old, new = (read(tree, gold) for tree in (states.base, states.head))
     if not (old and new) or old == new:
-        return []
-    options = Options(from_here(os.path.join(git.top, gold)), trace or "", gates_path(gates or ""))  # noqa: PTH118
+        return
+    options = Options(from_here(os.path.join(git.top, gold)), trace, gates_path(gates))  # noqa: PTH118
     try:
-        traces = open_policy(options)[1].trace
-        return list(_flips(traces, *gold_effect(options, old, new))) if os.path.exists(traces) else []  # noqa: PTH110
+        reader, policy, digests = open_policy(options)
+        if not os.path.exists(policy.trace):  # noqa: PTH110
+            return
+        run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), policy, digests))
+        after = run.report
+        labels_after, labels_before, turns = gold_impact.labels(after.questions), {}, []
+        with suppress(InputError):  # an old gold set that cannot be read flips nothing
+            before = rescore_on(run, run.stored(StoredGold(policy.gold, policy.gold, {policy.gold: old}))).report
+            labels_before = gold_impact.labels(before.questions)
+            turns = gold_impact.gate_turns(before.gates, after.gates)
     except RagEvalError as error:
         # This check is about the gold: unreadable gates or traces only leave the effects out.
-        there = trace or os.path.exists(DEFAULT_TRACE)  # noqa: PTH110
-        return [f"The effect on the cases cannot be computed: {error.first}"] if there else []
+        if trace or os.path.exists(DEFAULT_TRACE):  # noqa: PTH110
+            yield f"The effect on the cases cannot be computed: {error.first}"
+        return
+    both = sorted(labels_before.keys() & labels_after.keys())
+    flips = [qid for qid in both if (labels_before[qid] in GOOD) != (labels_after[qid] in GOOD)]
+    yield f"With {policy.trace}, this gold change flips {quantity(len(flips), 'case')}{':' if flips else '.'}"
+    yield from (f"  {qid}: {labels_before[qid]} → {labels_after[qid]}" for qid in flips[:_SHOWN])
+    if len(flips) > _SHOWN:
+        yield f"  … and {len(flips) - _SHOWN} more."
+    yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
 
 
-def loosened(git: Git, frame: GoldStates, gates: str | None, trace: str | None) -> list[str]:
-    """Return the changes of the gates file and the effects of each on this run."""
-    path = gates_path(gates or "")
+def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
+    """Return the changes of the gates file and the effects of each on local traces, the loosest first."""
+    path = gates_path(gates)
     inside = git.inside(path) if path else ""
-    old, new = (read(tree, inside) if inside else None for tree in (frame.base, frame.head))
+    old, new = (read(tree, inside) if inside else None for tree in (states.base, states.head))
     if old is None or new is None or old == new:
         return []
+    options = Options(trace=trace, gates=path)
     try:
-        changes = gates_effect(Options(trace=trace or "", gates=path), old, new)
+        before, after = (_read_policy(options, data) for data in (old, new))
+        run = score_run(read_inputs(options, Reader(ProblemCollector()), after, Digests(), before))
+        redefined, meant = rejudge(run.report, before), rescore(run, before)
     except RagEvalError as error:
         return [f"The effect of the changes to {path} cannot be computed: {error.first}"]
-    return [f"{path} changes:", *(f"  {_change(change)}" for change in changes)] if changes else []
+    effects = PolicyEffects(meant.gates, redefined.gates, run.report.gates)
+    listed = [f"  {_change(change)}" for change in changes(before.stated, after.stated, effects)]
+    return [f"{path} changes:", *listed] if listed else []
 
 
 def _change(change: PolicyChange) -> str:
@@ -67,49 +89,7 @@ def _change(change: PolicyChange) -> str:
     return f"{change.key}: {change.old or 'not set'} → {change.new or 'not set'} ({change.kind}{through})"
 
 
-def _flips(traces: str, before: Mapping[str, str], after: Mapping[str, str], turns: list[GateTurn]) -> Iterator[str]:
-    both = sorted(before.keys() & after.keys())
-    flips = [qid for qid in both if (before[qid] in GOOD) != (after[qid] in GOOD)]
-    yield f"With {traces}, this gold change flips {quantity(len(flips), 'case')}{':' if flips else '.'}"
-    yield from (f"  {qid}: {before[qid]} → {after[qid]}" for qid in flips[:_SHOWN])
-    if len(flips) > _SHOWN:
-        yield f"  … and {len(flips) - _SHOWN} more."
-    yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
-
-
-def gold_effect(options: Options, old: bytes, new: bytes) -> tuple[dict[str, str], dict[str, str], list[GateTurn]]:
-    """Return the effects of a gold change on local traces: labels by qid before and after, and gates that flip.
-
-    InputError is raised if gates, traces or the new gold are unreadable. Items that the old gold lacks have no label.
-    """
-    reader, policy, digests = open_policy(options)
-    run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), policy, digests))
-    after = run.report
-    try:
-        before = rescore_on(run, run.stored(StoredGold(policy.gold, policy.gold, {policy.gold: old}))).report
-    except InputError:
-        return {}, gold_impact.labels(after.questions), []
-    return (
-        gold_impact.labels(before.questions),
-        gold_impact.labels(after.questions),
-        gold_impact.gate_turns(before.gates, after.gates),
-    )
-
-
-def gates_effect(options: Options, old: bytes, new: bytes) -> list[PolicyChange]:
-    """Return the effects of a change of ``options.gates`` on local traces, the loosest first.
-
-    InputError is raised if either version of the gates file, the gold or the traces are unreadable.
-    """
-    from rag_eval.analysis.policy_changes import PolicyEffects, changes
-
-    before, after = (_read_policy(options, data) for data in (old, new))
-    run = score_run(read_inputs(options, Reader(ProblemCollector(), root=options.root), after, Digests(), before))
-    redefined, meant = rejudge(run.report, before), rescore(run, before)
-    return changes(before.stated, after.stated, PolicyEffects(meant.gates, redefined.gates, run.report.gates))
-
-
 def _read_policy(options: Options, data: bytes) -> Policy:
-    reader = Reader(ProblemCollector(), root=options.root, contents={options.gates: data})
+    reader = Reader(ProblemCollector(), contents={options.gates: data})
     policy = read_gates_policy(reader, options, Digests())
-    return policy._replace(gold=options.gold or policy.gold, trace=options.trace or policy.trace)
+    return policy._replace(trace=options.trace or policy.trace)

@@ -35,6 +35,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 from rag_eval.gates.selection import in_suite, suite_named
+from rag_eval.git.plumbing import Git, GitError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.yaml_file import read_mapping
 
@@ -224,11 +225,10 @@ def _printed(command: str) -> bytes:
 def _commit() -> dict[str, str]:
     """Return the commit of this checkout as the system's commit; nothing outside of a repository."""
     try:
-        words = ["git", "rev-parse", "HEAD"]
-        process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
+        commit = Git().last()
+    except GitError:
         return {}
-    return {"system_commit": process.stdout.strip()} if process.returncode == 0 and process.stdout.strip() else {}
+    return {"system_commit": commit} if commit else {}
 
 
 def _warm_up(system: System, calls: int, timeout: float) -> None:

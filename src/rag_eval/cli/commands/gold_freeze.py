@@ -71,9 +71,8 @@ def run_freeze(args: Namespace) -> int:
         lines = [f"{gold}:{line}: no record signs the current state of {quoted(qid)}." for line, qid in rows]
         print_notes(*capped(lines, "line"))
         print_notes(f"Nothing was frozen. Items without a sign-off: {len(unsigned)} of {len(head.items)}. To fix it:")
-        print_notes(
-            "  rag-eval gold signoff --baseline --reason '…'", "Or freeze the gold set as it is, with --unsigned."
-        )
+        print_notes("  rag-eval gold signoff --baseline --reason '…'")
+        print_notes("Or freeze the gold set as it is, with --unsigned.")
         return GATE_FAILED
     if os.path.lexists(out):
         return _frozen_already(reader, head, out, args.tag)

@@ -69,14 +69,12 @@ def run_relink(args: Namespace) -> int:
     print_lines(*_table(links, old, new))
     new_links = [link for link in links if link.new]
     items = len({link.qid for link in new_links})
-    print_lines(
-        f"New ids for {len(new_links)} of {quantity(len(links), 'old chunk id')}, in {quantity(items, 'item')}."
-    )
+    counted = f"{len(new_links)} of {quantity(len(links), 'old chunk id')}"
+    print_lines(f"New ids for {counted}, in {quantity(items, 'item')}.")
     if args.write and new_links:
         _write(policy.gold, new_links)
-        print_lines(
-            f"wrote {policy.gold}. Review it, then: git add {policy.gold} && rag-eval gold signoff --reason TEXT"
-        )
+        then = f"git add {policy.gold} && rag-eval gold signoff --reason TEXT"
+        print_lines(f"wrote {policy.gold}. Review it, then: {then}")
     return PASSED if len(new_links) == len(links) else GATE_FAILED
 
 

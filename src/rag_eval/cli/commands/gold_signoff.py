@@ -66,10 +66,10 @@ class GoldChange(NamedTuple):
         trees = self.states.head, self.states.base
         return any(tree.files(policy.gold) for policy in self.policies for tree in trees)
 
-    def effect(self, policy: SignoffPolicy, args: Namespace) -> list[str]:
+    def effect(self, policy: SignoffPolicy, args: Namespace) -> Iterable[str]:
         """Return the effects of the change on local traces; load nothing if nothing changed."""
         if untouched(self.states, policy):
-            return []
+            return ()
         from rag_eval.cli.commands._gold_impact import flipped
 
         return flipped(self.git, self.states, policy.gold, args.gates, args.trace)
@@ -328,12 +328,11 @@ def run_signoff(args: Namespace) -> int:
         _refuse_other_spelling(git.names(), [policy.gold for policy in change.policies])
         gold = change.policies[0].gold
         stage = one_line(shell_line("git", "add", "--", f":/{gold}"), 200)
-        nothing = f"{quoted(gold)} is not staged, so there is nothing to sign."
-        raise UsageError(f"{nothing} Stage it first, with the gates file that names it, if any: {stage}")
+        missing = f"{quoted(gold)} is not staged, so there is nothing to sign."
+        raise UsageError(f"{missing} Stage it first, with the gates file that names it, if any: {stage}")
     as_before = "" if states.base is NOTHING else f"the same as in {states.name}, or "
-    print_lines(
-        f"Nothing to sign: the staged gold set is {as_before}already signed off. To stage more: git add -- FILE"
-    )
+    nothing = f"Nothing to sign: the staged gold set is {as_before}already signed off"
+    print_lines(f"{nothing}. To stage more: git add -- FILE")
     return PASSED
 
 
