@@ -102,7 +102,7 @@ def modern() -> dict[str, list[Answer]]:
     answers = {file.stem: [Answer("", row["claim"], row["refuses"]) for row in _rows(file)] for file in files}
     after = answers.pop("after")
     grammar = answers.pop("constructions")
-    fresh = {f"modern, {name}": answers.pop(name) for name in ("fresh1", "fresh2", "fresh3", "fresh4", "fresh5")}
+    fresh = {f"modern, {name}": answers.pop(name) for name in sorted(answers) if name.startswith("fresh")}
     return {
         "modern, written before": [one for part in answers.values() for one in part],
         "modern, written after": after,

@@ -63,9 +63,12 @@ def test_refusals_and_answers_differ(language):
     "file", sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl")), ids=lambda file: file.stem
 )
 def test_wordings_of_current_systems(file):
-    """Written before the patterns of version 4 and after them, in five fresh sets, and by grammar (constructions)."""
+    """Written before the patterns of version 4 and after them, in seven fresh sets, and by grammar (constructions).
+
+    At first, version 5 found 13 of the 27 refusals of fresh6 and 2 others, version 6 15 of the 20 of fresh7 and none.
+    """
     wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
-    assert len(wrong) <= {"fresh3": 1, "fresh4": 2}.get(file.stem, 0), wrong
+    assert len(wrong) <= {"fresh3": 1, "fresh4": 2, "fresh6": 1, "fresh7": 1}.get(file.stem, 0), wrong
 
 
 @pytest.mark.parametrize(
@@ -333,7 +336,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {5: "eb09c75de1d71328"}
+PINNED = {6: "959793389af600b1"}
 
 
 def test_other_patterns_are_another_version():
