@@ -120,3 +120,10 @@ def test_the_example_is_told_alike_in_both_forms(capsys):
     main(["explain", "Q01", *inputs])
     best = joined([piece for piece in sentence["chunk"]["text"] if piece["state"] == "best"])
     assert f"    by {sentence['chunk']['id']}: {best}" in capsys.readouterr().out
+
+
+def test_an_answer_that_refuses_in_other_words_says_how_to_count_it(tmp_path, capsys):
+    assert (
+        "refused      no. To count the built-in pattern 'i don't know' (en, whole), write in eval-gates.yml"
+        in explained(tmp_path, capsys, "I don't know.", "text")
+    )

@@ -257,10 +257,14 @@ def _guardrail_word(value: Any) -> str:
 
 
 def _refused(case: Case) -> str:
-    if case.refused_by or case.refused or not case.settings.builtin:
+    if case.refused_by or case.refused or not case.trace.answered:
         return f"{'yes' if case.refused else 'no'}{', by ' if case.refused_by else ''}{case.refused_by}"
-    partial = examine(case.claim)
-    return f"no, though it begins with {partial}" if partial else "no"
+    refusal = examine(case.claim)
+    if refusal is None or (refusal.partial and not case.settings.builtin):
+        return "no"
+    if case.settings.builtin:
+        return f"no, though it begins with {refusal}"
+    return f"no. To count {refusal}, write in eval-gates.yml: refusal: {{builtin: true}}"
 
 
 def _sentence_lines(case: Case) -> Iterator[str]:
