@@ -501,3 +501,10 @@ def test_markdown_tables_keep_their_columns_whatever_the_data(report):
     for table in rows:
         widths = {row.count("<th") + row.count("<td") for row in table.split("</table>")[0].split("<tr>")[1:]}
         assert len(widths) == 1
+
+
+def test_a_terminal_breaks_no_name_while_another_column_can_wrap_at_a_space(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    table = render(report_of("compared", tmp_path), "table").partition("In brackets")[0]
+    assert "\ndifficulty=medium " in table
+    assert max(map(len, table.splitlines())) <= 100

@@ -69,13 +69,21 @@ def _titled(title: str, blocks: Sequence[Block]) -> str:
 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = _WIDTH) -> str:
-    """Return a table of at most ``width`` columns, if that leaves twelve for each column: the widest wrap."""
+    """Return a table of at most ``width`` columns, if that leaves twelve for each column.
+
+    The widest column wraps first, at spaces; words are broken only if no column has a space left to wrap at.
+    """
     cells = [[log_line(cell).strip() for cell in row] for row in rows]
     padded = [f"{title}{_PADDING}" for title in headers]
     widths = [max(map(columns, column)) for column in zip(padded, *cells, strict=True)]
+    longest = [
+        max(columns(word) for cell in column for word in cell.split(" ")) for column in zip(padded, *cells, strict=True)
+    ]
     room = width - _GAP * (len(widths) - 1)
     while sum(widths) > room and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+        spaced = [size if size > least else 0 for size, least in zip(widths, longest, strict=True)]
+        candidates = spaced if max(spaced) > _NARROWEST else widths
+        widths[candidates.index(max(candidates))] -= 1
     folded = [[_folded(cell, limit) for cell, limit in zip(row, widths, strict=True)] for row in cells]
     titles = [_folded(title, limit - len(_PADDING)) for title, limit in zip(headers, widths, strict=True)]
     text = tabulate(folded, titles, tablefmt="simple", disable_numparse=True)
