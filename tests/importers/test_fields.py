@@ -198,7 +198,7 @@ RECORDS = [
     ("langsmith", {**LANGSMITH, "outputs": {}, "error": "504 Gateway"}, "error", "504 Gateway"),
     ("langsmith", {**LANGSMITH, "outputs": {}, "error": "504 Gateway"}, "timed_out", True),
     ("langfuse", LANGFUSE, "latency_ms", {"total": 2500.0, "generate": 2500.0}),
-    ("langfuse", {**LANGFUSE, "endTime": None, "latency": 1.5}, "latency_ms.total", 1500.0),
+    ("langfuse", {**LANGFUSE, "endTime": None, "latency": 0.5}, "latency_ms.total", 500.0),
     *(("langfuse", {**LANGFUSE, **fields}, "usage", COUNTS) for fields in (
         {"usageDetails": {"input": 7, "output": 2}}, {"usageDetails": '{"input": 7, "output": 2}'},
         {"usage": {"promptTokens": 7, "completionTokens": 2}}, {"promptTokens": 7, "completionTokens": 2})),
@@ -382,3 +382,25 @@ def test_citations_by_rank_and_in_brackets(command, tmp_path):
     sample["retrieved_context_ids"][2] = "a, b"
     [row], _ = imported(command, tmp_path / "s.jsonl", "ragas-trace", sample, words=("--citations", "brackets"))
     assert row["answer_json"]["citations"] == ["a", "b", "c", "a, b"]
+
+
+SEVERAL = """
+otlp phoenix langfuse langfuse-dataset langsmith langsmith-dataset ragas ragas-trace deepeval deepeval-trace promptfoo
+promptfoo-trace trec-qrels trec-run beir azure-eval azure-eval-gold mlflow core-metrics core-metrics-trace
+""".split()
+
+
+@each_row("form", SEVERAL)
+def test_a_format_takes_several_files(command, tmp_path, form):
+    code, _, err = command("import", form, tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert (code, "takes 1 path" in err) == (2, False)
+    assert "a.jsonl" in err
+
+
+def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
+    path = tmp_path / "qrels.txt"
+    for first, last, graded in ((1, 1, False), (0, 1, True), (2, 2, True), (1, 3, True)):
+        path.write_text(f"301 0 d0 {first}\n301 0 d1 {last}\n", "utf-8")
+        row = json.loads(command("import", "trec-qrels", path)[1])
+        assert row.get("relevance_grades") == ({"d0": first, "d1": last} if graded else None)
+        assert row["gold_citations"] == ["d0", "d1"][1 - bool(first) :]

@@ -199,6 +199,14 @@ def test_what_is_wrong_with_a_golden_set_is_said(tmp_path, bad, words):
     assert [word for word in words if word not in line] == []
 
 
+def test_fields_that_nothing_reads_are_named_with_the_reason():
+    account = Account()
+    converted(question(context_hint="x", source_file="x", evidence=[], context_passages=[]), account)
+    assert [line.split(" (")[0] for line in account.lines()[:4]] == [
+        f"left out: {name}" for name in ("context_hint", "context_passages", "evidence", "source_file")
+    ]
+
+
 def test_two_questions_of_one_id_are_a_problem(tmp_path):
     lines = problems(golden(tmp_path, question(id="x"), question(id="x", question="Why?")))
     assert [line.split(": ", 1)[1] for line in lines] == [

@@ -200,8 +200,7 @@ def _question_and_answer(
         answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
     question = root.question
     if question is None:
-        asked = (span.question for span in members if span.kind != RETRIEVER)
-        question = next((text for text in asked if text is not None), None)
+        question = next((span.question for span in members if span.question is not None), None)
     if question is None:
         prompt = next((span.prompt for span in members if span.prompt is not None), None) or ""
         query = next((span.query for span in members if span.query and span.query in prompt), None)
