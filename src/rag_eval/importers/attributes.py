@@ -175,7 +175,7 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Attributes, cut:
     if missing or cut:
         what = f"{missing or 'some'} documents at the front were cut" if missing else f"{cut} attributes were cut"
         hint = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (to 10000) where the traces are recorded, and record them again."
-        conversion.inputs.problem(span.path, span.line, f"span '{span.name}'", what, hint)
+        conversion.problem(f"span '{span.name}'", what, hint)
         return None
     if by_index:
         return list(by_index.values())

@@ -21,23 +21,23 @@ _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) wr
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each result."""
-    yield from (_draft(conversion, path, line, row) for path, line, row in _results(conversion))
+    yield from (_draft(conversion, row) for row in _results(conversion))
 
 
-def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each question."""
-    for path, line, row in _results(conversion):
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each question."""
+    for row in _results(conversion):
         truth = unwrap.as_id(row.get("truth"))
         cited: list[str] = []
         if truth is not None and (match := _TRAILING.search(truth)):
             cited = re.findall(r"\[([^\[\]\n]+)\]", match[0])
             truth = truth[: match.start()].rstrip()
             conversion.account.renamed("[id] at the end of the truth", "gold_citations")
-        yield path, line, conversion.gold_row(_qid(conversion, row), row["question"], truth, cited)
+        yield conversion.gold_row(_qid(conversion, row), row["question"], truth, cited)
 
 
-def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    for path, line, raw in conversion.records("a result", "rows"):
+def _results(conversion: Conversion) -> Iterator[Row]:
+    for raw in conversion.records("a result", "rows"):
         row = {}
         for name, item in raw.items():
             plain = name.removeprefix("inputs.").removeprefix("outputs.")  # outputs.NAME are those of the target
@@ -53,15 +53,15 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                 row["context"] = unwrap.as_dict(contexts[-1]).get("citations", contexts[-1])
         question = conversion.question(row.get("question"), row)
         if question is None:
-            conversion.inputs.problem(path, line, "", "has neither question nor query", _FORMS)
+            conversion.problem("", "has neither question nor query", _FORMS)
             continue
         conversion.drop_unread(row, _READ)
-        yield path, line, {**row, "question": question}
+        yield {**row, "question": question}
 
 
-def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:
+def _draft(conversion: Conversion, row: Row) -> Draft:
     answer = conversion.answer(row.get("answer"), row)
-    draft = Draft(path, line, "", row["question"], answer, qid=_qid(conversion, row))
+    draft = Draft(conversion.place, "", row["question"], answer, qid=_qid(conversion, row))
     latency = unwrap.number(row.get("latency")) or 0
     if latency < 0:
         draft.answer, draft.error, draft.ok = None, answer or "failed", False
@@ -69,7 +69,7 @@ def _draft(conversion: Conversion, path: str, line: int, row: Row) -> Draft:
     elif latency > 0:
         draft.latency_ms = {"total": round(latency * 1000, 3)}
     if "context" in row:
-        draft.chunks = conversion.chunks(_pieces(conversion, row["context"]), path, line)
+        draft.chunks = conversion.chunks(_pieces(conversion, row["context"]))
     return draft
 
 

@@ -13,6 +13,7 @@ from rag_eval.importers import Account, ImportInputs, unwrap
 from rag_eval.importers.documents import cell_value, objects
 
 Row = dict[str, Any]
+Place = tuple[str, int]  # path and line of a record
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
 _PAGING = ("meta", "cursors", "next_cursor", "parsed_query", "search_cursors")
 _CONTEXTS = ("contexts", "reference_contexts", "documents")  # in the expected output of a dataset
@@ -53,8 +54,7 @@ class ConversionOptions:
 class Draft:
     """A trace as its source records it; ``None`` for unknown fields."""
 
-    path: str
-    line: int
+    place: Place
     source: str  # the source's id of the trace
     question: str | None = None
     answer: str | None = None
@@ -84,54 +84,61 @@ class Conversion:
 
     def __init__(self, inputs: ImportInputs, options: ConversionOptions, account: Account, capture: str = "") -> None:
         self.inputs, self.options, self.account = inputs, options, account
+        self.place: Place = (inputs.paths[0], 0)  # of the record that is converted
         self._capture = capture  # how the source captures messages
         self._pointers: Counter[str] = Counter()
         self._resolved: Counter[str] = Counter()
         self._by_text = self._by_id = 0
 
-    def records(self, what: str, *lists: str) -> Iterator[tuple[str, int, Row]]:
-        """Yield path, line and value of each object in all files, from the list of an API's page if there is one.
+    def problem(self, where: str, message: str, hint: str) -> None:
+        """Record a problem of the current record."""
+        self.inputs.problem(*self.place, where, message, hint)
+
+    def records(self, what: str, *lists: str) -> Iterator[Row]:
+        """Yield the value of each object in all files, from the list of an API's page if there is one.
 
         ``lists`` are the possible names of such a list. A page that is not the last one requires the others.
         """
-        pages: list[tuple[str, int, bool]] = []  # path, line and whether it is the last one
+        pages: list[tuple[Place, bool]] = []  # with whether it is the last one
         for path in self.inputs.paths:
             for line, value in objects(self.inputs, path, what):
+                self.place = path, line
                 name = next((name for name in lists if isinstance(value.get(name), list)), None)
                 if name is None:
-                    yield path, line, value
+                    yield value
                     continue
                 self.drop_unread(value, (name, *_PAGING), "", ("metrics",))
                 meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
                 more = value.get("next_cursor") or meta.get("cursor") or cursors.get("next")
                 total = meta.get("totalPages")
-                pages.append((path, line, not more and not (isinstance(total, int) and len(pages) + 1 < total)))
+                pages.append((self.place, not more and not (isinstance(total, int) and len(pages) + 1 < total)))
                 for row in value[name]:
                     if isinstance(row, dict):
-                        yield path, line, row
+                        yield row
                     else:
                         hint = "Check that the file is whole: rag-eval import auto FILE"
-                        self.inputs.problem(path, line, f"/{name}", f"has an element that is not {what}", hint)
-        if pages and not any(is_last for *_, is_last in pages):
+                        self.problem(f"/{name}", f"has an element that is not {what}", hint)
+        if pages and not any(is_last for _, is_last in pages):
             message = "is one page of several, and later pages are missing"
             hint = "Fetch the other pages, and pass all files at once."
-            self.inputs.problem(*pages[-1][:2], "", message, hint)
+            self.place = pages[-1][0]
+            self.problem("", message, hint)
 
-    def list_of(self, path: str, line: int, row: Row, name: str) -> list[Any] | None:
+    def list_of(self, row: Row, name: str) -> list[Any] | None:
         """Return the list of texts or numbers in a field, or in the text of one; None if absent or invalid."""
         value = row.get(name)
         value = cell_value(value) if isinstance(value, str) else value
         if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
             return value
         hint = "Export the samples as JSON Lines, which keeps lists."
-        self.inputs.problem(path, line, f"/{name}", "is not a list of texts", hint)
+        self.problem(f"/{name}", "is not a list of texts", hint)
         return None
 
-    def documents(self, path: str, line: int, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
+    def documents(self, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
         """Return documents from their texts and ids; None if there is neither list, or if one is longer."""
         if texts and ids and len(texts) != len(ids):
             message = f"has {len(texts)} texts of chunks and {len(ids)} ids"
-            self.inputs.problem(path, line, "", message, "Give one id for each chunk.")
+            self.problem("", message, "Give one id for each chunk.")
             return None
         if not ids:
             return ids if texts is None else texts
@@ -178,11 +185,11 @@ class Conversion:
                     return qid
         return None
 
-    def chunks(self, documents: Iterable[Any], path: str, line: int) -> list[Row]:
+    def chunks(self, documents: Iterable[Any]) -> list[Row]:
         """Return retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first position."""
         chunks: dict[str, Row] = {}
         for document in documents:
-            chunk = self._chunk(document, path, line)
+            chunk = self._chunk(document)
             if chunk is None:
                 continue
             if chunk["id"] in chunks:
@@ -191,7 +198,7 @@ class Conversion:
                 chunks[chunk["id"]] = chunk
         return list(chunks.values())
 
-    def _chunk(self, document: Any, path: str, line: int) -> Row | None:
+    def _chunk(self, document: Any) -> Row | None:
         plain, metadata = unwrap.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
         whole = {**plain, "metadata": metadata}
         text = unwrap.text_of(plain)
@@ -202,7 +209,7 @@ class Conversion:
             identity = None
         if identity is None and text is None:
             hint = "Record the id or the text of each retrieved document." + self._capture
-            self.inputs.problem(path, line, "", "a retrieved document has neither id nor text", hint)
+            self.problem("", "a retrieved document has neither id nor text", hint)
             return None
         self._by_id += identity is not None
         self._by_text += identity is None
@@ -230,7 +237,7 @@ class Conversion:
             # a file without any contents is a problem: they were not captured
             why = "no question, answer or chunks"
             self.account.dropped("traces that record nothing", why, len(ready) - len(filled))
-        rows = [(draft.line, row) for draft in filled or ready if (row := self._row(tool, draft)) is not None]
+        rows = [(draft.place[1], row) for draft in filled or ready if (row := self._row(tool, draft)) is not None]
         if self.options.last_only:
             last = {(row.get("qid"), row.get("q"), row.get("run")): index for index, (_, row) in enumerate(rows)}
             self.account.dropped("earlier traces of a question", "--last-only", len(rows) - len(last))
@@ -250,6 +257,7 @@ class Conversion:
         return False
 
     def _row(self, tool: str, draft: Draft) -> Row | None:
+        self.place = draft.place
         qid = self._paired(draft)
         if qid is None and self.options.questions is not None:
             return None  # reported when it was paired
@@ -258,13 +266,11 @@ class Conversion:
         name = f"trace {draft.source!r}: " if draft.source else ""
         if draft.answer is None and draft.error is None:
             hint = f"Name its place with --answer POINTER, or turn on the capture of content.{self._capture}"
-            self.inputs.problem(draft.path, draft.line, "", f"{name}no answer was recorded", hint)
+            self.problem("", f"{name}no answer was recorded", hint)
             return None
         if qid is None and draft.question is None:
             message = f"{name}neither a qid nor a question was recorded"
-            self.inputs.problem(
-                draft.path, draft.line, "", message, "Name its place with --qid POINTER or --question POINTER."
-            )
+            self.problem("", message, "Name its place with --qid POINTER or --question POINTER.")
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
         row: Row = {
@@ -326,7 +332,7 @@ class Conversion:
             asked = "no item of the gold set has the qid"
         shown = f"'{(draft.question or draft.qid or draft.source)[:60]}'"
         hint = "Ask exactly the questions of the gold set, or record the qid and name its place with --qid POINTER."
-        self.inputs.problem(draft.path, draft.line, "", f"{asked} {shown}", hint)
+        self.problem("", f"{asked} {shown}", hint)
         return None
 
     def gold_row(self, qid: str, question: str, expected: str | None, citations: Sequence[str], **more: Any) -> Row:
@@ -349,22 +355,20 @@ class Conversion:
             row["expected_answer"] = expected
         return row | {name: value for name, value in more.items() if value not in (None, [], {})}
 
-    def gold_rows(self, rows: Iterable[tuple[str, int, Row]]) -> Iterator[tuple[int, Row]]:
-        """Yield line and row of each gold item with a path, line and row; a repeated item must be the same."""
+    def gold_rows(self, rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
+        """Yield line and row of each gold item; a repeated item must be the same."""
         seen: dict[str, Row] = {}
-        for path, line, row in rows:
+        for row in rows:
             if seen.setdefault(row["qid"], row) is row:
-                yield line, row
+                yield self.place[1], row
             elif seen[row["qid"]] == row:
                 self.account.dropped("a repeated question", "both rows are the same")
             else:
                 message = f"repeats {quoted(row['qid'])} with another answer or other citations"
-                self.inputs.problem(path, line, "", message, "Keep one row for each question.")
+                self.problem("", message, "Keep one row for each question.")
         self.finish()
 
-    def dataset_item(
-        self, path: str, line: int, item: Row, asked: Any, expected: Any, hint: str, tool: str = ""
-    ) -> Row | None:
+    def dataset_item(self, item: Row, asked: Any, expected: Any, hint: str, tool: str = "") -> Row | None:
         """Return the gold row of an item with its id, or an id from its question for a ``tool`` without required ids.
 
         The expected output may be an object with citations or contexts.
@@ -373,7 +377,7 @@ class Conversion:
         if question is not None and tool:
             qid = qid or unwrap.question_id(tool, question)
         if question is None or qid is None:
-            self.inputs.problem(path, line, "", "an item has no id or no question", hint)
+            self.problem("", "an item has no id or no question", hint)
             return None
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
         cited = [str(entry) for entry in fields.get("gold_citations") or fields.get("citations") or ()]
@@ -383,7 +387,7 @@ class Conversion:
             qid,
             question,
             None if expected is None else self.answer(expected, item),
-            cited or [chunk["id"] for chunk in self.chunks(contexts, path, line)],
+            cited or [chunk["id"] for chunk in self.chunks(contexts)],
             meta=unwrap.scalars(metadata),
             tags=[str(split) for split in (splits if isinstance(splits, list) else [splits])],
             substrings=[text for text in fields.get("gold_claim_substr") or () if isinstance(text, str)],

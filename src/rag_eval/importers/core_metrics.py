@@ -41,15 +41,13 @@ _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
 def gold_rows(conversion: Conversion) -> Numbered:
     """Yield line and gold row of each test case. Scalars without a matching field become ``meta``, for slices."""
-    inputs, account = conversion.inputs, conversion.account
-    for path, line, case in conversion.records("a test case", *_LISTS):
+    account = conversion.account
+    for case in conversion.records("a test case", *_LISTS):
         row, rest = _renamed(case, _GOLD, account)
         behaviour = rest.pop("expected_behavior", None)
         if behaviour is not None:
             if str(behaviour) not in _BEHAVIOURS:
-                inputs.problem(
-                    path, line, "/expected_behavior", f"is '{str(behaviour)[:60]}', which is not known", _FIX
-                )
+                conversion.problem("/expected_behavior", f"is '{str(behaviour)[:60]}', which is not known", _FIX)
                 continue
             account.renamed("expected_behavior", "recency_conflict_rule" if behaviour in _RULES else "answerable")
             row.setdefault("answerable", _BEHAVIOURS[str(behaviour)])
@@ -65,13 +63,13 @@ def gold_rows(conversion: Conversion) -> Numbered:
                 meta[name] = value
             else:
                 account.dropped(name, NOT_READ)
-        yield line, {**row, "meta": meta} if meta else row
+        yield conversion.place[1], {**row, "meta": meta} if meta else row
 
 
 def rows(conversion: Conversion) -> Numbered:
     """Yield line and trace row of each result. References are cited by the id of the chunk at their position."""
     account = conversion.account
-    for _, line, result in conversion.records("a result", *_LISTS):
+    for result in conversion.records("a result", *_LISTS):
         row, rest = _renamed(result, _TRACE, account)
         ranked = sorted(enumerate(row.get("chunks") or ()), key=lambda item: item[1].get("rank", item[0] + 1))
         chunks = [_chunk(chunk) for _, chunk in ranked]
@@ -91,7 +89,7 @@ def rows(conversion: Conversion) -> Numbered:
             row["answer"] = ""
         for name in rest:
             account.dropped(name, NOT_READ)
-        yield line, row
+        yield conversion.place[1], row
 
 
 def _renamed(record: Row, names: dict[str, str], account: Account) -> tuple[Row, Row]:

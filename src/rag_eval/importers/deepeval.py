@@ -21,18 +21,19 @@ _JOINED = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each test case that has an answer."""
-    cases = list(_cases(conversion))
-    if any("actual_output" in case for *_, case in cases):  # if none has one, the file is no run
-        run = [case for case in cases if "actual_output" in case[2] or "trace" in case[2]]
+    cases = [(conversion.place, case) for case in _cases(conversion)]
+    if any("actual_output" in case for _, case in cases):  # if none has one, the file is no run
+        run = [item for item in cases if item[1].keys() & {"actual_output", "trace"}]
         why = "they were not run"
         conversion.account.dropped("goldens without actual_output", why, len(cases) - len(run))
         cases = run
-    yield from (_draft(conversion, path, line, case) for path, line, case in cases)
+    for conversion.place, case in cases:
+        yield _draft(conversion, case)
 
 
-def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each golden or test case."""
-    for path, line, case in _cases(conversion):
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each golden or test case."""
+    for case in _cases(conversion):
         metadata = unwrap.as_dict(case.get("additional_metadata") or case.get("metadata"))
         row = conversion.gold_row(
             _qid(conversion, case),
@@ -43,15 +44,15 @@ def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             meta=unwrap.scalars({**metadata, **unwrap.as_dict(case.get("custom_column_key_values"))}),
             tags=[item for item in case.get("tags") or () if isinstance(item, str)],
         )
-        yield path, line, row
+        yield row
 
 
-def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and fields of each single-turn case, in snake case, with lists and objects decoded."""
-    for path, line, value in conversion.records("a golden or a test run"):
+def _cases(conversion: Conversion) -> Iterator[Row]:
+    """Yield the fields of each single-turn case, in snake case, with lists and objects decoded."""
+    for value in conversion.records("a golden or a test run"):
         if value.get("conversationalTestCases") or "turns" in value:
             hint = "Only single turns are scored: export test cases with input and actual_output."
-            conversion.inputs.problem(path, line, "", "is a conversation", hint)
+            conversion.problem("", "is a conversation", hint)
             continue
         run = {**unwrap.as_dict(value.get("testRunData")), **value}
         lists = (run.get(name) for name in ("testCases", "test_cases", "goldens"))
@@ -60,7 +61,7 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             question = conversion.question(case.get("input"), case)
             if question is None:
                 hint = "DeepEval calls the question 'input'. Or name it: --question POINTER."
-                conversion.inputs.problem(path, line, "/input", "has no input", hint)
+                conversion.problem("/input", "has no input", hint)
                 continue
             case["input"] = question
             for name, separator in (("context", "|"), ("retrieval_context", "|"), ("tags", ";")):
@@ -71,7 +72,7 @@ def _cases(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             for name in ("additional_metadata", "custom_column_key_values", "metadata"):
                 case[name] = unwrap.decoded(case.get(name))
             conversion.drop_unread(case, _READ, "", _JUDGED)
-            yield path, line, case
+            yield case
 
 
 def _snake(name: str) -> str:
@@ -80,11 +81,13 @@ def _snake(name: str) -> str:
     return snake if snake in (*_READ, *_JUDGED) else name
 
 
-def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
+def _draft(conversion: Conversion, case: Row) -> Draft:
     trace = unwrap.as_dict(case.get("trace"))
     output = trace.get("output") if isinstance(trace.get("output"), dict) else unwrap.decoded(case.get("actual_output"))
     answer = conversion.answer(output, case) or unwrap.as_id(case.get("actual_output"))
-    draft = Draft(path, line, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case))
+    draft = Draft(
+        conversion.place, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case)
+    )
     retrievers, models = (_spans(trace, name) for name in ("retrieverSpans", "llmSpans"))
     documents = _documents(case.get("retrieval_context")) or [
         document
@@ -92,7 +95,7 @@ def _draft(conversion: Conversion, path: str, line: int, case: Row) -> Draft:
         for document in _documents(span.get("retrievalContext") or unwrap.documents_in(span.get("output")))
     ]
     if documents or case.get("retrieval_context") is not None or retrievers:
-        draft.chunks = conversion.chunks(documents, path, line)
+        draft.chunks = conversion.chunks(documents)
     draft.citations = unwrap.stated_citations(output)
     draft.start_ns = unwrap.nanoseconds(trace.get("startTime"))
     total = _milliseconds(trace) or (unwrap.number(case.get("completion_time")) or 0) * 1000

@@ -8,10 +8,10 @@ from typing import Any
 
 from rag_eval.importers import spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
 
 Row = dict[str, Any]
-Record = tuple[str, int, Row]  # path, line and fields
+Record = tuple[Place, Row]
 CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
 _KINDS = {
     "RETRIEVER": spans.RETRIEVER, "GENERATION": spans.GENERATION, "CHAIN": spans.ROOT,
@@ -33,29 +33,30 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     account = conversion.account
     traces: dict[str, Record] = {}
     observations: dict[tuple[str, str], Record] = {}
+    none: Record = (conversion.place, {})
     links: dict[str, Row] = {}  # of traces to items of a dataset
-    for path, line, value in conversion.records("a trace or an observation", "data", "datasetRunItems"):
-        for row, is_trace in _records(conversion, path, line, value):
+    for value in conversion.records("a trace or an observation", "data", "datasetRunItems"):
+        for row, is_trace in _records(conversion, value):
             if "datasetItemId" in row:
                 conversion.drop_unread(row, _READ_OF_LINKS)
                 links[str(row.get("traceId"))] = row
             elif is_trace:
                 trace = str(row["id"])
-                traces[trace] = (path, line, _newer(traces.get(trace, (path, line, {}))[2], row))
+                traces[trace] = (conversion.place, _newer(traces.get(trace, none)[1], row))
             else:
                 key = str(row.get("traceId") or ""), str(row.get("id") or "")
-                observations[key] = (path, line, _newer(observations.get(key, (path, line, {}))[2], row))
+                observations[key] = (conversion.place, _newer(observations.get(key, none)[1], row))
     by_trace: dict[str, list[Record]] = defaultdict(list)
     for (trace, _), record in observations.items():
         by_trace[trace].append(record)
-    for trace, (path, line, row) in traces.items():
+    for trace, (place, row) in traces.items():
         missing = [item for item in row.get("observations") or () if (trace, item) not in observations]
         account.dropped("ids in observations", "the export lacks the observations; export them too", len(missing))
         if trace not in by_trace:
             account.lacking("traces without observations: their rows have no chunks; export their observations too")
             root = {"id": f"{trace}-root"} | {name: row.get(name) for name in ("name", "latency")}
             root["startTime"] = row.get("timestamp")
-            by_trace[trace] = [(path, line, root)]
+            by_trace[trace] = [(place, root)]
     all_spans: list[spans.TraceSpan] = []
     for trace, records in by_trace.items():
         members, link = _spans(conversion, trace, traces.get(trace), records), links.get(trace, {})
@@ -68,10 +69,10 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     yield from spans.drafts(conversion, all_spans, "name of the dataset run")
 
 
-def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each dataset item, also from the items of an experiment."""
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each dataset item, also from the items of an experiment."""
     account = conversion.account
-    for path, line, value in conversion.records("a dataset item", "data", "items"):
+    for value in conversion.records("a dataset item", "data", "items"):
         item = unwrap.camel(value)
         if "experimentItemId" in item:
             item |= {"id": item.pop("experimentItemId"), "metadata": item.pop("experimentItemMetadata", None)}
@@ -81,11 +82,11 @@ def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
         conversion.drop_unread(item, ("id", "input", "expectedOutput", "metadata", "status"))
         asked, expected = (unwrap.decoded(item.get(name)) for name in ("input", "expectedOutput"))
         hint = "Name it with --question POINTER, such as /input/question."
-        if row := conversion.dataset_item(path, line, item, asked, expected, hint):
-            yield path, line, row
+        if row := conversion.dataset_item(item, asked, expected, hint):
+            yield row
 
 
-def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[tuple[Row, bool]]:
+def _records(conversion: Conversion, value: Row) -> Iterator[tuple[Row, bool]]:
     """Yield traces (True), and observations and items of dataset runs (False), distinguished by their keys.
 
     Snake case counts as camel case.
@@ -94,7 +95,7 @@ def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterat
     inner = [item for item in value.get("observations") or () if isinstance(item, dict)]
     if isinstance(value.get("batch"), list):
         for event in value["batch"]:
-            yield from _records(conversion, path, line, unwrap.as_dict(event))
+            yield from _records(conversion, unwrap.as_dict(event))
     elif isinstance(value.get("body"), dict) and "type" in value:  # an event of the SDKs before version 3
         kind, body = str(value["type"]).partition("-")[0], unwrap.camel(value["body"])
         if kind == "trace":
@@ -106,7 +107,7 @@ def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterat
     elif isinstance(value.get("trace"), dict):
         for name in value.keys() - {"trace", "observations"}:
             conversion.account.dropped(name, NOT_READ)
-        yield from _records(conversion, path, line, value["trace"])
+        yield from _records(conversion, value["trace"])
         yield from ((unwrap.camel(row), False) for row in inner)
     elif "traceId" in value and ("id" in value or "datasetItemId" in value):
         yield value, False
@@ -116,7 +117,7 @@ def _records(conversion: Conversion, path: str, line: int, value: Row) -> Iterat
         yield {**value, "observations": ids}, True
     else:
         keys = ", ".join(list(value)[:6]) or "none"
-        conversion.inputs.problem(path, line, "", f"is neither a trace nor an observation: its keys are {keys}", _FORMS)
+        conversion.problem("", f"is neither a trace nor an observation: its keys are {keys}", _FORMS)
 
 
 def _newer(earlier: Row, row: Row) -> Row:
@@ -128,15 +129,15 @@ def _newer(earlier: Row, row: Row) -> Row:
 
 def _spans(conversion: Conversion, trace: str, record: Record | None, records: list[Record]) -> list[spans.TraceSpan]:
     """Return the spans of a trace; the root has the fields of the trace itself."""
-    path, line, row = record or (*records[0][:2], {})
     spans_of_trace = [_span(conversion, trace, *item) for item in records]
+    conversion.place, row = record or (records[0][0], {})
     ids = {span.id for span in spans_of_trace}
     tops = [span for span in spans_of_trace if span.parent not in ids]
-    marked = {str(item.get("id")) for *_, item in records if item.get("isRootObservation") is True}
+    marked = {str(item.get("id")) for _, item in records if item.get("isRootObservation") is True}
     roots = [span for span in tops if span.id in marked]
     root = (roots or tops or spans_of_trace)[0]
     if len(tops) > 1 and len(roots) != 1:  # the trace itself is the root of several observations
-        root = spans.TraceSpan(path, line, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
+        root = spans.TraceSpan(conversion.place, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
         root.start = min((span.start for span in tops if span.start), default=None)
         root.end = max((span.end for span in tops if span.end), default=None)
         answers = [span.answer for span in sorted(tops, key=lambda item: item.end or 0) if span.answer]
@@ -151,7 +152,7 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     answer = conversion.answer(output, row) if output is not None or conversion.options.answer else None
     metadata = unwrap.decoded(row.get("metadata"))
     root.question, root.answer, root.parent = question or root.question, answer or root.answer, ""
-    root.line, root.path, root.citations = line, path, unwrap.stated_citations(output) or root.citations
+    root.place, root.citations = conversion.place, unwrap.stated_citations(output) or root.citations
     root.conversation = root.conversation or unwrap.as_id(row.get("sessionId"))
     root.qid = conversion.qid(metadata, row) or next((span.qid for span in spans_of_trace if span.qid), None)
     root.run = next((span.run for span in spans_of_trace if span.run), None)
@@ -160,9 +161,10 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     return spans_of_trace
 
 
-def _span(conversion: Conversion, trace: str, path: str, line: int, row: Row) -> spans.TraceSpan:
+def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.TraceSpan:
+    conversion.place = place
     identity, parent, name = (str(row.get(key) or "") for key in ("id", "parentObservationId", "name"))
-    span = spans.TraceSpan(path, line, trace, identity, parent, name)
+    span = spans.TraceSpan(conversion.place, trace, identity, parent, name)
     span.start, span.end = unwrap.nanoseconds(row.get("startTime")), unwrap.nanoseconds(row.get("endTime"))
     span.kind = _KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from rag_eval.importers import spans, unwrap
-from rag_eval.importers.conversion import Conversion, Draft
+from rag_eval.importers.conversion import Conversion, Draft, Place
 
 Row = dict[str, Any]
 CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
@@ -24,49 +24,49 @@ _JUDGED = ("feedback_stats", "feedback")
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each trace in the runs of all files."""
     account = conversion.account
-    runs: dict[str, tuple[str, int, Row]] = {}
-    for path, line, value in conversion.records("a run", "runs", "items"):
-        for run in _runs(conversion, path, line, value):
-            merged = runs.setdefault(str(run["id"]), (path, line, {}))[2]  # empty values of a patch erase nothing
+    runs: dict[str, tuple[Place, Row]] = {}
+    for value in conversion.records("a run", "runs", "items"):
+        for run in _runs(conversion, value):
+            merged = runs.setdefault(str(run["id"]), (conversion.place, {}))[1]  # empty values of a patch erase nothing
             merged |= {name: value for name, value in run.items() if value not in (None, {}, []) or name not in merged}
-    pending = {name for name, (*_, run) in runs.items() if _is_pending(run)}
+    pending = {name for name, (_, run) in runs.items() if _is_pending(run)}
     ended = [record for name, record in runs.items() if name not in pending]
-    whole = [record for record in ended if str(record[2].get("trace_id")) not in pending]
+    whole = [record for record in ended if str(record[1].get("trace_id")) not in pending]
     account.dropped("a pending run", "it has not ended", len(pending))
     account.dropped("runs of a pending trace", "its root has not ended", len(ended) - len(whole))
-    retrieved = {str(run.get("trace_id")) for *_, run in whole if run.get("run_type") == "retriever"}
+    retrieved = {str(run.get("trace_id")) for _, run in whole if run.get("run_type") == "retriever"}
     all_spans = [_span(conversion, *record, retrieved) for record in whole]
     lone = {span.trace for span in all_spans} - {span.trace for span in all_spans if span.parent}
     account.lacking("traces with only their root run; export the child runs too (is_root off)", len(lone))
     yield from spans.drafts(conversion, all_spans, "session_name")
 
 
-def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each example."""
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each example."""
     hint = "Name it with --question POINTER, such as /inputs/question."
-    for path, line, example in conversion.records("an example", "examples", "items"):
+    for example in conversion.records("an example", "examples", "items"):
         conversion.drop_unread(example, ("id", "inputs", "outputs", "metadata"))
         outputs = unwrap.as_dict(example.get("outputs"))
-        if row := conversion.dataset_item(path, line, example, example.get("inputs"), outputs, hint, "langsmith"):
-            yield path, line, row
+        if row := conversion.dataset_item(example, example.get("inputs"), outputs, hint, "langsmith"):
+            yield row
 
 
-def _runs(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[Row]:
+def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:
     """Yield the runs of a value: one run with its children, or a batch of ``post`` and ``patch`` halves."""
     if "post" in value or "patch" in value:
         for name in value.keys() - {"post", "patch"}:
             conversion.account.dropped(name, "no metric uses it")
         for half in ("post", "patch"):
             for run in value.get(half) or ():
-                yield from _runs(conversion, path, line, run)
+                yield from _runs(conversion, run)
     elif "id" in value and ("run_type" in value or "trace_id" in value or "outputs" in value):
         yield value
         for child in value.get("child_runs") or ():
             child = {"trace_id": value.get("trace_id") or value["id"], "parent_run_id": value["id"], **child}
-            yield from _runs(conversion, path, line, child)
+            yield from _runs(conversion, child)
     else:
         keys = ", ".join(list(value)[:6]) or "none"
-        conversion.inputs.problem(path, line, "", f"is not a run: its keys are {keys}", _FORMS)
+        conversion.problem("", f"is not a run: its keys are {keys}", _FORMS)
 
 
 def _is_pending(run: Row) -> bool:
@@ -74,12 +74,13 @@ def _is_pending(run: Row) -> bool:
     return str(run.get("status")).lower() == "pending" or not ended
 
 
-def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Collection[str]) -> spans.TraceSpan:
+def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[str]) -> spans.TraceSpan:
     """Return the span of a run; ``retrieved`` are the traces with a retriever."""
+    conversion.place = place
     trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
     ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them instead of parent_run_id
     parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
-    span = spans.TraceSpan(path, line, trace, str(run["id"]), parent, str(run.get("name") or ""))
+    span = spans.TraceSpan(conversion.place, trace, str(run["id"]), parent, str(run.get("name") or ""))
     span.order = str(run.get("dotted_order") or "")
     span.kind = _KINDS.get(str(run.get("run_type")).lower(), spans.OTHER)
     span.start, span.end = unwrap.nanoseconds(run.get("start_time")), unwrap.nanoseconds(run.get("end_time"))
@@ -89,7 +90,7 @@ def _span(conversion: Conversion, path: str, line: int, run: Row, retrieved: Col
     if not span.parent and span.chunks is None and isinstance(outputs, dict) and trace not in retrieved:
         document_lists = (unwrap.documents_in(outputs.get(name)) for name in unwrap.CONTEXT_KEYS)
         if documents := next((item for item in document_lists if item), None):
-            span.chunks = conversion.chunks(documents, path, line)
+            span.chunks = conversion.chunks(documents)
     span.qid = unwrap.as_id(run.get("reference_example_id")) or conversion.qid(metadata)
     span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(_THREADS, metadata)

@@ -26,7 +26,7 @@ _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each trace."""
     traces = conversion.records("a trace", "traces")
-    parts = (_spans(conversion, path, line, _whole(value)) for path, line, value in traces)
+    parts = (_spans(conversion, _whole(value)) for value in traces)
     yield from spans.drafts(conversion, chain.from_iterable(parts))
 
 
@@ -39,15 +39,15 @@ def _whole(value: Row) -> Row:
     return {"info": {name: info.get(name) for name in _READ}, "data": {**as_dict(trace.get("data")), **value}}
 
 
-def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.TraceSpan]:
+def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
     info, data = value.get("info"), value.get("data")
     if not isinstance(info, dict) or not isinstance(data, dict) or not isinstance(data.get("spans"), list):
-        return conversion.inputs.problem(path, line, "", "is not an MLflow trace", _EXPORT)
+        return conversion.problem("", "is not an MLflow trace", _EXPORT)
     trace = str(info.get("trace_id") or info.get("request_id") or "")
     for raw in data["spans"]:
         identity = raw.get("span_id") or as_dict(raw.get("context")).get("span_id")
         identity, parent = (hex_id(item) for item in (identity, raw.get("parent_span_id") or raw.get("parent_id")))
-        span = spans.TraceSpan(path, line, trace, identity, parent, str(raw.get("name") or ""))
+        span = spans.TraceSpan(conversion.place, trace, identity, parent, str(raw.get("name") or ""))
         span.start, span.end = (
             _nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
             for item in ("start_time", "end_time")

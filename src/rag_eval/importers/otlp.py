@@ -57,7 +57,7 @@ def _of_value(
     conversion: Conversion, path: str, stream: Stream, logs: dict[tuple[str, str], Row]
 ) -> Iterator[spans.TraceSpan]:
     """Yield the spans of one object: a batch of OTLP, or one span of the SDK's console exporter."""
-    line, row, service = stream.line, dict[str, Any](), None
+    begin, row, service = (path, stream.line), dict[str, Any](), None
     batch: list[spans.TraceSpan] | None = None  # spans of the current resource
     for name, part in stream.members(_LISTS):
         if part is None:
@@ -69,15 +69,17 @@ def _of_value(
             for span in batch:
                 span.run = service
         elif name == "spans" and (raw := decode(conversion.inputs, part)) is not None:
+            conversion.place = path, part.line
             try:
-                batch.append(read_span(conversion, path, part.line, raw, service, logs))
+                batch.append(read_span(conversion, raw, service, logs))
             except (TypeError, ValueError, AttributeError, KeyError) as error:
                 message = f"has a span that is not OTLP/JSON: {str(error)[:80]}"
-                conversion.inputs.problem(path, part.line, "/scopeSpans", message, _EXPORT_SPANS)
+                conversion.problem("/scopeSpans", message, _EXPORT_SPANS)
             else:
                 yield batch[-1]
     if batch is None and not row.keys() & {"resourceSpans", "resource_spans", "resourceLogs"}:
-        yield from _other(conversion, path, line, row)
+        conversion.place = begin
+        yield from _other(conversion, row)
 
 
 def _service(conversion: Conversion, resource: Any) -> str | None:
@@ -88,22 +90,22 @@ def _service(conversion: Conversion, resource: Any) -> str | None:
     return service
 
 
-def _other(conversion: Conversion, path: str, line: int, row: Row) -> Iterator[spans.TraceSpan]:
+def _other(conversion: Conversion, row: Row) -> Iterator[spans.TraceSpan]:
     """Yield the spans of an object of the console exporter or of Jaeger; an object of another kind is a problem."""
     if str(as_dict(row.get("context")).get("trace_id", "")).startswith("0x"):
         service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
-        yield read_span(conversion, path, line, _console_span(row), service, {})
+        yield read_span(conversion, _console_span(row), service, {})
         return
     if jaeger := [item for item in row.get("data") or (row,) if isinstance(item, dict) and "traceID" in item]:
         for trace in jaeger:
             for raw in trace.get("spans") or ():
                 process = as_dict(trace.get("processes")).get(raw.get("processID"))
-                yield read_span(conversion, path, line, _jaeger_span(raw), as_dict(process).get("serviceName"), {})
+                yield read_span(conversion, _jaeger_span(raw), as_dict(process).get("serviceName"), {})
         return
     signal = next((name for name in _OTHER_SIGNALS if name in row), None)
     keys = ", ".join(list(row)[:6]) or "none"
     what = f"these are {_OTHER_SIGNALS[signal]}, not spans" if signal else f"is not OTLP/JSON: its keys are {keys}"
-    conversion.inputs.problem(path, line, f"/{signal}" if signal else "", what, _EXPORT_SPANS)
+    conversion.problem(f"/{signal}" if signal else "", what, _EXPORT_SPANS)
 
 
 def _has_logs(blocks: Iterable[bytes]) -> bool:
@@ -115,16 +117,14 @@ def _has_logs(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def read_span(
-    conversion: Conversion, path: str, line: int, raw: Any, service: Any, logs: dict[tuple[str, str], Row]
-) -> spans.TraceSpan:
+def read_span(conversion: Conversion, raw: Any, service: Any, logs: dict[tuple[str, str], Row]) -> spans.TraceSpan:
     """Return a span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents of log records."""
     if not isinstance(raw, dict):
         raise TypeError("it is not an object")
     raw = camel(raw)
     status = as_dict(raw.get("status"))
     trace, identity, parent = (hex_id(raw.get(name) or "") for name in ("traceId", "spanId", "parentSpanId"))
-    span = spans.TraceSpan(path, line, trace, identity, parent, str(raw.get("name") or ""))
+    span = spans.TraceSpan(conversion.place, trace, identity, parent, str(raw.get("name") or ""))
     if not span.trace or not span.id:
         raise ValueError("it has no traceId or spanId")
     span.start, span.end = _nanos(raw, "startTimeUnixNano"), _nanos(raw, "endTimeUnixNano")

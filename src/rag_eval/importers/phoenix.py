@@ -20,27 +20,26 @@ _READ = "id name context span_kind parent_id start_time end_time status_code sta
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each trace in the spans of all files."""
     all_spans: list[spans.TraceSpan] = []
-    for path, line, value in conversion.records("a span", "data"):
+    for value in conversion.records("a span", "data"):
         if "resourceSpans" in value:
             yield from otlp.drafts(conversion)
             return
-        all_spans += _spans(conversion, path, line, value)
+        all_spans += _spans(conversion, value)
     yield from spans.drafts(conversion, all_spans)
 
 
-def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator[spans.TraceSpan]:
+def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
     """Yield the spans of a page, of a record of a data frame, or of an object of lists; a single span unchanged."""
-    inputs = conversion.inputs
     context = as_dict(value.get("context"))
     trace = as_id(context.get("trace_id", value.get("context.trace_id")))
     identity = as_id(context.get("span_id", value.get("context.span_id")))
     if "document_position" in value:
-        inputs.problem(path, line, "", "has one row per document, without answers", _FRAME)
+        conversion.problem("", "has one row per document, without answers", _FRAME)
     elif "start_time_unix_nano" in value or "startTimeUnixNano" in value:  # GET …/spans/otlpv1
-        yield otlp.read_span(conversion, path, line, value, None, {})
+        yield otlp.read_span(conversion, value, None, {})
     elif trace is not None and identity is not None:
         name, parent = str(value.get("name") or ""), as_id(value.get("parent_id")) or ""
-        span = spans.TraceSpan(path, line, trace, identity, parent, name)
+        span = spans.TraceSpan(conversion.place, trace, identity, parent, name)
         _read(conversion, span, value)
         yield span
     else:
@@ -48,27 +47,26 @@ def _spans(conversion: Conversion, path: str, line: int, value: Row) -> Iterator
         inner = [item for part in lists for item in part if isinstance(item, dict)]
         if not inner or "attributes" in value:
             message = "is not a span: context.trace_id and context.span_id are missing"
-            inputs.problem(path, line, "/context", message, _FRAME)
+            conversion.problem("/context", message, _FRAME)
             return
         for item in inner:
-            yield from _spans(conversion, path, line, item)
+            yield from _spans(conversion, item)
 
 
 def _read(conversion: Conversion, span: spans.TraceSpan, value: Row) -> None:
     """Fill a span from its record; the columns of a data frame have their path as name."""
-    inputs, path, line = conversion.inputs, span.path, span.line
     for name, column in (("start", "start_time"), ("end", "end_time")):
         if value.get(column) is not None:
             setattr(span, name, nanoseconds(value[column]))
             if getattr(span, name) is None:
                 message = f"is not a time: '{str(value[column])[:40]}'"
-                inputs.problem(path, line, f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
+                conversion.problem(f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
     span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
     span.error = as_id(value.get("status_message")) if span.failed else None
     columns = {name: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None}
     attributes = as_dict(value.get("attributes")) | {name[len(_COLUMN) :]: item for name, item in columns.items()}
     if isinstance(attributes.get("retrieval.documents"), str):
-        inputs.problem(path, line, "/attributes.retrieval.documents", "is the text of a Python list", _FRAME)
+        conversion.problem("/attributes.retrieval.documents", "is the text of a Python list", _FRAME)
         return
     kind = str(value.get("span_kind") or "")
     if kind.upper() not in ("", "UNKNOWN") and not kind.startswith("SPAN_KIND"):

@@ -33,18 +33,18 @@ _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each result; providers, prompts and repeats are runs."""
-    results = list(_results(conversion))
+    results = [(conversion.place, result) for result in _results(conversion)]
     prompts: dict[str, set[Any]] = {}  # promptIdx counts the columns: prompts times providers
-    for *_, result in results:
+    for _, result in results:
         prompts.setdefault(_provider(result), set()).add(result.get("promptIdx"))
     seen: Counter[tuple[str, Any, str]] = Counter()
     answers: list[tuple[str, Draft]] = []
-    for path, line, result in results:
+    for conversion.place, result in results:
         name = _provider(result)
         name += f"-prompt{result.get('promptIdx')}" if len(prompts[name]) > 1 else ""
         key = (name, result.get("testIdx"), str(_variables(result)))
         seen[key] += 1
-        draft = _draft(conversion, path, line, result)
+        draft = _draft(conversion, result)
         draft.run = f"{name}-{seen[key]}"
         answers.append((name, draft))
     if max(seen.values(), default=1) == 1:  # nothing is repeated
@@ -54,16 +54,16 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     yield from (draft for _, draft in answers)
 
 
-def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each test."""
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each test."""
     seen: set[str] = set()
-    for path, line, result in _results(conversion):
+    for result in _results(conversion):
         test, variables = unwrap.as_dict(result.get("testCase")), _variables(result)
         metadata = {**unwrap.as_dict(test.get("metadata")), **unwrap.as_dict(result.get("metadata"))}
         question, qid = conversion.question(_variables(result), result), _qid(conversion, result)
         if question is None:
             hint = "Name the variable that holds it: --question /vars/NAME"
-            conversion.inputs.problem(path, line, "/vars", "no variable contains the question", hint)
+            conversion.problem("/vars", "no variable contains the question", hint)
         elif qid not in seen:
             seen.add(qid)
             substrings, expected, refused = _assertions(conversion, test.get("assert") or ())
@@ -72,18 +72,19 @@ def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             cited = variables.get("citations") or metadata.get("gold_citations") or []
             ids = [str(item) for item in (cited if isinstance(cited, list) else [cited])]
             more = {"substrings": substrings, "answerable": answerable}
-            yield path, line, conversion.gold_row(qid, question, expected, ids, **more)
+            yield conversion.gold_row(qid, question, expected, ids, **more)
 
 
-def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
+def _results(conversion: Conversion) -> Iterator[Row]:
     for path in conversion.inputs.paths:
         for number, (line, value) in enumerate(_values(conversion, path)):
+            conversion.place = path, line
             inner = value.get("results")
             results = inner.get("results") if isinstance(inner, dict) else inner
             if isinstance(results, list):
                 conversion.drop_unread(value, ("results", "evalId"))
                 conversion.drop_unread(unwrap.as_dict(inner), ("results", "version"), " of results")
-                yield from ((path, line, result) for result in results if isinstance(result, dict))
+                yield from (result for result in results if isinstance(result, dict))
             elif isinstance(tests := value.get("tests"), list):  # a configuration
                 conversion.drop_unread(value, ("tests",))
                 index = count()
@@ -92,16 +93,16 @@ def _results(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
                     lists = {name: item if isinstance(item, list) else [item] for name, item in _vars(test).items()}
                     for values in product(*lists.values()):  # a test with lists is one for each combination
                         variables = dict(zip(lists, values, strict=True))
-                        yield path, line, {"testIdx": next(index), "testCase": test, "vars": variables}
+                        yield {"testIdx": next(index), "testCase": test, "vars": variables}
             elif "assert" in value and "testCase" not in value:  # a file of tests
                 conversion.drop_unread(value, ("vars", "assert", "metadata"), " of tests")
-                yield path, line, {"testIdx": number, "testCase": value}
+                yield {"testIdx": number, "testCase": value}
             elif "response" in value or "vars" in value or "testCase" in value:
-                yield path, line, value
+                yield value
             else:
                 version = inner.get("version") if isinstance(inner, dict) else None
                 what = f"has results of version {version} without a list of results" if version else "has no results"
-                conversion.inputs.problem(path, line, "/results", what, _FORMS)
+                conversion.problem("/results", what, _FORMS)
 
 
 def _values(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
@@ -157,17 +158,17 @@ def _test_of_csv(cells: dict[str, str]) -> Row:
     return test
 
 
-def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
+def _draft(conversion: Conversion, result: Row) -> Draft:
     response = unwrap.as_dict(result.get("response"))
     output = response.get("output")
     question, answer = conversion.question(_variables(result), result), conversion.answer(output, result)
-    draft = Draft(path, line, str(result.get("id") or ""), question, answer, qid=_qid(conversion, result))
+    draft = Draft(conversion.place, str(result.get("id") or ""), question, answer, qid=_qid(conversion, result))
     failed = result.get("error") and result.get("failureReason") == _ERROR
     if failed or (response.get("error") and answer is None):
         draft.ok = False
         if answer is None:
             draft.error = str(result.get("error") or response.get("error"))
-    draft.chunks = _chunks(conversion, path, line, result, response)
+    draft.chunks = _chunks(conversion, result, response)
     draft.abstained = True if response.get("isRefusal") is True else None
     if response.get("cached"):
         conversion.account.dropped("latency and cost of cached responses", "they come from the cache")
@@ -182,7 +183,7 @@ def _draft(conversion: Conversion, path: str, line: int, result: Row) -> Draft:
     return draft
 
 
-def _chunks(conversion: Conversion, path: str, line: int, result: Row, response: Row) -> list[Row] | None:
+def _chunks(conversion: Conversion, result: Row, response: Row) -> list[Row] | None:
     sources = (_variables(result), response.get("metadata"), result.get("metadata"), response.get("output"))
     contexts = (unwrap.as_dict(source).get(name) for source in sources for name in unwrap.CONTEXT_KEYS)
     value = conversion.resolve("chunks", result)
@@ -196,9 +197,9 @@ def _chunks(conversion: Conversion, path: str, line: int, result: Row, response:
     unread = [document for document in documents if isinstance(document, str) and document.startswith("file://")]
     if unread:
         hint = "Name the place of the texts with --chunks POINTER, such as /response/metadata/documents."
-        conversion.inputs.problem(path, line, "/vars", f"a chunk is the path of a file: '{unread[0][:60]}'", hint)
+        conversion.problem("/vars", f"a chunk is the path of a file: '{unread[0][:60]}'", hint)
         return None
-    return conversion.chunks(documents, path, line)
+    return conversion.chunks(documents)
 
 
 def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str | None, bool]:

@@ -17,12 +17,12 @@ _READ = {*_META, *"""
 """.split()}  # fmt: skip
 
 
-def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each question."""
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each question."""
     account = conversion.account
-    for path, line, qid, row in _samples(conversion):
-        contexts = conversion.list_of(path, line, row, "reference_contexts")
-        ids = conversion.list_of(path, line, row, "reference_context_ids")
+    for qid, row in _samples(conversion):
+        contexts = conversion.list_of(row, "reference_contexts")
+        ids = conversion.list_of(row, "reference_context_ids")
         reference = row.get("reference")
         if isinstance(truths := row.get("ground_truths"), list) and truths:
             reference = truths[0] if reference is None else reference
@@ -35,55 +35,55 @@ def golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
             account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable")
         cited = list(map(str, ids)) if ids else conversion.reference_ids(map(str, contexts or ()))
         meta = {name: row[name] for name in _META if isinstance(row.get(name), (str, int, float, bool))}
-        yield path, line, conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
+        yield conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
 
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each answer."""
-    for path, line, qid, row in _samples(conversion):
+    for qid, row in _samples(conversion):
         names = ("retrieved_contexts", "retrieved_context_ids")
-        documents = conversion.documents(path, line, *(conversion.list_of(path, line, row, name) for name in names))
-        chunks = None if documents is None else conversion.chunks(documents, path, line)
+        documents = conversion.documents(*(conversion.list_of(row, name) for name in names))
+        chunks = None if documents is None else conversion.chunks(documents)
         answers = row.get("multi_responses") if row.get("response") is None else None
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
-            yield Draft(path, line, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
+            yield Draft(conversion.place, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
 
 
-def _samples(conversion: Conversion) -> Iterator[tuple[str, int, str, Row]]:
-    """Yield path, line, qid and fields of each single-turn sample, under current names."""
-    inputs, account = conversion.inputs, conversion.account
-    for path, line, value in conversion.records("a sample"):
+def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
+    """Yield qid and fields of each single-turn sample, under current names."""
+    account = conversion.account
+    for value in conversion.records("a sample"):
         row = {name: item for name, item in value.items() if item is not None}
         lists = [item for item in row.values() if isinstance(item, list) and item]
         if any(isinstance(item[0], dict) and "metric_input" in item[0] for item in lists):
             hint = "Export the evaluation dataset itself: dataset.to_jsonl(PATH)."
-            return inputs.problem(path, line, "", "contains annotations that train a judge, not samples", hint)
+            return conversion.problem("", "contains annotations that train a judge, not samples", hint)
         # the contexts of a test set were reference contexts
         of_test_set = {"contexts": "reference_contexts"} if "evolution_type" in row and "answer" not in row else {}
         for old, new in {**_OLD, **of_test_set}.items():
             if old in row and new not in row:
                 row[new] = row.pop(old)
                 account.renamed(old, new)
-        if isinstance(row.get("user_input"), list) and not _last_turn(conversion, path, line, row):
+        if isinstance(row.get("user_input"), list) and not _last_turn(conversion, row):
             continue
         question = conversion.question(row.get("user_input"), row)
         if question is None:
             hint = "Ragas calls it user_input (before 0.2: question). Or name it with --question POINTER."
-            inputs.problem(path, line, "", "has no question", hint)
+            conversion.problem("", "has no question", hint)
             continue
         row["user_input"] = question
         for name, item in row.items():
             if name not in _READ:
                 account.dropped(name, JUDGED if number(item) is not None else NOT_READ)
-        yield path, line, conversion.qid(row) or as_id(row.get("id")) or question_id("ragas", question), row
+        yield conversion.qid(row) or as_id(row.get("id")) or question_id("ragas", question), row
 
 
-def _last_turn(conversion: Conversion, path: str, line: int, row: Row) -> bool:
+def _last_turn(conversion: Conversion, row: Row) -> bool:
     """Reduce a conversation to its last human message and the answer to it, if ``--turns last`` allows that."""
     if conversion.options.turns != "last":
         hint = "Only single turns are scored. Take the last turn of each conversation with --turns last."
-        conversion.inputs.problem(path, line, "/user_input", "is a conversation", hint)
+        conversion.problem("/user_input", "is a conversation", hint)
         return False
     messages = row["user_input"]
     last = max((index for index, message in enumerate(messages) if role_of(message) in ("human", "user")), default=-1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.importers import unwrap
-from rag_eval.importers.conversion import Conversion, Draft
+from rag_eval.importers.conversion import Conversion, Draft, Place
 
 Row = dict[str, Any]
 
@@ -22,8 +22,7 @@ _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is
 class TraceSpan:
     """One step of a trace, reduced to the fields of trace rows."""
 
-    path: str
-    line: int
+    place: Place
     trace: str
     id: str
     parent: str  # '' for none
@@ -59,7 +58,7 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
     if span.kind in (RETRIEVER, RERANKER):
         documents = unwrap.documents_in(output)
         if documents is not None:
-            span.chunks = conversion.chunks(documents, span.path, span.line)
+            span.chunks = conversion.chunks(documents)
         span.query = unwrap.question_text(asked)[0]
         return
     if asked is not None or row is not None:
@@ -128,8 +127,9 @@ def _traces(conversion: Conversion, spans: Iterable[TraceSpan]) -> dict[str, dic
         if all(getattr(known, name) == getattr(span, name) for name in names):
             conversion.account.dropped("repeated spans", "both are the same")
         else:
-            message = f"span {span.id!r} occurs twice with different content, first on line {known.line}"
-            conversion.inputs.problem(span.path, span.line, "", message, "Export each span once.")
+            message = f"span {span.id!r} occurs twice with different content, first on line {known.place[1]}"
+            conversion.place = span.place
+            conversion.problem("", message, "Export each span once.")
     return traces
 
 
@@ -147,10 +147,10 @@ def _root(conversion: Conversion, trace: str, members: list[TraceSpan]) -> Trace
         roots = answered if len(answered) == 1 else roots
     if len(roots) == 1:
         return roots[0]
-    first = tops[0] if tops else members[0]
+    conversion.place = (tops[0] if tops else members[0]).place
     message = f"trace {trace!r} has {len(roots) or len(tops)} possible roots"
     hint = "Export whole traces: all spans of each. Leave out traces that were still running: --until TIME"
-    conversion.inputs.problem(first.path, first.line, "", message, hint)
+    conversion.problem("", message, hint)
     return None
 
 
@@ -163,7 +163,7 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
         step.id for span in members if span.kind == RETRIEVER for step in _descendants(span, children)
     }
     question, answer = _question_and_answer(conversion, root, [span for span in members if span.id not in searching])
-    draft = Draft(root.path, root.line, root.trace, question, answer)
+    draft = Draft(root.place, root.trace, question, answer)
     _read_retrievals(conversion, draft, members, children)
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
     draft.start_ns, draft.citations = root.start, root.citations

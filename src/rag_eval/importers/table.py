@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, unwrap
-from rag_eval.importers.conversion import Conversion, Draft
+from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
@@ -54,20 +54,19 @@ _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _SEPARATORS = re.compile(r"[,;\s]+")
 
 
-def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each question; a record that repeats one adds its citations and substrings."""
-    inputs = conversion.inputs
-    items: dict[str, tuple[str, int, Row]] = {}
-    for path, line, values in _records(conversion, "table-gold", fields):
+def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
+    """Yield the gold row of each question; a record that repeats one adds its citations and substrings."""
+    items: dict[str, tuple[Place, Row]] = {}
+    for values in _records(conversion, "table-gold", fields):
         question = conversion.question(values.get("question"), values)
         if question is None:
-            inputs.problem(path, line, "", "has no question", "Write the question, or remove the record.")
+            conversion.problem("", "has no question", "Write the question, or remove the record.")
             continue
-        citations, tags = (_list_of(conversion, path, line, name, values) for name in ("gold_citations", "tags"))
-        texts = _list_of(conversion, path, line, "contexts", values)
+        citations, tags = (_list_of(conversion, name, values) for name in ("gold_citations", "tags"))
+        texts = _list_of(conversion, "contexts", values)
         stated = str(values.get("answerable", True)).casefold()
         if stated not in _TRUTH:
-            inputs.problem(path, line, "/answerable", f"is {quoted(stated, 40)}", "Write true or false.")
+            conversion.problem("/answerable", f"is {quoted(stated, 40)}", "Write true or false.")
             continue
         gold = conversion.gold_row(
             unwrap.as_id(values.get("qid")) or question_id("table", question),
@@ -75,19 +74,20 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[tuple[str,
             unwrap.as_id(values.get("expected_answer")),
             citations or conversion.reference_ids(texts),
             answerable=_TRUTH[stated],
-            substrings=_list_of(conversion, path, line, "gold_claim_substr", values),
+            substrings=_list_of(conversion, "gold_claim_substr", values),
             tags=tags,
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
         )
-        first = items.setdefault(gold["qid"], (path, line, gold))[2]
+        first = items.setdefault(gold["qid"], (conversion.place, gold))[1]
         for name in _ADDED:
             first[name] += [text for text in gold[name] if text not in first[name]]
         compared = [name for name in ("question", *values) if name in gold and name not in _ADDED]
         differs = [name for name in compared if gold[name] != first.get(name)]
         if differs:
             message = f"repeats {quoted(gold['qid'])} with another {differs[0]}"
-            inputs.problem(path, line, "", message, "Give each question its own qid, or repeat the same values.")
-    yield from items.values()
+            conversion.problem("", message, "Give each question its own qid, or repeat the same values.")
+    for conversion.place, row in items.values():
+        yield row
 
 
 def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -103,13 +103,14 @@ def header(inputs: ImportInputs, path: str) -> list[str]:
     return list(next(records, (0, {}))[1])
 
 
-def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and mapped values of each record; a mapped column that no record has is a problem."""
+def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[Row]:
+    """Yield the mapped values of each record; a mapped column that no record has is a problem."""
     inputs = conversion.inputs
     read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
     for path in inputs.paths:
         used = dict.fromkeys(fields, 0)
         for line, row in objects(inputs, path, "a record"):
+            conversion.place = path, line
             pointed = {
                 field: unwrap.at(row, pointer) if pointer.startswith("/") else row.get(pointer)
                 for field, pointer in fields.items()
@@ -120,7 +121,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
             for name in row:
                 if name not in read:
                     conversion.account.dropped(name, "the map does not contain it")
-            yield path, line, values
+            yield values
         for field, hits in used.items():
             if any(used.values()) and not hits and fields[field] not in header(inputs, path):  # a blank column is fine
                 message = f"{field} is mapped to {fields[field]}, which no record has"
@@ -130,16 +131,16 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
 def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     """Yield each record, or each group of records with one qid, question and run (a chunk in each)."""
     groups: dict[tuple[str | None, ...], Draft] = {}
-    for path, line, values in _records(conversion, "table", fields):
+    for values in _records(conversion, "table", fields):
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
         texts, ids = (_items(values.get(name)) for name in ("chunks", "chunk_ids"))
-        documents = conversion.documents(path, line, texts, ids)
+        documents = conversion.documents(texts, ids)
         if key in groups and documents is not None and not values.get("answer"):
             known = groups[key]  # a record for each chunk: the first one has the answer
-            known.chunks = [*(known.chunks or []), *conversion.chunks(documents, path, line)]
+            known.chunks = [*(known.chunks or []), *conversion.chunks(documents)]
             continue
-        draft = _draft(conversion, path, line, values)
-        draft.chunks = None if documents is None else conversion.chunks(documents, path, line)
+        draft = _draft(conversion, values)
+        draft.chunks = None if documents is None else conversion.chunks(documents)
         if key in groups:
             yield draft
         else:
@@ -147,13 +148,15 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     yield from groups.values()
 
 
-def _draft(conversion: Conversion, path: str, line: int, values: Row) -> Draft:
-    draft = Draft(path, line, "", conversion.question(values.get("question")), conversion.answer(values.get("answer")))
+def _draft(conversion: Conversion, values: Row) -> Draft:
+    draft = Draft(
+        conversion.place, "", conversion.question(values.get("question")), conversion.answer(values.get("answer"))
+    )
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("error") and draft.answer is None:
         draft.error, draft.ok = str(values["error"]), False
     if values.get("citations") is not None:
-        draft.citations = _list_of(conversion, path, line, "citations", values)
+        draft.citations = _list_of(conversion, "citations", values)
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(float(number * scale), 3)
@@ -168,10 +171,10 @@ def _items(value: Any) -> list[Any] | None:
     return value if value is None or isinstance(value, list) else [value]
 
 
-def _list_of(conversion: Conversion, path: str, line: int, name: str, values: Row) -> list[str]:
+def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:
     """Return the texts of a list. A text without brackets is one text, or a list of ids or tags."""
     value = values.get(name)
     if isinstance(value, str) and value.lstrip()[:1] != "[":
         texts = [value] if name in ("contexts", "gold_claim_substr") else _SEPARATORS.split(value)
         return [text for text in texts if text]
-    return [str(item) for item in conversion.list_of(path, line, values, name) or ()]
+    return [str(item) for item in conversion.list_of(values, name) or ()]

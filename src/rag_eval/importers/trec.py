@@ -11,7 +11,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from rag_eval.importers import Account, ImportInputs
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
 from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
 
@@ -34,8 +34,8 @@ def _judge(judged: Judgements, inputs: ImportInputs, path: str, line: int, field
     grades[document] = int(grade)
 
 
-def qrels_golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each topic: ``QRELS [TOPICS.tsv]``."""
+def qrels_golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each topic: ``QRELS [TOPICS.tsv]``."""
     inputs, judged = conversion.inputs, Judgements()
     path = inputs.paths[0]
     for line, text in text_lines(inputs, path):
@@ -58,8 +58,8 @@ def qrels_golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
     yield from _golds(conversion, judged, questions)
 
 
-def beir_golds(conversion: Conversion) -> Iterator[tuple[str, int, Row]]:
-    """Yield path, line and gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
+def beir_golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
     inputs, account = conversion.inputs, conversion.account
     questions: dict[str, str] = {}
     judged: Judgements = {}
@@ -83,7 +83,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     answers = _by_id(inputs, options.answers, "qid", "answer") if options.answers else {}
     texts = _by_id(inputs, options.corpus, "_id", "text") if options.corpus else {}
     ranked: dict[tuple[str, str], dict[str, float]] = {}
-    first_seen: dict[tuple[str, str], tuple[str, int]] = {}
+    first_seen: dict[tuple[str, str], Place] = {}
     for path in inputs.paths:
         for line, text in text_lines(inputs, path):
             fields = text.split()
@@ -107,7 +107,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         for name, score in sorted(documents.items(), key=lambda item: (item[1], item[0].encode()), reverse=True):
             passage = {"text": texts[name]} if name in texts else {}
             chunks.append({"id": name, **passage, **({"score": score} if isfinite(score) else {})})
-        draft = Draft(*first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic)
+        draft = Draft(first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic)
         draft.run = tag if several else None
         if topic not in answers:
             account.lacking(
@@ -118,7 +118,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         account.lacking("questions of the gold set that the run does not answer", missing)
 
 
-def _golds(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[tuple[str, int, Row]]:
+def _golds(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[Row]:
     account = conversion.account
     # Irrelevant documents are judged too; bpref and judged@k count them.
     graded = any(grade != 1 for _, grades in judged.values() for grade in grades.values())
@@ -131,8 +131,8 @@ def _golds(conversion: Conversion, judged: Judgements, questions: dict[str, str]
         if topic not in questions:
             account.lacking("topics without a text: their id is used as the question")
         question, grading = questions.get(topic, topic), grades if graded else None
-        row = conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
-        yield conversion.inputs.paths[0], line, row
+        conversion.place = conversion.inputs.paths[0], line
+        yield conversion.gold_row(topic, question, None, relevant, relevance_grades=grading)
     unjudged = len(questions.keys() - judged.keys())
     account.dropped("topics without a judgement", "retrieval cannot be scored on them", unjudged)
 
