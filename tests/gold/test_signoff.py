@@ -27,7 +27,7 @@ from rag_eval.gold.signoff.checking import (
     items,
     unsigned,
 )
-from rag_eval.readers.json_array import is_array, sources
+from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import PATTERNS
 from seams import HashChange, Record, main
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field
 
-from rag_eval.contract.fields import Amount, Count, Fraction, NonEmpty, OrAbsent, without_unknown
+from rag_eval.contract.gold import Amount, Count, Fraction, NonEmpty, OrAbsent, without_unknown
 
 # Compiled at first use, by re itself: few runs need them.
 _INLINE_CITATIONS = r"(?i)citations\s*:\s*\["

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Limits, item_hash
 from rag_eval.errors import InputError
-from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, JsonLines
+from rag_eval.readers import strict_json
+from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, JsonLines, array_rows, is_golden
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import DEFAULTS, Digest, Reader, SourceFile
+from rag_eval.readers.source import BOM, DEEPEST, DEFAULTS, Digest, Reader, SourceFile
 
 Row = dict[str, Any]
 
@@ -92,8 +93,6 @@ def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, 
     with source:
         items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
         if source.is_array:
-            from rag_eval.readers.json_array import sources
-
             items = [item for _, item in sources(source.whole() or b"")]
         return dict(zip(golds, map(item_hash, items), strict=False))
 
@@ -138,7 +137,6 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
 def _array_entries(reader: Reader, source: SourceFile) -> Iterator[tuple[Gold, Row]]:
     from rag_eval.importers.example08 import converted
     from rag_eval.readers.import_inputs import foreign_gold
-    from rag_eval.readers.json_array import array_rows, is_golden
 
     if is_golden(source.head):
         for line, row in foreign_gold(reader, source.path, "rag-server-golden", opened=source):
@@ -146,6 +144,28 @@ def _array_entries(reader: Reader, source: SourceFile) -> Iterator[tuple[Gold, R
     else:
         for line, row in array_rows(reader, source):
             yield Gold.from_row(converted(row), line), row
+
+
+def is_array(blob: bytes) -> bool:
+    """Return whether a gold blob is a JSON array: its first non-blank byte is ``[``."""
+    return blob.removeprefix(BOM).lstrip()[:1] == b"["
+
+
+def sources(blob: bytes) -> list[tuple[int, bytes]]:
+    """Return the exact bytes of each item of a gold blob, with its line number; blank lines are no items.
+
+    In an element on several lines, the line endings are git's, not those of a checkout. An invalid array is returned in
+    one piece: parsing it reports the problem.
+    """
+    body = blob.removeprefix(BOM)
+    if not is_array(blob):
+        lines = enumerate(body.split(b"\n"), 1)
+        return [(number, line.removesuffix(b"\r")) for number, line in lines if line.strip()]
+    try:
+        items = [(line, text.replace("\r\n", "\n").encode()) for line, text, _ in strict_json.elements(body, DEEPEST)]
+    except strict_json.JsonError:
+        items = []
+    return items or [(1, body.strip())]
 
 
 class GoldSet(NamedTuple):

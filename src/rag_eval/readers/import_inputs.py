@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.errors import Problem
 from rag_eval.importers import Account, Numbered, rows_of
-from rag_eval.readers.jsonl import looks_like, report_wrong_kind
+from rag_eval.readers.jsonl import array_rows, looks_like, report_wrong_kind
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.report_file import read_json
 from rag_eval.readers.schema_validation import Contract
@@ -75,8 +75,6 @@ class Files:
 
     def elements(self, path: str, schema: str) -> Numbered:
         """Yield the elements of a file that is one JSON array."""
-        from rag_eval.readers.json_array import array_rows
-
         source = self._opened or self._reader.open(path, self._new_digest(path))
         if source is not None:
             with source:

@@ -21,7 +21,7 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.common.escaping import markdown, quantity
 from rag_eval.contract import Chunk
-from rag_eval.contract.fields import without_unknown
+from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import read_gold

@@ -20,7 +20,7 @@ from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
 from rag_eval.gold.signoff.identity import NO_PROOF, Author, Proof
 from rag_eval.gold.signoff.policy_file import default_records, signoff_policy
 from rag_eval.readers import strict_json
-from rag_eval.readers.json_array import is_array, sources
+from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.work_tree import IsFolder
 
