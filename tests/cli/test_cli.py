@@ -19,7 +19,7 @@ import yaml
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import api, cli
-from rag_eval.cli.commands import demo
+from rag_eval.cli.commands import init
 from rag_eval.common import paths
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.run.authority import Authority
@@ -782,7 +782,7 @@ def test_what_demo_says_to_try_next_works(rag, project):
     out = rag("demo")[1]
     lines = [line.split() for line in out.splitlines() if line.startswith("  rag-eval explain")]
     assert [rag(*line[1 : 3 if "--gold" not in line else None])[0] for line in lines] == [0] * len(lines)
-    assert len(lines) == demo._NEXT.count("rag-eval explain") == 2
+    assert len(lines) == init._AFTER_DEMO.count("rag-eval explain") == 2
 
 
 # The library

@@ -1,8 +1,8 @@
 """The parser of the command line, built only for the command that is called.
 
 A command is a function ``run`` in a module of ``rag_eval.cli.commands``, next to the function ``add_arguments`` that
-declares its options; a sub-command, such as ``gold check``, is ``run_check`` and ``add_check_arguments``. The docstring
-of the command is its help: the description, then examples.
+declares its options. A command in the module of another one, such as ``gold check``, is ``run_check`` and
+``add_check_arguments``. The docstring of the command is its help: the description, then examples.
 """
 
 from __future__ import annotations
@@ -56,13 +56,16 @@ SUB_COMMANDS = {
     },
 }
 _MODULES = {
+    "demo": "init",
     "import": "import_",  # a keyword of Python
     "gold check": "gold_signoff",
     "gold diff": "gold_signoff",
     "gold draft": "gold_drafts",
     "gold review": "gold_drafts",
     "gold stats": "gold_lint",
+    "judge calibrate": "judge_labels",
     "judge repeat": "judge",
+    "judge spot-check": "judge_labels",
 }
 _WIDEST, _USUAL = 120, 98
 _EPILOG = """\
@@ -108,11 +111,13 @@ def find_command(name: str, nested: str | None = None) -> Command:
     if name in _GROUPS and not nested:
         return _GROUPS[name]
     full = f"{name} {nested}" if nested else name
-    module = import_module(f"rag_eval.cli.commands.{_MODULES.get(full, full.replace(' ', '_').replace('-', '_'))}")
-    word = f"_{nested.replace('-', '_')}" if nested else ""
-    run = getattr(module, f"run{word}")
+    home = _MODULES.get(full, full.replace(" ", "_"))
+    module = import_module(f"rag_eval.cli.commands.{home}")
+    word = (nested or name).replace("-", "_")
+    run = getattr(module, f"run_{word}", None) or module.run
+    add_arguments = getattr(module, f"add_{word}_arguments", None) or module.add_arguments
     description, _, examples = (run.__doc__ or "").replace("\n    ", "\n").partition("\n\nExamples:\n")
-    return Command(description, examples, getattr(module, f"add{word}_arguments"), run)
+    return Command(description, examples, add_arguments, run)
 
 
 def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The command ``rag-eval init``."""
+"""The commands ``rag-eval init`` and ``rag-eval demo``: the first steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import re
 import sys
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import TEMPLATES, add_flag, print_lines, write
-from rag_eval.common.paths import GATES_FILES, repository_root
+from rag_eval import api
+from rag_eval.cli.commands._shared import TEMPLATES, add_flag, print_lines, print_page, write
+from rag_eval.common.paths import GATES_FILES, from_here, repository_root, shipped
 from rag_eval.errors import PASSED
+from rag_eval.rendering import render
+from rag_eval.run.options import Options
 
 PRESETS = {
     "reference": "four gates on precision, citations and refusals, and retrieval as a warning",
@@ -39,6 +42,17 @@ Next:
 """
 _ANSWER = """\
       # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
+"""
+_AFTER_DEMO = """\
+That was a change that made the answers worse: the gate would have stopped it with exit code 1.
+The demo itself ends with 0.
+
+Where to go next:
+  rag-eval init                     write a first gold set and gates here
+  rag-eval score                    score your own traces
+  rag-eval explain precision        what a metric means
+  rag-eval explain Q05 --gold {folder}/gold.jsonl --trace {folder}/bad.jsonl
+                                    why a question scored as it did
 """
 _STEPS = re.compile(r"(?m)^      # Let your system answer.*\n      # - run: .*\n")
 _ACTION = re.compile(r"(?m)uses: (\S+)@(\S+)\s*\Z")
@@ -150,3 +164,24 @@ def files(preset: str, source: str = "") -> dict[str, str]:
         ".github/workflows/rag-eval.yml": "workflow.yml",
         ".pre-commit-config.yaml": "pre-commit.yaml",
     }
+
+
+def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no options."""
+    del parser
+
+
+def run_demo(args: argparse.Namespace) -> int:
+    """Score the packaged example: a good run and a bad one.
+
+    Examples:
+      rag-eval demo
+    """
+    del args
+    folder = from_here(shipped("examples", "quickstart"))
+    gold, gates = f"{folder}/gold.jsonl", f"{folder}/eval-gates.yml"
+    for title, trace in (("main", "good.jsonl"), ("the pull request", "bad.jsonl")):
+        print(f"== The run of {title}: {trace} ==\n")
+        print_page(render(api.run(Options(gold, f"{folder}/{trace}", gates)), "table") + "\n")
+    sys.stdout.write(_AFTER_DEMO.format(folder=folder))
+    return PASSED

@@ -1,69 +1,67 @@
-"""The command ``rag-eval judge calibrate``: the agreement of people with recorded verdicts."""
+"""The commands ``rag-eval judge calibrate`` and ``judge spot-check``: recorded verdicts and people's labels."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
     add_flag,
     add_format,
     add_gates,
+    add_gold,
     add_option,
     checked_reader,
     gates_path,
     print_lines,
     print_notes,
+    whole,
     write,
+    write_data,
 )
-from rag_eval.cli.commands.judge import USUAL_VERDICTS, recorded
+from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, one_line, quantity, quoted
 from rag_eval.contract import Judge
-from rag_eval.contract.verdict import SCORES, digest_of
+from rag_eval.contract.verdict import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Calibration
+from rag_eval.gates.selection import is_field, slices_of
+from rag_eval.git.plumbing import Git, GitError
 from rag_eval.llm_judge.calibration import Agreement, Bias, Matched, agreement, matched, record, shown
-from rag_eval.llm_judge.labels import BINARY, read_labels
+from rag_eval.llm_judge.labels import BINARY, read_labels, sample_verdicts
 from rag_eval.readers.gates_file import policy_of
+from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.verdict_file import judge_of
+from rag_eval.rendering.html.pages import grading_form
 from rag_eval.rendering.terminal import grid
 from rag_eval.run.inputs import read_gates_policy
 from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.labels import Label, Scale
+    from rag_eval.llm_judge.labels import Label, SampledVerdict, Scale
 
     Row = dict[str, Any]
 
 USUAL_FLOOR = {"kappa": 0.6}
-_SHOWN = 5
+USUAL_LABELS = "eval/judge-labels.jsonl"
+_SHOWN, _BY = 5, ("query_type", "category")
 
 
-def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    labels = "scores by people: CSV, or records of a spot-check"
-    add_option(parser, "--labels", "FILE", labels, nargs="+", required=True)
-    add_recorded(parser)
-    column = "the column of a score: groundedness=faithful"
-    add_option(parser, "--column", "SCORE=NAME", column, action="append", default=[])
-    add_option(parser, "--scale", "LOW-HIGH", "scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)")
-    add_option(parser, "--cut", "N", "lowest score, of 0 to 5, of a good answer (default: 4)", default=4.0, type=float)
-    floor = "floor to record, such as kappa=0.6 (default: from the gates file)"
-    add_option(parser, "--floor", "NAME=N", floor, action="append", default=[])
-    add_flag(parser, "--write", "record the result in the gates file")
-    add_format(parser, ["text", "json"])
-
-
-def add_recorded(parser: argparse.ArgumentParser) -> None:
+def _add_recorded(parser: argparse.ArgumentParser) -> None:
     """Add the options that name recorded verdicts and their judge."""
     add_gates(parser)
     verdicts = f"recorded verdicts (default: verdicts in the gates file, or {USUAL_VERDICTS})"
@@ -71,7 +69,7 @@ def add_recorded(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--model", "NAME", "the judge, if the file has several (default: from the gates file)")
 
 
-def recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
+def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
     """Return the policy, the verdict file, the judge, and its rows."""
     with checked_reader() as reader:
         policy = read_gates_policy(reader, Options(gates=gates_path(args.gates)), Digests())
@@ -80,11 +78,10 @@ def recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row
     if not rows and not path.exists():
         raise UsageError(f"{path}: no such file. Record verdicts first: rag-eval judge --model NAME")
     judges = sorted({judge_of(row) for row in rows})
-    named = [
-        judge
-        for judge in judges
-        if args.model in ("", judge.model) and (args.model or policy.judge in (Judge(), judge))
-    ]
+    if args.model:
+        named = [judge for judge in judges if judge.model == args.model]
+    else:
+        named = [judge for judge in judges if policy.judge in (Judge(), judge)]
     if len(named) != 1:
         known = ", ".join(f"{quoted(judge.model, 60)} (prompt {judge.prompt[7:15]})" for judge in judges) or "none"
         which = args.model or policy.judge.model
@@ -95,13 +92,31 @@ def recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row
     return policy, path, named[0], [row for row in rows if judge_of(row) == named[0]]
 
 
+# judge calibrate
+
+
+def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    labels = "scores by people: CSV, or records of a spot-check"
+    add_option(parser, "--labels", "FILE", labels, nargs="+", required=True)
+    _add_recorded(parser)
+    column = "the column of a score: groundedness=faithful"
+    add_option(parser, "--column", "SCORE=NAME", column, action="append", default=[])
+    add_option(parser, "--scale", "LOW-HIGH", "scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)")
+    add_option(parser, "--cut", "N", "lowest score, of 0 to 5, of a good answer (default: 4)", default=4.0, type=float)
+    floor = "floor to record, such as kappa=0.6 (default: from the gates file)"
+    add_option(parser, "--floor", "NAME=N", floor, action="append", default=[])
+    add_flag(parser, "--write", "record the result in the gates file")
+    add_format(parser, ["text", "json"])
+
+
 def run_calibrate(args: argparse.Namespace) -> int:
     """Measure how far people agree with the recorded verdicts of a judge, and record it for its gates.
 
     Examples:
       rag-eval judge calibrate --labels eval/humans.csv --write
     """
-    policy, path, judge, rows = recorded_by(args)
+    policy, path, judge, rows = _recorded_by(args)
     if not 0 < args.cut <= 5:
         raise UsageError(f"--cut {args.cut:g} is not a score above 0 and up to 5. Write: --cut 4")
     labels, scales, digest = _labels(args)
@@ -292,3 +307,143 @@ def _bias_rows(name: str, bias: Bias) -> list[tuple[str, str, str]]:
         (f"bias by {name}", shown(bias.difference, sign=True), f"difference: {groups}"),
         ("", shown(bias.correlation, sign=True), f"correlation of bias and {name}"),
     ]
+
+
+# judge spot-check
+
+
+def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_option(parser, "--n", "N", "how many answers to draw (default: 20)", default=20, type=whole(1, 10_000))
+    add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
+    add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items")
+    add_option(parser, "--score", "S[,S]", "scores to grade (default: the gated ones, or the first two)")
+    add_option(parser, "--rater", "NAME", "person who grades (default: git's user.email)")
+    add_option(parser, "--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
+    add_option(parser, "--html", "FILE", "write a form to fill in with a browser")
+    add_option(parser, "--rubric", "FILE", "rubric to show (default: the packaged one)")
+    add_gold(parser)
+    _add_recorded(parser)
+
+
+def run_spot_check(args: argparse.Namespace) -> int:
+    """Draw recorded verdicts for a person to grade, without showing the judge's grades, and record the grades.
+
+    judge calibrate reads the record. After an interruption, the same command continues.
+
+    Examples:
+      rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org
+    """
+    policy, path, judge, rows = _recorded_by(args)
+    judged = [row for row in rows if "error" not in row]
+    if not judged:
+        raise UsageError(f"{path} has no verdict of {judge.model}. Record verdicts first: rag-eval judge")
+    scores, kinds = _scores(args.score, policy), _kinds(args, policy)
+    rater = args.rater
+    with suppress(GitError):
+        rater = rater or Git().email() or ""
+    if not rater and not args.html:
+        raise UsageError("no rater is known. Add --rater NAME, or run: git config user.email EMAIL")
+    drawn = sample_verdicts(judged, kinds, args.n, args.seed)
+    graded_before = _graded_by(args.out, rater)
+    todo = [item for item in drawn if item.label(args.seed)["input"] not in graded_before]
+    prompt = prompt_of("", args.rubric)
+    if prompt.judge(judge.model).rubric != judge.rubric:
+        fix = "Name its rubric: --rubric FILE"
+        print_notes(f"{judge.model} graded by another rubric than the one to show. {fix}")
+    print_notes(f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(todo)} to grade")
+    if args.html:
+        answers = [(item.label(args.seed), item.row["input"]) for item in todo]
+        write(args.html, grading_form(answers, scores, prompt.rubric, rater, __version__))
+        then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
+        print_notes(f"wrote {args.html}. {then}")
+        return PASSED
+    graded = _ask_all(args, todo, scores, rater, prompt.rubric)
+    following = f"rag-eval judge calibrate --labels {shlex.quote(args.out)}"
+    print_lines(f"wrote {args.out}: {graded} graded, {len(todo) - graded} still open. Next: {following}")
+    return PASSED
+
+
+def _scores(stated: str, policy: Policy) -> list[str]:
+    """Return the scores to grade: those named, those with gates, or groundedness and correctness."""
+    named = [part.strip() for part in stated.split(",") if part.strip()]
+    if unknown := [item for item in named if item not in SCORES]:
+        fix = f"Choose from: {', '.join(SCORES)}"
+        raise UsageError(f"--score {quoted(unknown[0], 40)} is not a score of a judge. {fix}")
+    gated = {SCORE_OF.get(gate.name.partition(".")[0]) for gate in policy.gates}
+    return named or [score for score in SCORES if score in gated] or list(SCORES[:2])
+
+
+def _kinds(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
+    """Return the kind of each question by qid; none if the gold set cannot be found."""
+    stated = [name.strip() for name in args.by.split(",") if name.strip()]
+    if unknown := [name for name in stated if not is_field(name)]:
+        raise UsageError(f"--by {quoted(unknown[0], 40)} is not a field of gold items. Write: --by category")
+    gold = args.gold or policy.gold
+    if not (args.gold or stated or os.path.lexists(gold)):
+        return {}
+    with checked_reader() as reader:
+        golds = read_gold(reader, gold)
+    return {qid: ", ".join(slices_of(item, stated or policy.slices.by or _BY)) for qid, item in golds.items()}
+
+
+def _graded_by(path: str, rater: str) -> set[str]:
+    """Return the hashes of the answers that this person has graded."""
+    if not os.path.lexists(path) or os.path.getsize(path) == 0:  # noqa: PTH202
+        return set()
+    with checked_reader() as reader:
+        labels, _ = read_labels(Files(reader, [path]), {}, (0.0, 5.0))
+    return {label.input for label in labels if label.rater == rater}
+
+
+def _ask_all(
+    args: argparse.Namespace, todo: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
+) -> int:
+    """Show the answers one by one and record each grade at once; return how many were graded."""
+    graded, out = 0, Path(args.out)
+    print_lines(*(rubric.splitlines() if todo else ()))
+    try:
+        for index, item in enumerate(todo, 1):
+            _show(item.row["input"], f"{index} of {len(todo)}")
+            grades = _grades(scores)
+            if grades is None:
+                break
+            if grades:
+                note = {"note": text} if (text := input("note (Enter: none) ").strip()) else {}
+                at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+                row = {**item.label(args.seed), "rater": rater, "at": at, **grades, **note}
+                before = out.read_bytes() if out.exists() else b""
+                separator = b"\n" if before and not before.endswith(b"\n") else b""
+                write_data(out, [before, separator, json.dumps(row, ensure_ascii=False).encode(), b"\n"])
+                graded += 1
+    except EOFError:
+        print_lines("")
+    return graded
+
+
+def _show(shown: Row, progress: str) -> None:
+    lines = ["", f"[{progress}] question: {shown['question']}"]
+    lines += [f"earlier, {item['role']}: {item['content']}" for item in shown.get("history", ())]
+    lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
+    lines += [f"expected: {shown['expected_answer']}"] if "expected_answer" in shown else []
+    for chunk in shown["chunks"]:
+        lines += [f"passage {chunk['id']}:", *(f"  {line}" for line in chunk["text"].splitlines())]
+    print_lines(*lines)
+
+
+def _grades(scores: Sequence[str]) -> Row | None:
+    """Ask for each score; an empty mapping skips the answer, None ends."""
+    grades: Row = {}
+    for score in scores:
+        while True:
+            reply = input(f"{score}, 0 to 5 (Enter: cannot tell, s: skip this answer, q: quit) ").strip().lower()
+            if reply == "q":
+                return None
+            if reply == "s":
+                return {}
+            if reply in ("", "0", "1", "2", "3", "4", "5"):
+                break
+            print_lines(f"{quoted(reply, 20)} is not a score")
+        if reply:
+            grades[score] = int(reply)
+    return grades
