@@ -33,8 +33,7 @@ from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.contract import Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.llm_judge.asking import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
-from rag_eval.llm_judge.calibration import shown
-from rag_eval.llm_judge.noise import Repeated, as_rows, margin, metrics, noise
+from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, noise, shown
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.rendering.terminal import grid
@@ -44,7 +43,7 @@ from rag_eval.run.options import Options
 if TYPE_CHECKING:
     from rag_eval.contract import Judge
     from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.noise import Margin, Noise
+    from rag_eval.llm_judge.reliability import Margin, Noise
 
     Row = dict[str, Any]
 

@@ -38,8 +38,8 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Calibration
 from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.llm_judge.calibration import Agreement, Bias, Matched, agreement, matched, record, shown
 from rag_eval.llm_judge.labels import BINARY, read_labels, sample_verdicts
+from rag_eval.llm_judge.reliability import Agreement, Bias, Matched, agreement, matched, record, shown
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
