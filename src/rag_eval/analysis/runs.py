@@ -25,11 +25,10 @@ from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.tally import Shown, Value
 
-LABELLED = "precision", "abstention_accuracy"
-"""Metrics that ask what labels ask: a case passes under the same terms where these have the same contracts."""
-
-
-SCORED = frozenset(name for names in QUALITY.values() for name in names)
+_LABELLED = "precision", "abstention_accuracy"
+"""Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
+_SCORED = frozenset(name for names in QUALITY.values() for name in names)
+_OTHER_JUDGE = "verdicts of another judge"
 
 
 class Column(NamedTuple):
@@ -150,45 +149,51 @@ def side_by_side(
     """
     qids = shared(columns)
     if not qids:
-        raise UsageError(f"nothing to compare: {_differing_settings(columns)}")
-    columns = _across_judges(columns) if across_judges else columns
-    refused, statistics = list(_refused(columns)), columns[-1].statistics
-    _refuse_judges(refused, only or (() if every else columns[-1].gated))
+        raise UsageError(f"nothing to compare: {_why_nothing(columns)}")
+    by_judges = _by_judges(columns)
+    if across_judges:  # as if one judge had graded them all
+        same_judge = {name: columns[0].contracts[name] for name in by_judges}
+        columns = [column._replace(contracts={**column.contracts, **same_judge}) for column in columns]
+        by_judges = []
+    statistics, gated = columns[-1].statistics, () if every else columns[-1].gated
+    refused = list(_refused(columns, by_judges))
     comparable = _comparable(columns, refused)
-    chosen = _chosen(comparable, refused, only, () if every else columns[-1].gated)
+    chosen = _chosen(comparable, refused, only, gated)
     evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
-    others = [item for index, item in enumerate(evidence) if index != base]
-    asked = [(name, other) for name in chosen for other in others]
-    compared = dict(
-        zip([(name, id(item)) for name, item in asked], contrasts(asked, float(statistics.alpha)), strict=True)
-    )
-    rows = tuple(
-        _row(name, [(_cell(name, item), compared.get((name, id(item))), item) for item in evidence]) for name in chosen
-    )
+    asked = [(name, item) for name in chosen for index, item in enumerate(evidence) if index != base]
+    tests = contrasts(asked, float(statistics.alpha))
+    compared = {(name, id(item)): test for (name, item), test in zip(asked, tests, strict=True)}
+    rows = []
+    for name in chosen:
+        cells, metric = [], measure(name).metric
+        for item in evidence:
+            value, interval, test = item.value(name), item.interval(name), compared.get((name, id(item)))
+            ends = (interval.low, interval.high) if interval else (None, None)
+            against = _against(name, test, item) if test else None
+            cells.append(Cell(_number(value), value.n, value.hits, *ends, against))
+        rows.append(Row(name, metric.better, metric.perspective, tuple(cells)))
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
-    values = {name: [_number(item.value(name)) for item in evidence] for name in comparable if name in SCORED}
+    values = {name: [_number(item.value(name)) for item in evidence] for name in comparable if name in _SCORED}
     comparable_columns = {measure(name).column for name in comparable}  # costs at other prices are not comparable
-    means = {
-        name: [
-            _fold(standing, name, "mean") if SPENDING[name] in comparable_columns else None for standing in standings
-        ]
-        for name in SPENDING
-    }
-    tails = [
-        _fold(standing, "latency", "p95") if SPENDING["latency"] in comparable_columns else None
-        for standing in standings
-    ]
-    spending = {**means, "latency": tails}
-    overall = weighted(scoring, values, means), front(scoring, values, spending)
-    return SideBySide(__version__, base, len(qids), statistics.alpha, standings, rows, tuple(refused), *overall)
+
+    def spending(name: str, fold: str) -> list[float | None]:
+        spreads = [getattr(standing, name) for standing in standings]
+        known = SPENDING[name] in comparable_columns
+        return [getattr(spread, fold) if spread and known else None for spread in spreads]
+
+    means = {name: spending(name, "mean") for name in SPENDING}
+    score = weighted(scoring, values, means)
+    best = front(scoring, values, {**means, "latency": spending("latency", "p95")})
+    return SideBySide(
+        __version__, base, len(qids), statistics.alpha, standings, tuple(rows), tuple(refused), score, best
+    )
 
 
 def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> RunEvidence:
     cases, base_cases = ([item.cases[qid] for qid in qids] for item in (column, base))
     earlier = None if column is base else Baseline(base_cases, base.contracts)
-    return RunEvidence(
-        cases, {}, Completeness(len(qids), len(qids), 0, 0, 0, 0), column.contracts, earlier, cluster=cluster
-    )
+    completeness = Completeness(len(qids), len(qids), 0, 0, 0, 0)
+    return RunEvidence(cases, {}, completeness, column.contracts, earlier, cluster=cluster)
 
 
 def shared(columns: Sequence[Column]) -> list[str]:
@@ -203,71 +208,49 @@ def shared(columns: Sequence[Column]) -> list[str]:
 
 def labels_are_comparable(columns: Sequence[Column]) -> bool:
     """Return whether the conditions for passing are the same in all runs."""
-    return all(len({column.contracts.get(name) for column in columns}) == 1 for name in LABELLED)
+    return all(len({column.contracts.get(name) for column in columns}) == 1 for name in _LABELLED)
 
 
-def _differing_settings(columns: Sequence[Column]) -> str:
+def _why_nothing(columns: Sequence[Column]) -> str:
     first, *others = columns
-    other = next((item for item in others if not shared([first, item])), others[-1])
+    other = next((item for item in others if not shared([first, item])), None)
+    if other is None:
+        return "no case is in all runs with the same gold item. Compare fewer runs at once"
     changed = len(first.cases.keys() & other.cases.keys())
     why = f"{changed} are in both with different gold items" if changed else "they share no qid"
     pair = f"{quoted(first.name)} and {quoted(other.name)}"
-    if shared([first, other]):
-        return "no case is in all runs with the same gold item. Compare fewer runs at once"
     return f"no case is in both {pair} with the same gold item ({why}). Score both traces again with one gold set"
 
 
-def _refused(columns: Sequence[Column]) -> Iterator[Refused]:
+def _refused(columns: Sequence[Column], by_judges: Sequence[str]) -> Iterator[Refused]:
     """Yield metrics that not all runs measured, or not under the same fingerprint."""
-    known, judged = dict.fromkeys(name for column in columns for name in column.contracts), _by_judges(columns)
-    for name in sorted(known):
+
+    def joined(names: Sequence[str]) -> str:
+        return some(names, 3, lambda name: quoted(name, 40))
+
+    for name in sorted({name for column in columns for name in column.contracts}):
         lacking = [column.name for column in columns if name not in column.contracts]
+        others = [item.name for item in columns if item.contracts.get(name) != columns[0].contracts.get(name)]
         if lacking:
-            yield Refused(name, f"not measured in {_joined(lacking)}")
-        elif name in judged:
-            yield Refused(name, f"{_OTHER_JUDGE} in {_joined(_others(name, columns))}; --across-judges compares them")
-        elif len({column.contracts[name] for column in columns}) > 1:
-            yield Refused(name, f"defined differently in {_joined(_others(name, columns))}")
+            yield Refused(name, f"not measured in {joined(lacking)}")
+        elif name in by_judges:
+            yield Refused(name, f"{_OTHER_JUDGE} in {joined(others)}; --across-judges compares them")
+        elif others:
+            yield Refused(name, f"defined differently in {joined(others)}")
         elif not find(name):
             yield Refused(name, "unknown to this version of rag-eval")
     if not labels_are_comparable(columns):
         yield Refused("flips", "the runs detect refusals differently, so passing does not mean the same")
 
 
-_OTHER_JUDGE = "verdicts of another judge"
-
-
 def _by_judges(columns: Sequence[Column]) -> list[str]:
     """Return the metrics of judges that all runs measured, with different judges."""
     if not labels_are_comparable(columns):
         return []
-    judge_metrics = [name for name in columns[0].contracts if name.startswith("judge_")]
-    contracts = {name: {column.contracts.get(name) for column in columns} for name in judge_metrics}
-    return [name for name, some in contracts.items() if len(some) > 1 and None not in some]
-
-
-def _across_judges(columns: Sequence[Column]) -> list[Column]:
-    """Return the runs as if one judge had graded them all."""
-    same_judge = {name: columns[0].contracts[name] for name in _by_judges(columns)}
-    return [column._replace(contracts={**column.contracts, **same_judge}) for column in columns]
-
-
-def _refuse_judges(refused: Iterable[Refused], wanted: Sequence[str]) -> None:
-    """Refuse a comparison of metrics whose verdicts are of different judges."""
-    by_other_judges = [item for item in refused if item.name in wanted and item.why.startswith(_OTHER_JUDGE)]
-    if by_other_judges:
-        fix = "Let one judge grade all runs, choose other metrics with --metric, or add --across-judges"
-        raise UsageError(
-            f"{by_other_judges[0].name} cannot be compared: {by_other_judges[0].why.partition(';')[0]}. {fix}"
-        )
-
-
-def _others(name: str, columns: Sequence[Column]) -> list[str]:
-    return [column.name for column in columns if column.contracts[name] != columns[0].contracts[name]]
-
-
-def _joined(names: Sequence[str]) -> str:
-    return some(names, 3, lambda name: quoted(name, 40))
+    contracts = {name: {column.contracts.get(name) for column in columns} for name in columns[0].contracts}
+    return [
+        name for name, some in contracts.items() if name.startswith("judge_") and len(some) > 1 and None not in some
+    ]
 
 
 def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
@@ -286,28 +269,17 @@ def _chosen(
     Without either, return all except sums and maxima, which estimate nothing: each test costs power.
     """
     reasons = {item.name: item.why for item in refused}
-    for name in map(measure, only):  # suggests a similar name
-        if name.name not in comparable:
-            raise UsageError(f"{name.name} cannot be compared: {reasons.get(name.name, 'not measured in any run')}")
+    for name, why in reasons.items():
+        if name in (only or gated) and why.startswith(_OTHER_JUDGE):
+            fix = "Let one judge grade all runs, choose other metrics with --metric, or add --across-judges"
+            raise UsageError(f"{name} cannot be compared: {why.partition(';')[0]}. {fix}")
+    for name in (measure(name).name for name in only):  # suggests a similar name
+        if name not in comparable:
+            raise UsageError(f"{name} cannot be compared: {reasons.get(name, 'not measured in any run')}")
     wanted = set(only or gated).intersection(comparable)
     return [
         name for name in comparable if (name in wanted if wanted else aggregations.FOLDS[measure(name).fold].estimates)
     ]
-
-
-def _row(name: str, contrasts: Sequence[tuple[Cell, Comparison | None, RunEvidence]]) -> Row:
-    metric = measure(name).metric
-    cells = (
-        cell._replace(against=_against(name, tested, contrast) if tested else None)
-        for cell, tested, contrast in contrasts
-    )
-    return Row(name, metric.better, metric.perspective, tuple(cells))
-
-
-def _cell(name: str, evidence: RunEvidence) -> Cell:
-    value, interval = evidence.value(name), evidence.interval(name)
-    ends = (interval.low, interval.high) if interval else (None, None)
-    return Cell(_number(value), value.n, value.hits, *ends)
 
 
 def _number(value: Value) -> float | None:
@@ -317,22 +289,19 @@ def _number(value: Value) -> float | None:
 def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDifference | None:
     if comparison.p is None or comparison.adjusted is None or comparison.regression is None:
         return None
-    higher = measure(name).metric.better == "higher"
+    sign = 1 if measure(name).metric.better == "higher" else -1
     # Scores are rounded before the comparison: a difference only in the last bits is a tie.
     steps: Counter[int] = Counter()
     for (a, b), count in evidence.pairs(name).items():
         if a is not None and b is not None:
-            step = _step(a, b) * (1 if higher else -1)
+            step = _step(a, b) * sign
             steps[(step > 0) - (step < 0)] += count
-    ends = (comparison.low, comparison.high)
-    if higher:
-        low, high = (None if end is None else 0.0 - end for end in reversed(ends))
-    else:
-        low, high = ends
-    moved = (-comparison.regression if higher else comparison.regression) + 0.0
-    return BaseDifference(
-        moved, low, high, comparison.p, comparison.adjusted, comparison.result, steps[1], steps[-1], steps[0]
-    )
+    low, high = comparison.low, comparison.high
+    if sign > 0:
+        low, high = (None if end is None else 0.0 - end for end in (high, low))
+    tested = comparison.p, comparison.adjusted, comparison.result
+    moved = -sign * comparison.regression + 0.0
+    return BaseDifference(moved, low, high, *tested, steps[1], steps[-1], steps[0])
 
 
 def _step(before: Shown, after: Shown) -> float:
@@ -350,6 +319,10 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
     compared = [cases[qid] for qid in qids]
     labels = Counter(case.label for case in compared)
     turned = flips(pair_cases([base_cases[qid] for qid in qids], compared)) if labels_are_comparable(columns) else ()
+    amounts = {name: [case.scores.get(SPENDING[name]) for case in compared] for name in SPENDING}
+    spreads = {
+        name: spread(score for score in scores if not isinstance(score, tuple)) for name, scores in amounts.items()
+    }
     return Standing(
         name=column.name,
         source=column.source,
@@ -362,18 +335,5 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
         missing=labels["MISSING"],
         errored=labels["ERROR"],
         flips=tuple(turned),
-        cost=_spread_of("cost", compared),
-        latency=_spread_of("latency", compared),
+        **spreads,
     )
-
-
-def _spread_of(name: str, cases: Iterable[Question]) -> Spread | None:
-    """Return the spread of costs or latencies of cases."""
-    amounts = (case.scores.get(SPENDING[name]) for case in cases)
-    return spread(score for score in amounts if not isinstance(score, tuple))
-
-
-def _fold(standing: Standing, name: str, fold: str) -> float | None:
-    spread: Spread | None = getattr(standing, name)
-    value: float | None = getattr(spread, fold) if spread else None
-    return value
