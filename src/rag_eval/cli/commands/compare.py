@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.history import gated
-from rag_eval.analysis.repeats import repeats
-from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
+from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, repeats, shared, side_by_side
 from rag_eval.cli.commands._shared import (
     add_cutoffs,
     add_flag,
@@ -32,8 +31,8 @@ from rag_eval.run.options import Options, PathLike
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.repeats import Repeats
     from rag_eval.analysis.report import Report
+    from rag_eval.analysis.runs import Repeats
     from rag_eval.gates.results import Question
 
 FORMATS = ("table", "markdown", "html", "json", "csv")
