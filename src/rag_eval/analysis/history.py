@@ -7,7 +7,7 @@ the oldest, with the best, and each report with its predecessor.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -160,28 +160,24 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
         for case in report.questions
     )
     metrics = {name: result for name, result in report.metrics.items() if name in names}
-    terms = report.completeness, report.scope is not None, report.statistics
     commit = str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else "")
-    return Point(label, metrics, report.contracts, questions, *terms, commit, _bounds(report), _verdict(report))
-
-
-def _bounds(report: Report) -> dict[str, Bound]:
-    """Return the gate on each metric over all cases; the pull request's if the base branch has another."""
-    gates = sorted(report.gates, key=lambda gate: (gate.origin != "base", gate.blocks))
-    return {
+    gates = sorted(report.gates, key=lambda gate: (gate.origin != "base", gate.blocks))  # the pull request's decide
+    bounds = {
         gate.name: Bound(gate.direction, float(gate.threshold), gate.outcome)
         for gate in gates
         if gate.direction in BOUNDS and not gate.slice
     }
-
-
-def _verdict(report: Report) -> RunVerdict:
-    failed = tuple(dict.fromkeys(gate.name for gate in report.failed_gates))
-    wrong = sum(question.label not in GOOD for question in report.questions)
-    gates = sum(not gate.name.startswith("completeness.") for gate in report.gates)
     about = report.run or {}
-    date = next((about[name] for name in ("started_at", "date") if isinstance(about.get(name), str)), "")
-    return RunVerdict(report.passed, failed, gates, wrong, len(report.questions), date)
+    verdict = RunVerdict(
+        passed=report.passed,
+        failed_gates=tuple(dict.fromkeys(gate.name for gate in report.failed_gates)),
+        gates=sum(not gate.name.startswith("completeness.") for gate in gates),
+        wrong=sum(question.label not in GOOD for question in report.questions),
+        questions=len(report.questions),
+        date=next((about[name] for name in ("started_at", "date") if isinstance(about.get(name), str)), ""),
+    )
+    terms = report.completeness, report.scope is not None, report.statistics
+    return Point(label, metrics, report.contracts, questions, *terms, commit, bounds, verdict)
 
 
 class Flaky(NamedTuple):
@@ -220,37 +216,24 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     golds = [None, *(_gold_change(*pair) for pair in pairwise(points))]
     pairs = _Pairs(points)
     series = [_series(name, points, golds, pairs) for name in names]
-    spots = [_spots(item.metric, points, pairs) for item in series]
-    oldest = pairs.tested([(item.metric, *spot[:2]) for item, spot in zip(series, spots, strict=True) if spot])
-    best = pairs.tested(
-        [(item.metric, spot.best, spot.newest) for item, spot in zip(series, spots, strict=True) if spot],
-        [spot.among for spot in spots if spot],  # correct for having picked the best of so many
+    # The indexes of the series that are compared, and of the points: the newest, the oldest, the best of so many.
+    spots = []
+    for index, item in enumerate(series):
+        *earlier, last = _comparable_readings(item.metric, points) or [0]
+        shared = [old for old in earlier if pairs.moved(item.metric, old, last)]
+        if shared:
+            sign = -1 if item.better == "higher" else 1
+            values = {old: sign * (_value(points[old], item.metric) or 0.0) for old in shared}
+            best = min(shared, key=values.__getitem__)
+            spots.append((index, last, shared[0], best, len(earlier)))
+    oldest = pairs.tested([(series[index].metric, first, last) for index, last, first, _, _ in spots])
+    best_ones = pairs.tested(
+        [(series[index].metric, best, last) for index, last, _, best, _ in spots],
+        [among for *_, among in spots],  # correct for having picked the best of so many
     )
-    tested = zip(oldest, best, strict=True)
-    for index, spot in enumerate(spots):
-        if spot:
-            first, top = next(tested)
-            series[index] = series[index]._replace(oldest=first, best=top)
+    for (index, *_), first, top in zip(spots, oldest, best_ones, strict=True):
+        series[index] = series[index]._replace(oldest=first, best=top)
     return series
-
-
-class _Spots(NamedTuple):
-    """The indexes of the points that the newest is compared with: the oldest and the best of so many."""
-
-    oldest: int
-    newest: int
-    best: int
-    among: int
-
-
-def _spots(name: str, points: Sequence[Point], pairs: _Pairs) -> _Spots | None:
-    *earlier, last = _comparable_readings(name, points) or [0]
-    shared = [old for old in earlier if pairs.moved(name, old, last)]
-    if not shared:
-        return None
-    sign = -1 if measure(name).metric.better == "higher" else 1
-    best = min(shared, key=lambda index: sign * (_value(points[index], name) or 0.0))
-    return _Spots(shared[0], last, best, len(earlier))
 
 
 def _comparable_readings(name: str, points: Sequence[Point]) -> list[int]:
@@ -264,17 +247,15 @@ class _Pairs:
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
-        self.statistics = points[-1].statistics if points else Statistics()
-        self.alpha = float(self.statistics.alpha)
+        self._statistics = points[-1].statistics if points else Statistics()
         self._known: dict[tuple[int, int], RunEvidence] = {}
-        self._tested: dict[tuple[str, int, int], Contrast | None] = {}
 
     def of(self, old: int, new: int) -> RunEvidence:
         if (old, new) not in self._known:
             before, now = self._points[old], self._points[new]
             inputs = now.questions, now.metrics, now.completeness, now.contracts
             earlier = Baseline(before.questions, before.contracts)
-            self._known[old, new] = RunEvidence(*inputs, earlier, cluster=self.statistics.cluster)
+            self._known[old, new] = RunEvidence(*inputs, earlier, cluster=self._statistics.cluster)
         return self._known[old, new]
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
@@ -292,70 +273,54 @@ class _Pairs:
 
     def tested(self, comparisons: Sequence[tuple[str, int, int]], times: Sequence[int] = ()) -> list[Contrast | None]:
         """Test metrics of two points each as one family; ``times`` is how many points each was picked from."""
-        results = contrasts([(name, self.of(old, new)) for name, old, new in comparisons], self.alpha)
-        for index, picked in enumerate(times):
-            item = results[index]
-            if item and item.adjusted is not None:
-                results[index] = item._replace(adjusted=min(1.0, item.adjusted * picked))
-        return [self._contrast(result, old, new) for result, (_, old, new) in zip(results, comparisons, strict=True)]
-
-    def alone(self, name: str, old: int, new: int) -> Contrast | None:
-        """Compare two points in one metric, uncorrected."""
-        if (name, old, new) not in self._tested:
-            [self._tested[name, old, new]] = self.tested([(name, old, new)])
-        return self._tested[name, old, new]
-
-    def _contrast(self, comparison: Comparison | None, old: int, new: int) -> Contrast | None:
-        if comparison is None or comparison.baseline is None or comparison.value is None or comparison.p is None:
-            return None
-        figures = (
-            comparison.baseline,
-            comparison.value,
-            comparison.regression or 0.0,
-            comparison.low,
-            comparison.high,
-            comparison.n,
+        results = contrasts(
+            [(name, self.of(old, new)) for name, old, new in comparisons], float(self._statistics.alpha)
         )
-        p = 1.0 if comparison.adjusted is None else comparison.adjusted
-        return Contrast(self._points[old].label, self._points[new].label, *figures, p, comparison.result)
+        tested: list[Contrast | None] = []
+        for index, ((_, old, new), item) in enumerate(zip(comparisons, results, strict=True)):
+            if item is None or item.baseline is None or item.value is None or item.p is None:
+                tested.append(None)
+                continue
+            p = 1.0 if item.adjusted is None else min(1.0, item.adjusted * (times[index] if times else 1))
+            figures = item.baseline, item.value, item.regression or 0.0, item.low, item.high, item.n
+            result = item._replace(adjusted=p).result
+            tested.append(Contrast(self._points[old].label, self._points[new].label, *figures, p, result))
+        return tested
 
 
 def _series(name: str, points: Sequence[Point], golds: Sequence[GoldCounts | None], pairs: _Pairs) -> Series:
     comparable = _comparable_readings(name, points)
     newest = points[comparable[-1]].contracts.get(name) if comparable else None
-    series = Series(name, measure(name).metric.better, tuple(_readings(name, points, golds, newest)))
-    if len(comparable) < 2:
-        return series
-    last = comparable[-1]
-    passed = takewhile(lambda old: pairs.moved(name, old, last) is None, comparable[:-1])
-    uncompared = tuple(starmap(Uncompared, Counter(pairs.why(name, old, last) for old in passed).items()))
-    return series._replace(uncompared=uncompared, step=_largest(name, comparable, pairs))
-
-
-def _readings(
-    name: str, points: Sequence[Point], golds: Sequence[GoldCounts | None], newest: str | None
-) -> Iterator[Reading]:
-    last: str | None = None
+    readings, last = [], None
     for point, gold in zip(points, golds, strict=True):
         result, fingerprint = point.metrics.get(name), point.contracts.get(name)
         broken = last is not None and fingerprint is not None and fingerprint != last
         last = fingerprint or last
         value = (result.value, result.low, result.high, result.n) if result else (None, None, None, 0)
+        is_comparable = fingerprint is not None and fingerprint == newest
         known = point.commit, point.bounds.get(name)
-        yield Reading(point.label, *value, fingerprint is not None and fingerprint == newest, broken, gold, *known)
+        readings.append(Reading(point.label, *value, is_comparable, broken, gold, *known))
+    series = Series(name, measure(name).metric.better, tuple(readings))
+    if len(comparable) < 2:
+        return series
+    *earlier, new = comparable
+    passed = takewhile(lambda old: pairs.moved(name, old, new) is None, earlier)
+    uncompared = tuple(starmap(Uncompared, Counter(pairs.why(name, old, new) for old in passed).items()))
+    return series._replace(uncompared=uncompared, step=_largest(name, comparable, pairs))
 
 
 def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | None:
     """Return the largest significant regression of one step, so that a larger one over few cases does not hide it."""
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(comparable)]
     ranked = sorted(((contrast.regression or 0.0, old, new) for contrast, old, new in steps if contrast), reverse=True)
-    tested = (pairs.alone(name, old, new) for regression, old, new in ranked if regression > 0)
-    beyond = _first(item for item in tested if item and item.is_worse)
-    return beyond or (pairs.alone(name, *ranked[0][1:]) if ranked else None)
-
-
-def _first(results: Iterator[Contrast | None]) -> Contrast | None:
-    return next((result for result in results if result is not None), None)
+    tested: list[Contrast | None] = []
+    for regression, old, new in ranked:
+        if regression <= 0 and tested:
+            break
+        tested += pairs.tested([(name, old, new)])
+        if regression > 0 and tested[-1] and tested[-1].is_worse:
+            return tested[-1]
+    return tested[0] if tested else None
 
 
 def _gold_change(before: Point, after: Point) -> GoldCounts | None:
