@@ -49,13 +49,27 @@ class Kind(NamedTuple):
 
 
 def in_order(samples: Iterable[TraceSample]) -> list[TraceSample]:
-    """Return the samples by a hash of their qid, each with a donor: the first n are always the same."""
-    ordered = sorted(samples, key=_rank)
-    claims = [sample.case.claim if _answers(sample) and not sample.case.is_refusal_token else "" for sample in ordered]
-    spoken = [claim for claim in claims if claim]
-    positions = [index for index, claim in enumerate(claims) if claim]
-    donors = dict(zip(positions, _next_other(spoken), strict=True))
-    return [sample._replace(donor=donors.get(index, "")) for index, sample in enumerate(ordered)]
+    """Return the samples by a hash of their qid: the first n are always the same.
+
+    The donor of an answer is the next different one, in a circle; there is none if all are equal.
+    """
+
+    def rank(sample: TraceSample) -> tuple[bytes, str]:
+        return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run
+
+    ordered = [sample._replace(donor="") for sample in sorted(samples, key=rank)]
+    answers = [
+        (index, sample.case.claim)
+        for index, sample in enumerate(ordered)
+        if _answers(sample) and not sample.case.is_refusal_token and sample.case.claim
+    ]
+    if len({claim for _, claim in answers}) < 2:
+        return ordered
+    donor = next(claim for _, claim in answers if claim != answers[-1][1])
+    for (index, claim), (_, following) in zip(reversed(answers), reversed([*answers[1:], answers[0]]), strict=True):
+        donor = following if following != claim else donor
+        ordered[index] = ordered[index]._replace(donor=donor)
+    return ordered
 
 
 def cases_of(dose: Fraction, applicable: int) -> int:
@@ -169,22 +183,6 @@ KINDS = (
 """Every kind of damage; to add one, add a row."""
 
 
-def _rank(sample: TraceSample) -> tuple[bytes, str]:
-    return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run
-
-
-def _next_other(claims: Sequence[str]) -> list[str]:
-    """Return for each claim the next different one, in a circle; empty if all are equal."""
-    if len(set(claims)) < 2:
-        return [""] * len(claims)
-    ring, following = [*claims, *claims], ""
-    next_claims = [""] * len(ring)
-    for index in range(len(ring) - 2, -1, -1):
-        following = ring[index + 1] if ring[index + 1] != ring[index] else following
-        next_claims[index] = following
-    return next_claims[: len(claims)]
-
-
 def _answers(sample: TraceSample) -> bool:
     return not sample.case.refused and not sample.case.errored
 
@@ -194,35 +192,31 @@ def _positive(grades: Mapping[str, int] | None) -> set[str]:
 
 
 def _rearranged(sample: TraceSample, arrange: Callable[[Sequence[str]], list[str]]) -> Row:
-    """Return the row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids."""
-    row = _joined(sample)
+    """Return the row with its retrieved ids and its chunks in the order that ``arrange`` gives their ids.
+
+    The results of its retrievals become its ids and chunks, as the trace has them.
+    """
+    row, trace = dict(sample.row), sample.case.trace
+    if trace.retrievals is not None:
+        if row.get("retrieved_ids") is None:
+            row["retrieved_ids"] = list(trace.retrieved)
+        if row.get("chunks") is None and trace.chunks is not None:
+            chunks = map(structs.asdict, trace.chunks)
+            row["chunks"] = [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks]
+        row["retrievals"] = [
+            {**{name: value for name, value in stated.items() if name != "chunks"}, "ids": list(retrieval.retrieved)}
+            for stated, retrieval in zip(row["retrievals"], trace.retrievals, strict=True)
+        ]
     if row.get("retrieved_ids") is not None:
         row["retrieved_ids"] = arrange(list(dict.fromkeys(row["retrieved_ids"])))
     if row.get("chunks"):
-        chunks: dict[str, list[Any]] = {}
+        by_id: dict[str, list[Any]] = {}
         for chunk in row["chunks"]:
-            chunks.setdefault(chunk["id"], []).append(chunk)
-        says = any("doc_id" in chunk for chunk in row["chunks"])
-        names = arrange(list(chunks))
-        unknown = ({"id": name, **({"doc_id": name} if says else {})} for name in names if name not in chunks)
-        row["chunks"] = [chunk for name in names for chunk in chunks.get(name) or [next(unknown)]]
-    return row
-
-
-def _joined(sample: TraceSample) -> Row:
-    """Return the row with the results of its retrievals as its own ids and chunks, as the trace has them."""
-    row, trace = dict(sample.row), sample.case.trace
-    if trace.retrievals is None:
-        return row
-    if row.get("retrieved_ids") is None:
-        row["retrieved_ids"] = list(trace.retrieved)
-    if row.get("chunks") is None and trace.chunks is not None:
-        chunks = map(structs.asdict, trace.chunks)
-        row["chunks"] = [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks]
-    row["retrievals"] = [
-        {**{name: value for name, value in stated.items() if name != "chunks"}, "ids": list(retrieval.retrieved)}
-        for stated, retrieval in zip(row["retrievals"], trace.retrievals, strict=True)
-    ]
+            by_id.setdefault(chunk["id"], []).append(chunk)
+        has_documents = any("doc_id" in chunk for chunk in row["chunks"])
+        row["chunks"] = []
+        for name in arrange(list(by_id)):
+            row["chunks"] += by_id.get(name) or [{"id": name, **({"doc_id": name} if has_documents else {})}]
     return row
 
 

@@ -183,9 +183,18 @@ def _probed(kind: Kind, setup: Setup, samples: Sequence[TraceSample], whole: Rep
     if not result.read:
         return result
     reports = list(dosed(setup, samples, [new for _, new in damaged], whole.completeness, doses))
-    stops = next((at for at, report in reports if not report.passed), None)
-    moves = tuple(_moves(whole, reports[-1][1]))
-    return result._replace(stops=stops, catches=tuple(_catches(whole, reports)), unguarded=moves)
+    seen: dict[str, Rate] = {}
+    stops: dict[str, Rate] = {}
+    usual = _broken(whole)
+    for rate, report in reports:
+        for name, blocks in _broken(report).items():
+            if name not in usual:
+                seen.setdefault(name, rate)
+            if blocks and not usual.get(name):
+                stops.setdefault(name, rate)
+    catches = (Catch(name, seen.get(name, rate), stops.get(name)) for name, rate in {**stops, **seen}.items())
+    stopped = next((rate for rate, report in reports if not report.passed), None)
+    return result._replace(stops=stopped, catches=tuple(catches), unguarded=tuple(_moves(whole, reports[-1][1])))
 
 
 def dosed(
@@ -208,20 +217,6 @@ def dosed(
         )
 
 
-def _catches(whole: Report, reports: Sequence[tuple[Rate, Report]]) -> Iterator[Catch]:
-    """Yield what fails in a perturbed run but not in the original one, in the order in which it first failed."""
-    seen: dict[str, Rate] = {}
-    stops: dict[str, Rate] = {}
-    usual = _broken(whole)
-    for at, report in reports:
-        for name, blocks in _broken(report).items():
-            if name not in usual:
-                seen.setdefault(name, at)
-            if blocks and not usual.get(name):
-                stops.setdefault(name, at)
-    return (Catch(name, seen.get(name, at), stops.get(name)) for name, at in {**stops, **seen}.items())
-
-
 def _broken(report: Report) -> dict[str, bool]:
     """Return failed gates and findings, and whether each fails the run. Metrics without a gate are left out."""
     failed: dict[str, bool] = {}
@@ -235,18 +230,15 @@ def _broken(report: Report) -> dict[str, bool]:
     return failed
 
 
-def _moves(whole: Report, damaged: Report) -> Iterator[Move]:
+def _moves(whole: Report, damaged: Report) -> list[Move]:
     """Return the metrics without a gate whose value changed, regressions first."""
-    guarded = {gate.name for gate in whole.gates}
-    moved = (
-        Move(name, result.value, damaged.metrics[name].value, _worse(name, result.value, damaged.metrics[name].value))
-        for name, result in whole.metrics.items()
-        if name not in guarded and result.value != damaged.metrics[name].value
-    )
-    return iter(sorted(moved, key=lambda move: not move.worse))
-
-
-def _worse(name: str, before: float | None, after: float | None) -> bool:
-    if before is None or after is None:
-        return after is None
-    return after < before if measure(name).metric.better == "higher" else after > before
+    guarded, moves = {gate.name for gate in whole.gates}, []
+    for name, result in whole.metrics.items():
+        before, after = result.value, damaged.metrics[name].value
+        if name in guarded or before == after:
+            continue
+        is_worse = after is None
+        if before is not None and after is not None:
+            is_worse = after < before if measure(name).metric.better == "higher" else after > before
+        moves.append(Move(name, before, after, is_worse))
+    return sorted(moves, key=lambda move: not move.worse)
