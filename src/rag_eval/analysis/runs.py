@@ -31,7 +31,7 @@ from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.intervals import interval
-from rag_eval.stats.tally import Shown, Value
+from rag_eval.stats.tally import Shown
 
 _LABELLED = "precision", "abstention_accuracy"
 """Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
@@ -179,10 +179,10 @@ def side_by_side(
             value, bounds, test = item.value(name), item.interval(name), compared.get((name, id(item)))
             ends = (bounds.low, bounds.high) if bounds else (None, None)
             against = _against(name, test, item) if test else None
-            cells.append(Cell(_number(value), value.n, value.hits, *ends, against))
+            cells.append(Cell(value.as_float, value.n, value.hits, *ends, against))
         rows.append(Row(name, metric.better, metric.perspective, tuple(cells)))
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
-    values = {name: [_number(item.value(name)) for item in evidence] for name in comparable if name in _SCORED}
+    values = {name: [item.value(name).as_float for item in evidence] for name in comparable if name in _SCORED}
     comparable_columns = {measure(name).column for name in comparable}  # costs at other prices are not comparable
 
     def spending(name: str, fold: str) -> list[float | None]:
@@ -289,10 +289,6 @@ def _chosen(
     return [
         name for name in comparable if (name in wanted if wanted else aggregations.FOLDS[measure(name).fold].estimates)
     ]
-
-
-def _number(value: Value) -> float | None:
-    return None if value.number is None else float(value.number)
 
 
 def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDifference | None:

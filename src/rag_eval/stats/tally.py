@@ -36,6 +36,16 @@ class Value(NamedTuple):
     n: int
     hits: int | None = None
 
+    @property
+    def as_float(self) -> float | None:
+        """Return the number as a float."""
+        return None if self.number is None else float(self.number)
+
+    @property
+    def exact(self) -> str | None:
+        """Return the number as a ratio of whole numbers, if it is one."""
+        return str(self.number) if isinstance(self.number, Fraction) else None
+
 
 def tally(scores: Iterable[Score | None]) -> Tally:
     """Return the multiset of the scores that apply."""
