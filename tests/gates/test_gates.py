@@ -8,10 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.gates.outcomes import judge_completeness
 from rag_eval.gates.policy import REFERENCE_GATES, verdict
 from rag_eval.rendering import number_format
-from seams import Completeness, Gate, Value, judge, mean, tally
+from seams import Completeness, Gate, Policy, RunEvidence, Value, judge, judge_all, mean, tally
 
 NOTHING = Value(None, 0)
 
@@ -89,8 +88,12 @@ def test_the_defaults_are_those_of_the_reference_scorer():
 FOUND = Completeness(expected=10, scored=8, missing=2, duplicate=1, unknown=0, errored=3)
 
 
+def completeness(**allowed):
+    return judge_all(Policy(completeness=allowed), RunEvidence((), {}, FOUND, {}))
+
+
 def test_completeness_is_gated_by_what_is_allowed():
-    judged = judge_completeness({"missing": 2, "duplicate": 0, "unknown": 0}, FOUND)
+    judged = completeness(missing=2, duplicate=0, unknown=0)
     assert [(item.name, item.outcome, item.value) for item in judged] == [
         ("completeness.missing", "passed", 2.0),
         ("completeness.duplicate", "failed", 1.0),
@@ -99,7 +102,7 @@ def test_completeness_is_gated_by_what_is_allowed():
 
 
 def test_completeness_counts_are_shown_as_whole_numbers():
-    assert [number_format.value(item) for item in judge_completeness({"missing": 0}, FOUND)] == ["2"]
+    assert [number_format.value(item) for item in completeness(missing=0)] == ["2"]
 
 
 @pytest.mark.parametrize(
