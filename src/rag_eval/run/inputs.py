@@ -86,15 +86,18 @@ def read_inputs(
 ) -> Inputs:
     """Read the gold, and determine the measures. Problems go into the reader's ledger."""
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-    if any(gold.conversation is not None for gold in golds.values()):
-        policy, base = with_conversations(policy), base and with_conversations(base)
-    policies = (policy, base) if base else (policy,)
+    policies = [policy, base] if base else [policy]
+    if any(gold.conversation is not None for gold in golds.values()):  # slices by turn, statistics by conversation
+        for at, item in enumerate(policies):
+            slices = item.slices._replace(by=tuple(dict.fromkeys([*item.slices.by, "turn"])))
+            statistics = item.statistics._replace(cluster=item.statistics.cluster or "conversation")
+            policies[at] = item._replace(slices=slices, statistics=statistics)
     inputs = Inputs(
         options,
         reader,
         digests,
-        policy,
-        base,
+        policies[0],
+        policies[1] if base else None,
         authority,
         golds,
         in_suite(golds, policy.suite),
@@ -107,13 +110,6 @@ def read_inputs(
     from rag_eval.run.baseline import BaselineFile
 
     return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits))
-
-
-def with_conversations(policy: Policy) -> Policy:
-    """Return the policy for gold with conversations: slices by turn, statistics by conversation."""
-    by = tuple(dict.fromkeys([*policy.slices.by, "turn"]))
-    named = policy.statistics.cluster or "conversation"
-    return policy._replace(slices=policy.slices._replace(by=by), statistics=policy.statistics._replace(cluster=named))
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:

@@ -51,26 +51,18 @@ Rows = PathLike | Iterable[Mapping[str, Any]] | Any
 """A path, rows as mappings, or a data frame of pandas or polars."""
 
 
-def rows_as_lines(stated: Rows, what: str) -> bytes:
+def rows_as_lines(stated: Any, what: str) -> bytes:
     """Return rows as JSON Lines; an empty cell of a data frame is an absent field."""
-    rows = stated
+    rows: Any = stated
     if hasattr(stated, "to_dicts"):  # polars
-        rows = [_without_gaps(row) for row in stated.to_dicts()]
+        rows = stated.to_dicts()
     elif hasattr(stated, "to_dict") and hasattr(stated, "columns"):  # pandas
-        rows = [_without_gaps(row) for row in stated.to_dict("records")]
+        rows = stated.to_dict("records")
+    if rows is not stated:
+        rows = [{name: value for name, value in row.items() if not _is_missing(value)} for row in rows]
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
         raise UsageError(f"{what}: expected a path, a list of dicts or a data frame, but got {type(stated).__name__}")
     return b"".join(_dumped(row, f"{what}, row {number}") + b"\n" for number, row in enumerate(rows, 1))
-
-
-def gates_as_file(stated: Mapping[str, Any]) -> bytes:
-    """Return gates as a gates file: a mapping of metrics to bounds, or the whole content of such a file."""
-    whole = stated if {"gates", "version"} & stated.keys() else {"gates": stated}
-    return _dumped({"version": 1, **whole}, "gates")
-
-
-def _without_gaps(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if not _is_missing(value)}
 
 
 def _is_missing(value: Any) -> bool:
@@ -106,18 +98,17 @@ _MOST = 999_999
 
 def cutoffs(stated: object) -> tuple[int, ...]:
     """Return one or several whole numbers from 1, ascending, each once; none for None."""
-    several = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
-    return () if stated is None else tuple(sorted({_cutoff(item) for item in several}))
-
-
-def _cutoff(item: Any) -> int:
-    try:
-        number = 0 if isinstance(item, bool) else index(item)
-    except TypeError:
-        number = 0
-    if not 1 <= number <= _MOST:
-        raise UsageError(f"k: {quoted(item, 40)} is not a whole number from 1 to {_MOST}. Write 5 or [1, 3, 5]")
-    return number
+    several: Iterable[Any] = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
+    numbers = set()
+    for item in several if stated is not None else ():
+        try:
+            number = 0 if isinstance(item, bool) else index(item)
+        except TypeError:
+            number = 0
+        if not 1 <= number <= _MOST:
+            raise UsageError(f"k: {quoted(item, 40)} is not a whole number from 1 to {_MOST}. Write 5 or [1, 3, 5]")
+        numbers.add(number)
+    return tuple(sorted(numbers))
 
 
 def path(stated: PathLike, what: str) -> str:
@@ -173,7 +164,9 @@ def stated_options(
             contents[f"<{what}>"] = rows_as_lines(stated, what)
     if isinstance(gates, Mapping):
         policy = "<gates>"
-        contents[policy] = gates_as_file(gates)
+        # Metrics with their bounds, or the whole content of such a file.
+        whole = gates if {"gates", "version"} & gates.keys() else {"gates": gates}
+        contents[policy] = _dumped({"version": 1, **whole}, "gates")
     elif gates is not None:
         policy = path(gates, "gates")
     return Options(

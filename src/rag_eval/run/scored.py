@@ -69,7 +69,7 @@ class ScoredRun(NamedTuple):
 def score_run(inputs: Inputs) -> ScoredRun:
     """Score the traces under the run's own policy; InputError with every problem of every file."""
     reader, policy, digests = inputs.reader, inputs.policy, inputs.digests
-    card = _scorecard(inputs, reader, inputs.golds, policy, digests, inputs.suite_golds)
+    card = _scorecard(inputs, reader, inputs.golds, policy, digests)
     about = read_run_json(reader, policy, digests)
     reader.ledger.stop_on_problems()
     hashes = item_hashes(reader, policy.gold, inputs.golds)
@@ -106,7 +106,7 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     if policy.gold != previous.gold:
         golds, gold_digests = read_gold(reader, policy.gold, digests.of("gold", policy.gold)), digests
         hashes = item_hashes(reader, policy.gold, golds)
-    card = _scorecard(inputs, reader, golds, policy, digests, inputs.in_suite_of(golds))
+    card = _scorecard(inputs, reader, golds, policy, digests)
     earlier = run.earlier
     if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
         earlier = _baseline(inputs, run.hashes, policy).earlier
@@ -133,12 +133,12 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=ProblemCollector())
     earlier = _baseline(inputs, run.hashes, policy, gold).earlier if run.earlier else None
     golds = dict(gold.golds)
-    card = _scorecard(inputs, reader, golds, policy, Digests(), inputs.in_suite_of(golds))
+    card = _scorecard(inputs, reader, golds, policy, Digests())
     removed = golds.keys() - inputs.golds.keys()
     unanswered = removed - {case.qid for case in card.cases if case.label != "MISSING"} if removed else removed
     if unanswered:
         golds = {qid: item for qid, item in golds.items() if qid not in unanswered}
-        card = _scorecard(inputs, reader, golds, policy, Digests(), inputs.in_suite_of(golds))
+        card = _scorecard(inputs, reader, golds, policy, Digests())
     context = Context(fields=inputs.fields, hashes=dict(gold.hashes), about=run.about, earlier=earlier)
     return RescoredRun(
         build_report(card, golds, policy, context._replace(findings=integrity_findings(card, policy))), earlier
@@ -175,7 +175,7 @@ def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: G
             golds = read_gold(reader, under.gold)
             of_items = item_hashes(reader, under.gold, golds)
         limited = reader._replace(limits=inputs.base_limits)
-        card = _scorecard(inputs, limited, golds, under, Digests(), inputs.in_suite_of(golds))
+        card = _scorecard(inputs, limited, golds, under, Digests())
         return build_report(card, golds, under, Context(fields=inputs.fields, hashes=of_items))
 
     policies = [item for item in (inputs.base, inputs.policy) if item]
@@ -192,16 +192,9 @@ def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: G
     return _Baseline(earlier, findings, scored[0] if scored else None)
 
 
-def _scorecard(
-    inputs: Inputs,
-    reader: Reader,
-    golds: dict[str, Gold],
-    policy: Policy,
-    digests: Digests,
-    suite_golds: Mapping[str, Gold],
-) -> Scorecard:
-    """Score a policy's trace file against ``golds``; only about those in ``suite_golds``."""
-    scorer = metric_scorer(suite_golds, inputs.measures, policy.settings, () if suite_golds is golds else golds)
+def _scorecard(inputs: Inputs, reader: Reader, golds: dict[str, Gold], policy: Policy, digests: Digests) -> Scorecard:
+    """Score a policy's trace file against ``golds``; only about those in the suite."""
+    suite = inputs.in_suite_of(golds)
+    scorer = metric_scorer(suite, inputs.measures, policy.settings, () if suite is golds else golds)
     work = Work(scorer, QuestionIndex(golds), reader.limits, is_complete=not reader.ledger.problems)
-    task = Task(work, reader, policy.trace, digests, inputs.options.execution)
-    return score_file(task).close()
+    return score_file(Task(work, reader, policy.trace, digests, inputs.options.execution)).close()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.gold.signoff.identity import LEVELS, SETTINGS, SignoffPolicy
 from rag_eval.readers.signoff_record import PATTERNS, matches
 from rag_eval.readers.source import MIB, YAML_MIB
-
-if TYPE_CHECKING:
-    from rag_eval.readers.yaml_file import YamlDocument
 
 LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"
 """An account of GitHub. Bots are none: what is in brackets signs nothing."""
@@ -35,36 +31,40 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     a folder next to it with its name and the extension ``.signoff``. Paths are relative to the folder of the gates
     file. :class:`InputError` lists unreadable keys, and those that this version cannot check.
     """
-    document = _document(data, file)
+    from rag_eval.readers import strict_json, yaml_file
+
+    if len(data) > YAML_MIB * MIB:
+        raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
+    try:
+        document = yaml_file.parse(strict_json.decode(data))
+    except yaml_file.YamlError as error:
+        raise InputError([Problem(file, error.line, f"column {error.column}", error.message, error.hint)]) from None
+    except strict_json.JsonError as error:
+        raise _problem(file, error.message, error.hint) from None
     top = document.value
     if not isinstance(top, dict):
         raise _problem(file, "expected 'name: value' pairs", "Write it like: signoff: {require: record}", 1)
     stated = {"gold": top["gold"]} if "gold" in top else {}
     section = top.get("signoff") or {}
     settings = stated | (section if isinstance(section, dict) else {"signoff": section})
+    lines = {name: document.places.get(f"/signoff/{name}", (0, 0))[0] for name in [*settings, *SETTINGS]}
     for name, value in settings.items():
-        _refuse(name, value, file, document.places.get(f"/signoff/{name}", (0, 0))[0])
-    policy = _policy(settings, file)._replace(stated="signoff" in top)
-    for name, value, needed, hint in _NEEDS:
-        if getattr(policy, name) == value and not getattr(policy, needed):
-            line = document.places.get(f"/signoff/{name}", (0, 0))[0]
-            raise _problem(
-                file, f"{name}: {_shown(value)} requires signers, but '{needed}' lists none", f"Also {hint}", line
-            )
-    return policy
-
-
-def _policy(settings: dict[str, Any], file: str) -> SignoffPolicy:
+        _refuse(name, value, file, lines[name])
     policy = SignoffPolicy()._replace(**settings)
     gold = _path(policy.gold, file)
-    allowed = _path(policy.allowed_signers, file) if "allowed_signers" in settings else ""
-    records = _path(policy.records, file) if "records" in settings else default_records(gold)
-    signers = {email: account["github"] for email, account in settings.get("signers", {}).items()}
-    return policy._replace(gold=gold, records=records, allowed_signers=allowed, signers=signers)
-
-
-def _shown(value: str | bool) -> str:
-    return value if isinstance(value, str) else str(value).lower()
+    policy = policy._replace(
+        gold=gold,
+        records=_path(policy.records, file) if "records" in settings else default_records(gold),
+        allowed_signers=_path(policy.allowed_signers, file) if "allowed_signers" in settings else "",
+        signers={email: account["github"] for email, account in settings.get("signers", {}).items()},
+        stated="signoff" in top,
+    )
+    for name, value, needed, hint in _NEEDS:
+        if getattr(policy, name) == value and not getattr(policy, needed):
+            shown = value if isinstance(value, str) else str(value).lower()
+            message = f"{name}: {shown} requires signers, but '{needed}' lists none"
+            raise _problem(file, message, f"Also {hint}", lines[name])
+    return policy
 
 
 def default_records(gold: str) -> str:
@@ -87,17 +87,13 @@ def _refuse(name: str, value: object, file: str, line: int) -> None:
         hint = "Use up to 64 letters, digits, dots, dashes and underscores."
         raise _problem(file, f"'dataset' is not a valid name: {quoted(value)}", hint, line)
     for email, account in value.items() if isinstance(value, dict) else ():
-        _refuse_signer(email, account, file, line)
-
-
-def _refuse_signer(email: str, account: object, file: str, line: int) -> None:
-    if not matches(PATTERNS["signer"], email):
-        hint = "Write one address, without wildcards, lists or quotes."
-        raise _problem(file, f"'signers' names {quoted(email)}, which is not one e-mail address", hint, line)
-    login = account.get("github") if isinstance(account, dict) and len(account) == 1 else None
-    if not matches(LOGIN, login):
-        hint = f"Write {email}: {{github: LOGIN}}, with the login of the account, in quotes if it is a number."
-        raise _problem(file, f"the signer {quoted(email)} has no account", hint, line)
+        if not matches(PATTERNS["signer"], email):
+            hint = "Write one address, without wildcards, lists or quotes."
+            raise _problem(file, f"'signers' names {quoted(email)}, which is not one e-mail address", hint, line)
+        login = account.get("github") if isinstance(account, dict) and len(account) == 1 else None
+        if not matches(LOGIN, login):
+            hint = f"Write {email}: {{github: LOGIN}}, with the login of the account, in quotes if it is a number."
+            raise _problem(file, f"the signer {quoted(email)} has no account", hint, line)
 
 
 def _path(path: str, file: str) -> str:
@@ -105,19 +101,6 @@ def _path(path: str, file: str) -> str:
     if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
         raise _problem(file, f"{quoted(path)} is not a path inside the repository", "Write it relative to this file.")
     return joined
-
-
-def _document(data: bytes, file: str) -> YamlDocument:
-    from rag_eval.readers import strict_json, yaml_file
-
-    if len(data) > YAML_MIB * MIB:
-        raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
-    try:
-        return yaml_file.parse(strict_json.decode(data))
-    except yaml_file.YamlError as error:
-        raise InputError([Problem(file, error.line, f"column {error.column}", error.message, error.hint)]) from None
-    except strict_json.JsonError as error:
-        raise _problem(file, error.message, error.hint) from None
 
 
 def _problem(file: str, message: str, hint: str, line: int = 0) -> InputError:

@@ -9,6 +9,7 @@ import os
 import posixpath
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
@@ -17,7 +18,7 @@ from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, Tree, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
 from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
-from rag_eval.gold.signoff.identity import NO_PROOF, Author, Proof
+from rag_eval.gold.signoff.identity import NO_PROOF, Author
 from rag_eval.gold.signoff.policy_file import default_records, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
@@ -127,18 +128,13 @@ def _policy(tree: Tree, paths: Place, *, one: bool = False) -> SignoffPolicy | N
     """
     names = [_path(paths, paths.gates)] if paths.gates else _nearest(tree, paths.prefix)
     ids = tree.files(*names)
-    path = next((name for name in names if name in ids), None)
-    if one and path and posixpath.basename(path) in GATES_FILES:
-        only_file(
-            [
-                name
-                for name in names
-                if name in ids
-                and posixpath.dirname(name) == posixpath.dirname(path)
-                and posixpath.basename(name) in GATES_FILES
-            ]
-        )
-    return _overridden(signoff_policy(tree.contents([ids[path]])[ids[path]], path), paths) if path else None
+    present = [name for name in names if name in ids]
+    if not present:
+        return None
+    folder, name = posixpath.split(present[0])
+    if one and name in GATES_FILES:
+        only_file([path for path in present if path in [posixpath.join(folder, usual) for usual in GATES_FILES]])
+    return _overridden(signoff_policy(tree.contents([ids[present[0]]])[ids[present[0]]], present[0]), paths)
 
 
 def _overridden(policy: SignoffPolicy, paths: Place) -> SignoffPolicy:
@@ -184,29 +180,20 @@ def findings(
     changed. Without it, that is not checked.
     """
     base, head = sides(frame, policy)
-    used = used_records(frame, policy)
-    proof = NO_PROOF if frame.has_no_base else _proof(frame, policy, checking.new_records(base, head, policy, used))
-    if people and asks_for_people(policy) and checking.changes(base.items, head.items):
+    used, proof, advice = used_records(frame, policy), NO_PROOF, Advice(command, frame.restore)
+    if not frame.has_no_base and (new := checking.new_records(base, head, policy, used)):
+        # Keys come from the policy's side: new ones do not count.
+        rules = frame.rules or frame.base
+        rules = frame.head if rules is NOTHING else rules
+        allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
+        proof = signatures.proof(new, policy, allowed, time.time())
+    needs_people = policy.require == "review" or policy.four_eyes  # git alone cannot prove who approved or wrote it
+    if people and needs_people and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
-    advice = Advice(command, frame.restore)
-    otherwise = [] if frame.has_no_base else _read_otherwise(frame, policy, base, head)
-    return otherwise + checking.check(None if frame.has_no_base else base, head, policy, advice, used, proof)
-
-
-def asks_for_people(policy: SignoffPolicy) -> bool:
-    """Return whether a policy depends on who approved or wrote a change, which git alone cannot prove."""
-    return policy.require == "review" or policy.four_eyes
-
-
-def _proof(frame: GoldStates, policy: SignoffPolicy, new_records: Mapping[str, Record]) -> Proof:
-    """Return the evidence in new records. Keys come from the policy's side: new ones do not count."""
-    if not new_records:
-        return NO_PROOF
-    rules = frame.rules or frame.base
-    rules = frame.head if rules is NOTHING else rules
-    allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
-    return signatures.proof(new_records, policy, allowed, time.time())
+    if frame.has_no_base:
+        return checking.check(None, head, policy, advice, used, proof)
+    return _read_otherwise(frame, policy, base, head) + checking.check(base, head, policy, advice, used, proof)
 
 
 def untouched(frame: GoldStates, policy: SignoffPolicy) -> bool:
@@ -222,20 +209,30 @@ def used_records(frame: GoldStates, policy: SignoffPolicy) -> checking.Records:
 def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     """Return base and head; problems of the head's gold are an :class:`InputError`.
 
-    Unreadable lines on the base are no items: fixing them adds items, which must be signed.
+    Unreadable lines on the base are no items: fixing them adds items, which must be signed. Items that the base's tip
+    has by now in the head's form need no signature and count as items of the base: they come from an earlier part of
+    the change that was merged already, as with stacked pull requests.
     """
     parsed: dict[bytes, Any] = {}
     # The head first: files of the work tree are not requested from an API again.
-    trees = [(tree, _files(tree, policy)) for tree in (frame.head, frame.base)]
-    sides = []
-    for tree, files in reversed(trees):
-        items, problems = _items(tree, files, policy, parsed)
-        if problems and tree is frame.head:
-            raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
-        sides.append(Side(items, _records(tree, files, policy)))
-    base, head = sides
-    base = base._replace(items=_merged_since(frame, policy, base.items, head.items, parsed))
-    return base._replace(moved=_moved_items(frame, policy, parsed)), head
+    head_files, base_files = (_files(tree, policy) for tree in (frame.head, frame.base))
+    base_items, _ = _items(frame.base, base_files, policy, parsed)
+    head_items, problems = _items(frame.head, head_files, policy, parsed)
+    if problems:
+        raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
+    changed = checking.changes(base_items, head_items) if frame.used_records is not NOTHING else []
+    if changed:
+        tip = _items(frame.used_records, _files(frame.used_records, policy), policy, parsed)[0]
+        same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
+        base_items = {qid: item for qid, item in base_items.items() if qid not in same}
+        base_items |= {qid: head_items[qid] for qid in same & head_items.keys()}
+    moved: Mapping[str, checking.SignoffItem] = {}
+    if policy.was:  # the change moves the gold to the policy's path, where its qids are known
+        before = policy._replace(gold=policy.was)
+        with suppress(UsageError):  # a folder, which was never signed
+            moved = _items(frame.base, _files(frame.base, before), before, parsed)[0]
+    base_records, head_records = _records(frame.base, base_files, policy), _records(frame.head, head_files, policy)
+    return Side(base_items, base_records, moved), Side(head_items, head_records)
 
 
 def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[checking.Violation]:
@@ -243,47 +240,13 @@ def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: 
     blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
         return []
-    same = [qid for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
-    message = "is unchanged, but in this form of the gold file other fields of it count"
+    same = [item for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
+    what = "is unchanged, but in this form of the gold file other fields of it count"
     fix = "# remove the fields of the other form"
-    items = [(qid, head.items[qid].line) for qid in same[:MOST_PROBLEMS]]
     return [
-        checking.Violation("unsigned-change", policy.gold, line, f"item {quoted(qid)} {message}", fix)
-        for qid, line in items
+        checking.Violation("unsigned-change", policy.gold, item.line, f"item {quoted(item.row['qid'])} {what}", fix)
+        for item in same[:MOST_PROBLEMS]
     ]
-
-
-def _merged_since(
-    frame: GoldStates,
-    policy: SignoffPolicy,
-    base: Mapping[str, checking.SignoffItem],
-    head: Mapping[str, checking.SignoffItem],
-    parsed: dict[bytes, Any],
-) -> Mapping[str, checking.SignoffItem]:
-    """Return the items of the base, and those of the head that the base's tip has by now: they need no signature.
-
-    They come from an earlier part of the change that was merged already, as with stacked pull requests.
-    """
-    changed = checking.changes(base, head) if frame.used_records is not NOTHING else []
-    if not changed:
-        return base
-    tip = _items(frame.used_records, _files(frame.used_records, policy), policy, parsed)[0]
-    same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
-    remaining = {qid: item for qid, item in base.items() if qid not in same}
-    return remaining | {qid: head[qid] for qid in same & head.keys()}
-
-
-def _moved_items(
-    frame: GoldStates, policy: SignoffPolicy, parsed: dict[bytes, Any]
-) -> Mapping[str, checking.SignoffItem]:
-    """Return the items of the gold that the change moves to the policy's path: its qids are known there."""
-    if not policy.was:
-        return {}
-    before = policy._replace(gold=policy.was)
-    try:
-        return _items(frame.base, _files(frame.base, before), before, parsed)[0]
-    except UsageError:  # a folder, which was never signed
-        return {}
 
 
 def _files(tree: Tree, policy: SignoffPolicy) -> dict[str, str]:
@@ -324,26 +287,15 @@ def is_packed(blob: bytes) -> bool:
 def _items(
     tree: Tree, files: Mapping[str, str], policy: SignoffPolicy, parsed: dict[bytes, Any]
 ) -> tuple[dict[str, checking.SignoffItem], list[Problem]]:
-    if policy.gold not in files:
+    """Return the items of a gold file; ``parsed`` caches rows by their bytes, because base and head share most."""
+    gold = policy.gold
+    if gold not in files:
         return {}, []
-    blob = tree.contents([files[policy.gold]])[files[policy.gold]]
+    blob = tree.contents([files[gold]])[files[gold]]
     if blob.startswith(b"version https://git-lfs"):
         hint = "Sign-off needs the content in git: keep the gold set out of LFS."
-        return {}, [Problem(policy.gold, 0, "", "is a Git LFS pointer, not the gold set", hint)]
-    rows, unread = _rows(blob, policy.gold, parsed)
-    if unread and is_packed(blob):
-        return {}, [
-            Problem(policy.gold, 0, "", "is compressed, but sign-off needs plain lines", "Keep it uncompressed in git.")
-        ]
-    items, problems = checking.items(rows, policy.gold, is_array(blob))
-    if not (items or unread or problems):
-        problems = [Problem(policy.gold, 0, "", "has no gold items", "Add an item, or delete the file.")]
-    return items, unread + problems
-
-
-def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[int, bytes, Any]], list[Problem]]:
-    """Return the rows of a gold blob; ``parsed`` caches them by their bytes, because base and head share most."""
-    rows, problems = [], []
+        return {}, [Problem(gold, 0, "", "is a Git LFS pointer, not the gold set", hint)]
+    rows, unread = [], []
     for line, source in sources(blob):
         try:
             if source not in parsed:
@@ -351,8 +303,14 @@ def _rows(blob: bytes, file: str, parsed: dict[bytes, Any]) -> tuple[list[tuple[
             rows.append((line, source, parsed[source]))
         except strict_json.JsonError as error:
             where = f"column {error.column}" if error.column else ""
-            problems.append(Problem(file, line, where, error.message, error.hint))
-    return rows, problems
+            unread.append(Problem(gold, line, where, error.message, error.hint))
+    if unread and is_packed(blob):
+        what = "is compressed, but sign-off needs plain lines"
+        return {}, [Problem(gold, 0, "", what, "Keep it uncompressed in git.")]
+    items, problems = checking.items(rows, gold, is_array(blob))
+    if not (items or unread or problems):
+        problems = [Problem(gold, 0, "", "has no gold items", "Add an item, or delete the file.")]
+    return items, unread + problems
 
 
 def _records(tree: Tree, files: Mapping[str, str], policy: SignoffPolicy) -> checking.Records:
