@@ -184,16 +184,14 @@ def citation_unseen(sample: GoldSample) -> list[LintNote]:
             f"{len(missing)} of {len(users)} gold citations were retrieved by no trace, such as {quoted(missing[0])}"
         )
         return [LintNote(message, f"Write the ids as the traces do{example}.")]
-    lost = set(missing)
-    return [_lost(gold, sorted(lost & {*gold.citations})) for gold in sample.answerable if lost & {*gold.citations}]
-
-
-def _lost(gold: Gold, lost: list[str]) -> LintNote:
-    all_of = len(gold.citations)
-    which = f"{len(lost)} of its {all_of} gold citations, such as" if all_of > 1 else "its gold citation"
-    return LintNote(
-        f"no trace retrieved {which} {quoted(lost[0])}", "Check the id, and that the chunk is in the index.", gold
-    )
+    notes = []
+    for gold in sample.answerable:
+        if strangers := sorted({*missing} & {*gold.citations}):
+            several = f"{len(strangers)} of its {len(gold.citations)} gold citations, such as"
+            which = several if len(gold.citations) > 1 else "its gold citation"
+            message = f"no trace retrieved {which} {quoted(strangers[0])}"
+            notes.append(LintNote(message, "Check the id, and that the chunk is in the index.", gold))
+    return notes
 
 
 def _users(sample: GoldSample) -> dict[str, list[Gold]]:

@@ -114,19 +114,17 @@ def in_citation(sample: GoldSample) -> Iterator[LintNote]:
 def redundant(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that contain another one of their item."""
     for gold, text in sample.labels:
-        inner = min(
-            (substring for substring in gold.substrings if substring != text and substring in text),
-            key=_length,
-            default=None,
-        )
-        if inner is not None:
-            message = f"the substring {_shown(text)} contains the substring {_shown(inner)}, so it has no effect"
-            yield LintNote(message, f"Remove it, or remove {_shown(inner)} if that is too short.", gold)
+        inner = [other for other in sorted(gold.substrings, key=lambda item: (len(item), item)) if other in text]
+        if inner[0] != text:
+            message = f"the substring {_shown(text)} contains the substring {_shown(inner[0])}, so it has no effect"
+            yield LintNote(message, f"Remove it, or remove {_shown(inner[0])} if that is too short.", gold)
 
 
 def common(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that at least half of the answers to other questions contain."""
-    answers = _answers(sample)
+    seen = sample.seen.answers if sample.seen else {}
+    answers = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
+    answers = answers[:: -(-len(answers) // MOST_ANSWERS)] if answers else []  # a regular sample of very many
     owners: dict[str, dict[str, Gold]] = {}
     for gold, text in sample.labels if answers else ():
         owners.setdefault(text, {})[gold.qid] = gold
@@ -171,10 +169,6 @@ def _shown(text: str) -> str:
     return quoted(text, 60)
 
 
-def _length(text: str) -> tuple[int, str]:
-    return len(text), text
-
-
 def _covered(text: str, gold: Gold) -> bool:
     """Return whether another substring of the item, in plain text, also matches."""
     plain = tidy(text)
@@ -191,13 +185,6 @@ def _odd_sign(text: str) -> str:
         return f"the typographic character {typed[0]}"
     # The lower-cased form of Turkish İ; an answer with I or i has no such dot.
     return "İ, which has two characters in lower case" if "i\u0307" in text else ""
-
-
-def _answers(sample: GoldSample) -> list[tuple[str, str]]:
-    """Return qid and claim of the answers, sorted; a regular sample of very many."""
-    seen = sample.seen.answers if sample.seen else {}
-    answers = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
-    return answers[:: -(-len(answers) // MOST_ANSWERS)] if answers else []
 
 
 def _grams(text: str) -> set[str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rag_eval.cases.case import Case
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Support, Trace
+from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates.policy import BOUNDS, Gate
 from rag_eval.gates.selection import document, expanded, slices_of
 from rag_eval.gold.lint._sample import LintNote
@@ -127,44 +127,35 @@ def out_of_reach(sample: GoldSample) -> Iterator[LintNote]:
 
 
 def _judged(sample: GoldSample) -> list[IdealGate]:
+    """Return the gates on values, those on each value of a field once for each, with the value of an ideal run."""
     # Metrics of rank prefer citations first, metrics of gain the highest grades: the better of the two is ideal.
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
-    cases = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
+    runs = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
+    present = {name for gold in sample.items for name in slices_of(gold, sample.policy.fields)}
+    bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
+    gates = [gate._replace(slice=part) for gate in bounds for part in expanded(gate.slice, present)]
     results = []
-    for gate in _bounds(sample):
+    for gate in gates:
         measured = measure(gate.name)
         needs = measured.metric.needs
         if "gold.attack" in needs or not all(name in _GIVEN or name.startswith("gold.") for name in needs):
             continue  # a sample contains no attacks, and the gold has no trace fields
         if measured.metric.perspective == "judge":
             continue  # verdicts are recorded separately from the gold
-        values = [_mean(measured, [case for case in some if _is_in(gate, case.gold)]) for some in cases]
+        field, values = [gate.slice.partition("=")[0]], []
+        for cases in runs:
+            judged = [case for case in cases if not gate.slice or gate.slice in slices_of(case.gold, field)]
+            values.append(FOLDS[measured.fold].value(tally([measured.score(case) for case in judged])))
         results.append(IdealGate(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return results
 
 
-def _bounds(sample: GoldSample) -> list[Gate]:
-    """Return the gates on values, those on each value of a field once for each; a sample contains no attacks."""
-    fields = sample.policy.fields
-    present = {name for gold in sample.items for name in slices_of(gold, fields)}
-    bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
-    return [gate._replace(slice=part) for gate in bounds for part in expanded(gate.slice, present)]
-
-
-def _is_in(gate: Gate, gold: Gold) -> bool:
-    return not gate.slice or gate.slice in slices_of(gold, [gate.slice.partition("=")[0]])
-
-
-def _mean(measured: Measure, cases: list[Case]) -> Value:
-    return FOLDS[measured.fold].value(tally([measured.score(case) for case in cases]))
-
-
 def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
     """Return the trace of a run that fulfils all requirements of the item, so that every possible metric applies."""
-    chunks = (*_chunks(gold, by_grade=by_grade), *_OTHERS)
+    chunks = [*_chunks(gold, by_grade=by_grade), *_OTHERS]
     ids = tuple([chunk.id for chunk in chunks])
     facts = " ".join([fact.fact for fact in gold.facts or ()])
-    chunks = (replace(chunks[0], text=f"{chunks[0].text} {facts}"), *chunks[1:])
+    chunks[0] = replace(chunks[0], text=f"{chunks[0].text} {facts}")
     claim = (gold.expected_answer or "as the corpus has it") if gold.answerable else settings.token
     cites = (gold.citations or ids[: -len(_OTHERS)]) if gold.answerable else ()
     return Trace(
@@ -172,34 +163,33 @@ def _ideal(gold: Gold, settings: Settings, *, by_grade: bool) -> Trace:
         retrieved_ids=ids,
         answer_json=Answer(claim, cites),
         abstained=not gold.answerable,
-        chunks=chunks,
+        chunks=tuple(chunks),
         scope=Scope("on", ("",)),
         latency=gold.latency_budget,
         line=1,
     )
 
 
-def _chunks(gold: Gold, *, by_grade: bool) -> tuple[Chunk, ...]:
+def _chunks(gold: Gold, *, by_grade: bool) -> list[Chunk]:
     """Return the relevant chunks, best first: citations or graded ones, otherwise supports, sections, documents."""
     grades = {**dict.fromkeys(gold.citations, 1), **(gold.relevance_grades or {})}
     cited = set(gold.citations)
     wanted = (name for name, grade in grades.items() if grade or name in cited)
     ids = sorted(wanted, key=lambda name: (0 if by_grade else name not in cited, -grades[name]))
     if ids:
-        return tuple([Chunk(name, "") for name in ids])
+        return [Chunk(name, "") for name in ids]
     if gold.supports:
-        return tuple(_standing_at(support, index) for index, support in enumerate(gold.supports))
-    docs = {
-        **dict.fromkeys((*(gold.relevant_docs or ()), *(gold.expected_documents or ())), 1),
-        **(gold.doc_grades or {}),
-    }
+        return [
+            Chunk(
+                f"{support.rel_path}#{index}",
+                next(iter(support.snippets), ""),
+                rel_path=support.rel_path,
+                heading_path=support.heading_path,
+            )
+            for index, support in enumerate(gold.supports)
+        ]
+    docs = dict.fromkeys((*(gold.relevant_docs or ()), *(gold.expected_documents or ())), 1) | (gold.doc_grades or {})
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
     sections = [(section.doc_id, section.section) for section in gold.sections or ()]
     chunks = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in sections]
-    return (*chunks, *[Chunk(name, "", name) for name in ranked])
-
-
-def _standing_at(support: Support, index: int) -> Chunk:
-    text = next(iter(support.snippets), "")
-    path = support.rel_path
-    return Chunk(f"{path}#{index}", text, rel_path=path, heading_path=support.heading_path)
+    return [*chunks, *[Chunk(name, "", name) for name in ranked]]
