@@ -138,9 +138,9 @@ def approvals(reviews: Iterable[Review], head: str) -> list[str]:
     by_person: dict[str, str] = {}
     for review in reviews:
         if review.state in ("CHANGES_REQUESTED", "DISMISSED"):
-            by_person.pop(_account(review.user), None)
+            by_person.pop(review.user.lower(), None)
         elif review.user and review.state == "APPROVED" and review.commit == head:
-            by_person[_account(review.user)] = review.user
+            by_person[review.user.lower()] = review.user
     return list(by_person.values())
 
 
@@ -152,15 +152,10 @@ def authors(opened_by: str, authorships: Iterable[Authorship], signers: Mapping[
     """
     people = [Author(opened_by or None, opened_by or "who opened the pull request")]
     for authorship in authorships:
-        logins = [
-            authorship.login,
-            signers.get(authorship.email),
-            _hidden(authorship.email) if authorship.co_author else None,
-        ]
-        known = [login for login in logins if login]
-        people += [Author(login, authorship.name or login) for login in known] or [
-            Author(None, authorship.name or authorship.email)
-        ]
+        hidden = _NOREPLY.fullmatch(authorship.email) if authorship.co_author else None
+        logins = (authorship.login, signers.get(authorship.email), hidden and hidden[1])
+        known = [Author(login, authorship.name or login) for login in logins if login]
+        people += known or [Author(None, authorship.name or authorship.email)]
     return list(dict.fromkeys(people))
 
 
@@ -172,10 +167,8 @@ def refused(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Pro
 
 def of_authors(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Proof) -> set[str]:
     """Return the paths of new records signed by people who wrote a part of the change, or whose account is unknown."""
-    wrote = _accounts(proof)
-    return {
-        path for path, record in new_records.items() if _account(policy.signers.get(record.signer, "")) in {*wrote, ""}
-    }
+    wrote = {*_accounts(proof), ""}
+    return {path for path, record in new_records.items() if policy.signers.get(record.signer, "").lower() in wrote}
 
 
 def unresolved(proof: Proof) -> list[str]:
@@ -185,16 +178,14 @@ def unresolved(proof: Proof) -> list[str]:
 
 def approved(policy: SignoffPolicy, proof: Proof) -> bool:
     """Return whether a listed signer approves; with four eyes, one who wrote no part of the change."""
-    return bool(
-        {_account(login) for login in proof.approvals or ()}
-        & {_account(reviewer) for reviewer in reviewers(policy, proof)}
-    )
+    counting = {reviewer.lower() for reviewer in reviewers(policy, proof)}
+    return not counting.isdisjoint(login.lower() for login in proof.approvals or ())
 
 
 def reviewers(policy: SignoffPolicy, proof: Proof) -> list[str]:
     """Return the accounts whose approval counts."""
     wrote = _accounts(proof) if policy.four_eyes else set()
-    return sorted({login for login in policy.signers.values() if _account(login) not in wrote})
+    return sorted({login for login in policy.signers.values() if login.lower() not in wrote})
 
 
 def unchecked(policy: SignoffPolicy, proof: Proof) -> list[str]:
@@ -224,13 +215,4 @@ def _wrong(path: str, record: Record, policy: SignoffPolicy, proof: Proof) -> tu
 
 
 def _accounts(proof: Proof) -> set[str]:
-    return {_account(author.login) for author in proof.authors or () if author.login}
-
-
-def _account(login: str) -> str:
-    return login.lower()
-
-
-def _hidden(email: str) -> str | None:
-    match = _NOREPLY.fullmatch(email)
-    return match[1] if match else None
+    return {author.login.lower() for author in proof.authors or () if author.login}

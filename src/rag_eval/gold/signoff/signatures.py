@@ -80,15 +80,18 @@ def _read(line: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[s
         return "", ("not a valid line of an allowed-signers file", f"Write it like: {EXAMPLE}")
     principal, *rest = words.groups()
     options, kind, key = (None, *rest[:2]) if rest[0] in KEY_TYPES else rest
-    wrong = _wrong_principal(principal) or _wrong_options(options) or _wrong_key(kind, key)
-    return principal, wrong or _repeated(principal, f"{kind} {key}", number, owners)
-
-
-def _wrong_principal(principal: str) -> tuple[str, str] | None:
-    if matches(PATTERNS["signer"], principal):
-        return None
-    hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
-    return f"{quoted(principal)} is not one e-mail address", hint
+    if not matches(PATTERNS["signer"], principal):
+        hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
+        return principal, (f"{quoted(principal)} is not one e-mail address", hint)
+    if wrong := _wrong_options(options) or _wrong_key(kind, key):
+        return principal, wrong
+    owner, first = owners.setdefault(f"{kind} {key}", (principal, number))
+    if first == number:
+        return principal, None
+    if owner == principal:
+        return principal, (f"the same key is already on line {first}", "Remove one of the lines.")
+    hint = "A key belongs to one person: give each their own."
+    return principal, (f"the key also belongs to {quoted(owner)} on line {first}", hint)
 
 
 def _wrong_options(options: str | None) -> tuple[str, str] | None:
@@ -98,28 +101,24 @@ def _wrong_options(options: str | None) -> tuple[str, str] | None:
     if not _OPTIONS.fullmatch(options):
         return f"{quoted(options)} is not a list of options, or the key type is unknown", f"Like: {EXAMPLE}"
     given = [(name.lower(), value) for name, value in _OPTION.findall(options)]
+    wrong: list[tuple[str, str]] = []
+    for name, value in given:
+        if name == "cert-authority":
+            wrong.append(("'cert-authority' lets an authority name signers", "Name each signer's own key."))
+        elif name in ("valid-after", "valid-before"):
+            hint = 'Write it like valid-before="20271231Z".'
+            wrong += [] if _TIME.fullmatch(value) else [(f"{name!r} is {quoted(value)}, not a time", hint)]
+        elif name != "namespaces":
+            wrong.append((f"{quoted(name)} is not a known option", "Remove it."))
+        elif NAMESPACE not in value.split(",") or any(mark in value for mark in "*?!"):
+            hint = f'Write it without a wildcard: namespaces="{NAMESPACE}"'
+            wrong.append((f"'namespaces' is {quoted(value)}, not that of rag-eval", hint))
     names = [name for name, _ in given]
-    wrong = next((reason for name, value in given if (reason := _wrong_option(name, value))), None)
-    if wrong is None and len(set(names)) < len(names):
-        return "an option is repeated", "Write each option once."
-    return wrong or (None if "namespaces" in names else ("'namespaces' is missing", needed))
-
-
-def _wrong_option(name: str, value: str) -> tuple[str, str] | None:
-    if name == "cert-authority":
-        return "'cert-authority' lets an authority name signers", "Name each signer's own key."
-    if name in ("valid-after", "valid-before"):
-        hint = 'Write it like valid-before="20271231Z".'
-        return None if _TIME.fullmatch(value) else (f"{name!r} is {quoted(value)}, not a time", hint)
-    if name != "namespaces":
-        return f"{quoted(name)} is not a known option", "Remove it."
-    spaces = value.split(",")
-    if NAMESPACE in spaces and not any(mark in value for mark in "*?!"):
-        return None
-    return (
-        f"'namespaces' is {quoted(value)}, not that of rag-eval",
-        f'Write it without a wildcard: namespaces="{NAMESPACE}"',
-    )
+    if len(set(names)) < len(names):
+        wrong.append(("an option is repeated", "Write each option once."))
+    if "namespaces" not in names:
+        wrong.append(("'namespaces' is missing", needed))
+    return wrong[0] if wrong else None
 
 
 def _wrong_key(kind: str | None, key: str | None) -> tuple[str, str] | None:
@@ -129,31 +128,14 @@ def _wrong_key(kind: str | None, key: str | None) -> tuple[str, str] | None:
         blob = base64.b64decode(key or "", validate=True)
     except (binascii.Error, ValueError):
         blob = b""
-    if _parts(blob)[:1] == [kind.encode()]:
-        return None
-    return f"the key is not a valid {kind} key", "Copy the whole second word of the .pub file."
-
-
-def _parts(blob: bytes) -> list[bytes]:
-    """Split a key into its parts, type first: each has its length in four bytes before it. Empty if invalid."""
-    parts, start = [], 0
+    parts, start = [], 0  # the type first, each with its length in four bytes before it
     while start < len(blob):
         end = start + 4 + int.from_bytes(blob[start : start + 4], "big")
         parts.append(blob[start + 4 : end])
         start = end
-    return parts if start == len(blob) and len(parts) > 1 else []
-
-
-def _repeated(principal: str, key: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[str, str] | None:
-    owner, line = owners.setdefault(key, (principal, number))
-    if line == number:
+    if start == len(blob) and len(parts) > 1 and parts[0] == kind.encode():
         return None
-    if owner == principal:
-        return f"the same key is already on line {line}", "Remove one of the lines."
-    return (
-        f"the key also belongs to {quoted(owner)} on line {line}",
-        "A key belongs to one person: give each their own.",
-    )
+    return f"the key is not a valid {kind} key", "Copy the whole second word of the .pub file."
 
 
 class SignatureError(RagEvalError):
