@@ -255,22 +255,16 @@ def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
 
 def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[str]:
     """Return the possible paths of a usual gates file: in ``folder``, above the gold, here and at the root."""
-    tree = authority.gates
+    tree, path = authority.gates, authority.inside(gold) if gold else None
+    parts = path.split("/")[:-1] if path else []
+    above = ["/".join([*parts[:end], name]) for end in range(len(parts), 0, -1) for name in GATES_FILES]
     in_folder = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
-    above = [name for name in _standard_paths_above(authority, gold) if tree is not None and _may_hold(tree, name)]
     here = [authority.inside(name) for name in GATES_FILES]
-    return list(dict.fromkeys(name for name in (*in_folder, *above, *here, *GATES_FILES) if name))
+    reachable = [name for name in above if tree is not None and _is_reachable(tree, name)]
+    return list(dict.fromkeys(name for name in (*in_folder, *reachable, *here, *GATES_FILES) if name))
 
 
-def _standard_paths_above(authority: Authority, gold: str) -> list[str]:
-    """Return the usual names in the folders above the gold, the nearest first."""
-    path = authority.inside(gold) if gold else None
-    folders = path.split("/")[:-1] if path else []
-    ends = range(len(folders), 0, -1)
-    return ["/".join([*folders[:end], name]) for end in ends for name in GATES_FILES]
-
-
-def _may_hold(tree: Tree, path: str) -> bool:
+def _is_reachable(tree: Tree, path: str) -> bool:
     """Return whether only folders lead to ``path``, because a path through a link or submodule names no file."""
     try:
         tree.files(path)
