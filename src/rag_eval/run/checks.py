@@ -180,6 +180,26 @@ def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: s
     return findings
 
 
+def unrecognised_refusals(inputs: Inputs, questions: Sequence[Question], trace_sha256: str) -> list[Finding]:
+    """Find answers to unanswerable items that refuse in other words than the token, in a sample of them."""
+    answered = [question for question in questions if question.label == "HALLUCINATION"]
+    if inputs.policy.builtin or not answered:
+        return []
+    from rag_eval.textual.refusals import recognise  # loads patterns
+
+    sample = _sampled(answered, trace_sha256)
+    claims = [case.claim for _, case in read_cases(inputs, inputs.policy, inputs.golds, sample)]
+    refusals = [claim for claim in claims if recognise(claim)]
+    if not refusals:
+        return []
+    message = (
+        f"{len(refusals)} of {len(claims)} answers to unanswerable questions refuse in other words than the token: "
+    )
+    message += quoted(min(refusals, key=len), 60)
+    fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
+    return [Finding("unrecognised-refusals", "warning", message, fix, inputs.policy.trace)]
+
+
 def changed_ids(
     inputs: Inputs,
     questions: Sequence[Question],

@@ -85,6 +85,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     findings += checks.partly_measured(inputs, policy, inputs.golds, cases.questions, card.columns, before)
     findings += checks.repeated_answers(inputs, policy, inputs.golds, cases.questions, trace_sha256)
     findings += checks.unmatched_ids(inputs, cases.questions, trace_sha256)
+    findings += checks.unrecognised_refusals(inputs, cases.questions, trace_sha256)
     if earlier and old_traces:
         findings += checks.changed_ids(inputs, cases.questions, before, old_traces, trace_sha256)
     findings += checks.injected_instructions(inputs, cases.questions)

@@ -1,0 +1,39 @@
+"""A run whose answers refuse in words that the policy does not count says so."""
+
+import pytest
+
+import rag_eval
+from cases import write_rows
+
+FINDING = "unrecognised-refusals"
+
+
+def findings(folder, claims, gates="version: 1\n"):
+    gold = {"question": "Who?", "answerable": False, "gold_claim_substr": [], "gold_citations": []}
+    golds = [{"qid": f"Q{n}", **gold} for n in range(len(claims))]
+    traces = [{"qid": f"Q{n}", "answer_json": {"claim": claim, "citations": []}} for n, claim in enumerate(claims)]
+    (folder / "eval-gates.yml").write_text(gates)
+    report = rag_eval.score(
+        write_rows(folder / "gold.jsonl", golds),
+        write_rows(folder / "trace.jsonl", traces),
+        gates=folder / "eval-gates.yml",
+    )
+    return [(item.message, item.fix) for item in report.findings if item.code == FINDING]
+
+
+def test_refusals_in_other_words_are_named_with_the_setting_that_counts_them(tmp_path):
+    [(message, fix)] = findings(tmp_path, ["I don't know.", "It was Ada.", "not in context"])
+    assert message == "1 of 2 answers to unanswerable questions refuse in other words than the token: 'I don't know.'"
+    assert fix == "To count them as refusals, write in the gates file: refusal: {builtin: true}"
+
+
+@pytest.mark.parametrize(
+    ("claims", "gates"),
+    [
+        (["It was Ada.", "not in context"], "version: 1\n"),
+        (["I don't know."], "version: 1\nrefusal: {builtin: true}\n"),
+        (["I don't know."], "version: 1\nrefusal: {phrases: [don't know]}\n"),
+    ],
+)
+def test_answers_and_counted_refusals_are_none(tmp_path, claims, gates):
+    assert findings(tmp_path, claims, gates) == []
