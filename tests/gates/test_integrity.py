@@ -13,7 +13,7 @@ from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
 from rag_eval.gates.integrity import LEVELS, Run, TraceOrigin, findings, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
-from rag_eval.scoring.scorer import CaseOutcome
+from rag_eval.scoring.scorecard import CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
 from seams import score_rows as score
 

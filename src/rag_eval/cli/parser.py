@@ -169,7 +169,7 @@ class _Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def _hint(self, word: str) -> str:
-        from rag_eval.readers.schema_validation import did_you_mean
+        from rag_eval.readers.problems import did_you_mean
 
         options = [name for name in self._option_string_actions if name.startswith("--")]
         if not word.startswith("-"):
@@ -188,7 +188,7 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        from rag_eval.readers.schema_validation import did_you_mean
+        from rag_eval.readers.problems import did_you_mean
 
         known = list(action.choices)
         close = did_you_mean(str(value), known) or f"Choose one of: {', '.join(map(str, known))}"

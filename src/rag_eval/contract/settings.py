@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from rag_eval.contract.verdict import Verdict
+from rag_eval.contract.verdict import Judge, Verdict
 
 DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""
@@ -46,14 +45,6 @@ class Safety(NamedTuple):
     block: float = 0.5
     verbatim_words: int = 50
     internal_ids: tuple[str, ...] = ()
-
-
-class Judge(NamedTuple):
-    """A language model that judges answers: its pinned name, and the hashes of its prompt and rubric."""
-
-    model: str = ""
-    prompt: str = ""
-    rubric: str = ""
 
 
 class Settings(NamedTuple):

@@ -7,13 +7,19 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from rag_eval.contract.settings import Judge
-
 MOST = 5
 """The best score; 0 is the worst."""
 SCORES = ("groundedness", "correctness", "relevancy")
 SCORE_OF = {**{f"judge_{name}": name for name in SCORES}, "judge_unsupported_claims": "groundedness"}
 """Metrics, and the score whose agreement with people speaks for them."""
+
+
+class Judge(NamedTuple):
+    """A language model that judges answers: its pinned name, and the hashes of its prompt and rubric."""
+
+    model: str = ""
+    prompt: str = ""
+    rubric: str = ""
 
 
 class Verdict(NamedTuple):

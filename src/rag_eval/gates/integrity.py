@@ -26,7 +26,7 @@ from rag_eval.errors import Finding, Level
 from rag_eval.gates.policy import BOUNDS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import Measure, measure
-from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, CaseOutcome
+from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome
 
 R = TypeVar("R", bound=Struct)
 

@@ -68,8 +68,6 @@ class ProblemCollector:
         """Note the first row with a field outside the contract, with the known field of a similar name."""
         if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
             return
-        from rag_eval.readers.schema_validation import did_you_mean
-
         self._unknown_fields.add((file, name))
         hint = did_you_mean(field, sorted(fields))
         self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", once=True)
@@ -96,3 +94,12 @@ class ProblemCollector:
         """Raise :class:`InputError` with all problems, if there are any."""
         if self.problems:
             raise InputError(self.problems, self.more)
+
+
+def did_you_mean(name: str, existing: Iterable[object]) -> str:
+    """Return ``Did you mean 'x'?`` if a known name is similar, otherwise an empty text."""
+    from difflib import get_close_matches
+
+    names = [item for item in existing if isinstance(item, str)]
+    close = get_close_matches(name[:80], names, n=1, cutoff=0.6)
+    return f"Did you mean '{close[0]}'?" if close else ""

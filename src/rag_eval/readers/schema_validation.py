@@ -13,15 +13,13 @@ from decimal import Decimal
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shipped
 from rag_eval.readers import strict_json
+from rag_eval.readers.problems import ProblemCollector, did_you_mean
 from rag_eval.readers.strict_json import pointer
-
-if TYPE_CHECKING:
-    from rag_eval.readers.problems import ProblemCollector
 
 Schema = dict[str, Any]
 
@@ -255,15 +253,6 @@ def unknown_key(error: SchemaError, key: str, *, hint: bool = True) -> RowError:
     known = error.schema.get("properties", {})
     text = (_schema_hint(error) or did_you_mean(key, known) or _known_keys(known)) if hint else ""
     return RowError(pointer((*error.path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
-
-
-def did_you_mean(name: str, existing: Iterable[object]) -> str:
-    """Return ``Did you mean 'x'?`` if a known name is similar, otherwise an empty text."""
-    from difflib import get_close_matches
-
-    names = [item for item in existing if isinstance(item, str)]
-    close = get_close_matches(name[:80], names, n=1, cutoff=0.6)
-    return f"Did you mean '{close[0]}'?" if close else ""
 
 
 def _schema_hint(error: SchemaError) -> str:

@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rag_eval.scoring.aggregations import FOLDS
+from rag_eval.stats.tally import Score, Tally, Value
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
     from rag_eval.metrics import Measure
-    from rag_eval.scoring.scorer import CaseOutcome, RunOutcomes
-    from rag_eval.stats.tally import Score, Tally, Value
 
-    T = TypeVar("T")
+T = TypeVar("T")
+
+Scores = tuple[Score | None, ...]
+CITES_ALL, SAYS_ALL = 1, 2
+"""Behaviours: a case cites all of a long list; its claim also contains the answers to other questions."""
+
+
+class CaseOutcome(NamedTuple):
+    """The outcome of a case, shared by all cases with the same one.
+
+    ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
+    case, such as measured times, in the order of the columns that follow; it is empty without such columns.
+    """
+
+    scores: Scores
+    label: str
+    coarse_label: str
+    level: str
+    behaviours: int
+    case_scores: Scores = ()
+
+
+class RunLog:
+    """The outcomes of one run in the order of its traces.
+
+    An entry of each list is a trace: the index of its gold item, its outcome, its line, and the fingerprint of its
+    retrieved ids if they are a long list, otherwise 0.
+    """
+
+    def __init__(self) -> None:
+        self.slots, self.lines, self.pools = array("Q"), array("Q"), array("Q")
+        self.outcomes: list[CaseOutcome] = []
+
+
+NO_OUTCOME = CaseOutcome((), "", "", "", 0)
+
+
+class RunOutcomes:
+    """The outcomes of one run by the indexes of the gold items, with the logged facts about their traces."""
+
+    def __init__(self, size: int) -> None:
+        self.outcomes: list[CaseOutcome] = [NO_OUTCOME] * size
+        self.lines, self.pools = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
+
+    def store(self, log: RunLog, lines_before: int) -> None:
+        """Store the traces of a log, the last one for each case; their lines count from ``lines_before``."""
+        # Millions of traces pass through this method, so it runs no Python code for each.
+        deque(map(self.outcomes.__setitem__, log.slots, log.outcomes), maxlen=0)
+        deque(map(self.lines.__setitem__, log.slots, map(lines_before.__add__, log.lines)), maxlen=0)
+        deque(map(self.pools.__setitem__, log.slots, log.pools), maxlen=0)
 
 
 class Completeness(NamedTuple):

@@ -4,56 +4,21 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from array import array
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cases.labels import ABSENT
 from rag_eval.contract import Trace, Usage
-from rag_eval.scoring.scorecard import Cases, Completeness, Scorecard
-from rag_eval.stats.tally import Score
+from rag_eval.scoring.scorecard import NO_OUTCOME, CaseOutcome, Cases, Completeness, RunLog, RunOutcomes, Scorecard
 
 if TYPE_CHECKING:
     from rag_eval.metrics import Measure
 
 PairTrace = Callable[[Trace], str | None]
 """Finds the qid of the gold item that a trace answers if its own qid does not tell."""
-
-Scores = tuple[Score | None, ...]
-
-
-CITES_ALL, SAYS_ALL = 1, 2
-"""Behaviours: a case cites all of a long list; its claim also contains the answers to other questions."""
-
-
-class CaseOutcome(NamedTuple):
-    """The outcome of a case, shared by all cases with the same one.
-
-    ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
-    case, such as measured times, in the order of the columns that follow; it is empty without such columns.
-    """
-
-    scores: Scores
-    label: str
-    coarse_label: str
-    level: str
-    behaviours: int
-    case_scores: Scores = ()
-
-
-class RunLog:
-    """The outcomes of one run in the order of its traces.
-
-    An entry of each list is a trace: the index of its gold item, its outcome, its line, and the fingerprint of its
-    retrieved ids if they are a long list, otherwise 0.
-    """
-
-    def __init__(self) -> None:
-        self.slots, self.lines, self.pools = array("Q"), array("Q"), array("Q")
-        self.outcomes: list[CaseOutcome] = []
 
 
 class OutcomeLog:
@@ -82,24 +47,6 @@ class OutcomeLog:
         fingerprint = int.from_bytes(blake2b("\0".join(sorted(ids)).encode(), digest_size=7).digest()) + 1
         self.pool_sizes[fingerprint] = len(ids)
         return fingerprint
-
-
-_NOTHING = CaseOutcome((), "", "", "", 0)
-
-
-class RunOutcomes:
-    """The outcomes of one run by the indexes of the gold items, with the logged facts about their traces."""
-
-    def __init__(self, size: int) -> None:
-        self.outcomes: list[CaseOutcome] = [_NOTHING] * size
-        self.lines, self.pools = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
-
-    def store(self, log: RunLog, lines_before: int) -> None:
-        """Store the traces of a log, the last one for each case; their lines count from ``lines_before``."""
-        # Millions of traces pass through this method, so it runs no Python code for each.
-        deque(map(self.outcomes.__setitem__, log.slots, log.outcomes), maxlen=0)
-        deque(map(self.lines.__setitem__, log.slots, map(lines_before.__add__, log.lines)), maxlen=0)
-        deque(map(self.pools.__setitem__, log.slots, log.pools), maxlen=0)
 
 
 class BaseCaseScorer(ABC):
@@ -236,7 +183,7 @@ class Scorer:
             self._runs[""] = RunOutcomes(len(self._golds))
         for run in self._runs.values():
             for slot, outcome in enumerate(run.outcomes):
-                if outcome is _NOTHING:
+                if outcome is NO_OUTCOME:
                     run.outcomes[slot] = self._cases.score_missing(self._golds[slot])
         cases = Cases(self._golds, {name or None: run for name, run in self._runs.items()})
         labels: Counter[str] = Counter()

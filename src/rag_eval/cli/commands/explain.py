@@ -22,7 +22,7 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.metrics import METRICS, canonical, find, hint, measures, range_in_words, score_in_words, single_score
 from rag_eval.metrics._metric import Example
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.schema_validation import did_you_mean
+from rag_eval.readers.problems import did_you_mean
 from rag_eval.rendering.number_format import number
 from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
 from rag_eval.run.options import Options, PathLike, cutoffs, path
