@@ -182,7 +182,40 @@ def mlflow(info=None, data=None, span=None, **attributes):
     return {"info": {"trace_id": "tr-1", **(info or {})}, "data": {"spans": spans, **(data or {})}}
 
 
+CASE = {"question": "Why?"}
+RESULT = {"question": "Why?", "answer": "So."}
+PLACED = {"rel_path": "a.md", "heading_path": ["A", "B"]}
+CORE_METRICS = [
+    *(("core-metrics", {**CASE, name: 7}, "qid", "7") for name in ("qid", "id", "test_id", "case_id")),
+    *(("core-metrics", {"id": 7, name: "Why?"}, "question", "Why?") for name in ("question", "query")),
+    *(("core-metrics", {**CASE, "id": 7, name: "So."}, "expected_answer", "So.")
+      for name in ("expected_answer", "gold_answer", "reference_answer")),
+    *(("core-metrics", {**CASE, "id": 7, name: [{**PLACED, "snippets": ["x"]}]}, "supports",
+       [{"rel_path": "a.md", "heading_path": "A > B", "snippets": ["x"]}]) for name in ("gold_supports", "supports")),
+    *(("core-metrics", {**CASE, "id": 7, "expected_behavior": name}, "answerable", True)
+      for name in ("answer", "answered", "cite_newer", "acknowledge_both", "cite_both")),
+    *(("core-metrics", {**CASE, "id": 7, "expected_behavior": name}, "answerable", False)
+      for name in ("abstain", "abstained", "refuse", "refusal", "no_answer", "decline")),
+    *(("core-metrics", {**CASE, "id": 7, "expected_behavior": name}, "recency_conflict_rule", name)
+      for name in ("cite_newer", "acknowledge_both", "cite_both")),
+    ("core-metrics", {**CASE, "id": 7, "vault": "v", "meta": {"a": 1}}, "meta", {"a": 1, "vault": "v"}),
+    *(("core-metrics-trace", {**RESULT, "id": 7, name: [{"chunk_id": 5, "content": "T.", "rank": 1}]}, "chunks",
+       [{"id": "5", "text": "T."}]) for name in ("chunks", "retrieved_chunks", "retrieved", "context")),
+    *(("core-metrics-trace", {**RESULT, "id": 7, "chunks": [PLACED], name: [PLACED, "x"]}, "citations",
+       ["a.md > A > B", "x"]) for name in ("citations", "references")),
+    ("core-metrics-trace", {**RESULT, "id": 7, "chunks": [{**PLACED, "id": "c"}], "references": [PLACED]},
+     "citations", ["c"]),
+    *(("core-metrics-trace", {**RESULT, "id": 7, "folder_mode": "on", name: ["a"]}, "scope",
+       {"mode": "on", "folders": ["a"]}) for name in ("folders", "selected_folders")),
+    ("core-metrics-trace", {**RESULT, "id": 7, "latency": 12}, "latency_ms", {"total": 12}),
+    ("core-metrics-trace", {**RESULT, "id": 7, "latency_ms": {"folder_selection": 1, "retrieval": 2, "generation": 3}},
+     "latency_ms", {"folder_select": 1, "retrieve": 2, "generate": 3}),
+    ("core-metrics-trace", {"question": "Why?", "id": 7, "abstained": True}, "answer", ""),
+]  # fmt: skip
 RECORDS = [
+    *CORE_METRICS,
+    ("ragas-trace", {"question": "Why?", "answer": "So.", "contexts": ["T."], "evolution_type": "simple"},
+     "chunks.0.text", "T."),
     ("langsmith", LANGSMITH, "latency_ms", {"total": 2500.0, "generate": 2500.0}),
     ("langsmith", LANGSMITH, "ts", 1.0),
     ("langsmith", LANGSMITH, "source", {"tool": "langsmith", "id": "r1"}),
@@ -404,3 +437,46 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         row = json.loads(command("import", "trec-qrels", path)[1])
         assert row.get("relevance_grades") == ({"d0": first, "d1": last} if graded else None)
         assert row["gold_citations"] == ["d0", "d1"][1 - bool(first) :]
+
+
+@each_row(
+    ("form", "content", "words"),
+    [
+        ("otlp", b'{"resourceSpans": [{"scopeSpans": [{"spans": [7]}]}]}',
+         ":1: /scopeSpans: has a span that is not OTLP/JSON: it is not an object"),
+        ("otlp", b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "x"}]}]}]}', "it has no traceId or spanId"),
+        ("otlp", b'{"resourceMetrics": []}', ":1: /resourceMetrics: these are metrics, not spans"),
+        ("trec-run", b"301 Q0 d1 1 2.5 bm25\n\xff\n", ":2: is not UTF-8. Save the file as UTF-8."),
+        ("trec-run", b"301 Q0 d1 1 nan bm25\n", ":1: is not a line of a run"),
+        ("promptfoo", b"tests:\n  - vars: {a: [}\n", ":2: is not valid YAML"),
+        ("promptfoo", b"- a\n", ":1: has no results"),
+        ("langfuse", b'{"a": 1, "b": 2}', ":1: is neither a trace nor an observation: its keys are a, b."),
+        ("langsmith", b'{"a": 1}', ":1: is not a run: its keys are a."),
+        ("langfuse", b'{"data": [1]}', ":1: /data: has an element that is not a trace or an observation"),
+        ("mlflow", b'{"info": {}}', ":1: is not an MLflow trace"),
+        ("phoenix", b'{"name": "x"}', ":1: /context: is not a span"),
+        ("ragas", b"question,question\na,b\n", ":1: has two columns named 'question'"),
+        ("ragas", b"\xffquestion,answer\na,b\n", ":1: is not UTF-8. Save the file as CSV UTF-8."),
+        ("ragas", b'{"user_input": "Why?"}\n[1]\n', ":2: is not an object, but a sample is one"),
+        ("beir", b"query-id\tcorpus-id\tscore\nq\td\tx\n", ":2: is not a judgement of BEIR"),
+        ("core-metrics", b'{"id": 1, "question": "Why?", "expected_behavior": "guess"}',
+         ":1: /expected_behavior: is 'guess', which is not known. Take one of: answer,"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_record_is_named_with_its_line(command, tmp_path, form, content, words):
+    path = tmp_path / "export.txt"
+    path.write_bytes(content)
+    code, out, err = command("import", form, path)
+    assert (code, out, f"export.txt{words}" in err if words[0] == ":" else words in err) == (2, "", True), err
+
+
+def test_repeated_spans_count_once_if_they_are_equal(command, tmp_path):
+    span = otlp_span(ROOT)
+    [row], err = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(span), otlp(span))
+    assert (row["q"], "left out: repeated spans (both are the same)" in err) == ("Why?", True)
+    path = tmp_path / "spans.jsonl"
+    path.write_text(
+        json.dumps(otlp(span)) + "\n" + json.dumps(otlp(otlp_span({**ROOT, "input.value": "Who?"}))), "utf-8"
+    )
+    message = "spans.jsonl:2: span '0000000000000001' occurs twice with different content, first on line 1"
+    assert message in command("import", "otlp", path)[2]

@@ -325,6 +325,14 @@ def test_names_that_we_do_not_have_are_left_out(command, tmp_path):
     assert "##[" not in err
 
 
+def test_a_run_without_a_count_of_errors_has_none(command, tmp_path):
+    path = run_of(tmp_path)
+    run = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({name: value for name, value in run.items() if name != "error_count"}), "utf-8")
+    report = json.loads(command("import", "rag-server-run", path)[1])
+    assert len(report["notes"]) == 1
+
+
 GATES = "version: 1\ngates:\n  recall@5: {{min: 0.1, max_drop: 0.02}}\nbaseline: {{report: {}}}\n"
 
 
