@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -186,6 +186,23 @@ def report_of(name: str, inputs: ImportInputs, account: Account) -> Report | Non
     """Return the report of a format; None if it is unreadable."""
     report: Report | None = import_module(f"rag_eval.importers.{IMPORTERS[name].module}").report(inputs, account)
     return report
+
+
+def gold_row(
+    qid: str, question: str, *, answerable: bool, citations: Iterable[str], expected: str | None = None, **more: Any
+) -> Row:
+    """Return a gold row. An unanswerable question has no citations and substrings; ``more`` are other fields."""
+    substrings = list(more.pop("substrings", ()))
+    row: Row = {
+        "qid": qid,
+        "question": question,
+        "answerable": answerable,
+        "gold_claim_substr": substrings if answerable else [],
+        "gold_citations": list(dict.fromkeys(citations)) if answerable else [],
+    }
+    if expected is not None:
+        row["expected_answer"] = expected
+    return row | {name: value for name, value in more.items() if value not in (None, [], {})}
 
 
 def written(row: Row) -> str:

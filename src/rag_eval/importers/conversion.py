@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import Account, ImportInputs, unwrap
+from rag_eval.importers import Account, ImportInputs, gold_row, unwrap
 from rag_eval.importers.documents import cell_value, objects
 
 Row = dict[str, Any]
@@ -343,17 +343,7 @@ class Conversion:
         )
         if not answerable and citations:
             self.account.dropped("citations of an unanswerable question", "such a question has no right citation")
-        row: Row = {
-            "qid": qid,
-            "question": question,
-            "answerable": answerable,
-            "gold_claim_substr": more.pop("substrings", []) if answerable else [],
-            "gold_citations": list(dict.fromkeys(citations)) if answerable else [],
-        }
-        more.pop("substrings", None)
-        if expected is not None:
-            row["expected_answer"] = expected
-        return row | {name: value for name, value in more.items() if value not in (None, [], {})}
+        return gold_row(qid, question, answerable=answerable, citations=citations, expected=expected, **more)
 
     def gold_rows(self, rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
         """Yield line and row of each gold item; a repeated item must be the same."""

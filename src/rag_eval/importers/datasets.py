@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from rag_eval.importers import gold_row
 from rag_eval.importers.unwrap import as_dict, as_id, text_id
 
 Row = dict[str, Any]
@@ -33,20 +34,13 @@ class Dataset(NamedTuple):
     convert: Callable[[Any], Iterator[DatasetItem]]
 
 
-def gold_row(
+def _gold(
     qid: str, question: str, answers: Sequence[str], citations: Sequence[str], *, answerable: bool = True, **more: Any
 ) -> Row:
     """Return a gold row; every answer of five characters or more is a substring that makes a claim right."""
-    row: Row = {
-        "qid": qid,
-        "question": question,
-        "answerable": answerable,
-        "gold_claim_substr": [text for text in dict.fromkeys(answers) if len(text) >= 5] if answerable else [],
-        "gold_citations": list(dict.fromkeys(citations)) if answerable else [],
-    }
-    if answers and answerable:
-        row["expected_answer"] = answers[0]
-    return row | {name: value for name, value in more.items() if value not in (None, [], {})}
+    expected = answers[0] if answers and answerable else None
+    more["substrings"] = [text for text in dict.fromkeys(answers) if len(text) >= 5]
+    return gold_row(qid, question, answerable=answerable, citations=citations, expected=expected, **more)
 
 
 def squad(record: Any) -> Iterator[DatasetItem]:
@@ -58,12 +52,12 @@ def squad(record: Any) -> Iterator[DatasetItem]:
             for asked in paragraph["qas"]:
                 texts, answerable = [item["text"] for item in asked.get("answers", ())], not asked.get("is_impossible")
                 more: Row = {"answerable": answerable, "category": title}
-                gold = gold_row(asked["id"], asked["question"], texts, [identity], **more)
+                gold = _gold(asked["id"], asked["question"], texts, [identity], **more)
                 yield DatasetItem(gold, {identity: paragraph["context"]})
     if "context" in record:
         identity, texts = text_id(record["context"]), list(as_dict(record.get("answers")).get("text", ()))
         more = {"answerable": bool(texts), "category": record.get("title")}
-        gold = gold_row(record["id"], record["question"], texts, [identity], **more)
+        gold = _gold(record["id"], record["question"], texts, [identity], **more)
         yield DatasetItem(gold, {identity: record["context"]})
 
 
@@ -72,7 +66,7 @@ def hotpotqa(record: Any) -> Iterator[DatasetItem]:
     facts, context = record["supporting_facts"], record["context"]
     titles = facts["title"] if isinstance(facts, dict) else [title for title, _ in facts]
     pairs = zip(context["title"], context["sentences"], strict=True) if isinstance(context, dict) else context
-    gold = gold_row(
+    gold = _gold(
         as_id(record.get("_id")) or as_id(record.get("id")) or "", record["question"], [record["answer"]], titles,
         multi_hop=True, query_type=record.get("type"), difficulty=record.get("level"),
     )  # fmt: skip
@@ -90,7 +84,7 @@ def msmarco(record: Any) -> Iterator[DatasetItem]:
     ids = [f"{qid}#{index}" for index in range(len(texts))]
     cited = [identity for identity, chosen in zip(ids, selected, strict=True) if chosen]
     kind = str(record.get("query_type") or "").lower() or None
-    gold = gold_row(qid, record["query"], answers, cited, answerable=bool(answers), query_type=kind)
+    gold = _gold(qid, record["query"], answers, cited, answerable=bool(answers), query_type=kind)
     yield DatasetItem(gold, dict(zip(ids, texts, strict=True)))
 
 
@@ -109,7 +103,7 @@ def qasper(record: Any) -> Iterator[DatasetItem]:
             texts += ["yes" if item["yes_no"] else "no" for item in stated if isinstance(item.get("yes_no"), bool)]
             evidence = [by_text[text] for item in stated for text in item.get("evidence", ()) if text in by_text]
             more: Row = {"answerable": bool(stated), "category": paper}
-            yield DatasetItem(gold_row(qid, question, [text for text in texts if text], evidence, **more), chunks)
+            yield DatasetItem(_gold(qid, question, [text for text in texts if text], evidence, **more), chunks)
 
 
 def _paragraphs(full_text: Any) -> Iterator[str]:
@@ -132,7 +126,7 @@ def ragbench(record: Any) -> Iterator[DatasetItem]:
     keys = record.get("all_relevant_sentence_keys") or ()
     indexes = [int(number) for key in keys if (number := str(key).rstrip("abcdefghijklmnopqrstuvwxyz")).isdigit()]
     cited = [ids[index] for index in dict.fromkeys(indexes) if index < len(ids)]
-    gold = gold_row(qid, record["question"], [], cited, category=record.get("dataset_name"))
+    gold = _gold(qid, record["question"], [], cited, category=record.get("dataset_name"))
     if record.get("response"):
         gold["expected_answer"] = record["response"]
     chunks = dict(zip(ids, texts, strict=True))
@@ -151,7 +145,7 @@ def natural_questions(record: Any) -> Iterator[DatasetItem]:
     if "document_text" not in record:
         answers = record["answer"] if isinstance(record["answer"], list) else [record["answer"]]
         qid = as_id(record.get("id")) or f"nq-{text_id(record['question'])[5:]}"
-        yield DatasetItem(gold_row(qid, record["question"], answers, []), {})
+        yield DatasetItem(_gold(qid, record["question"], answers, []), {})
         return
     tokens, qid = record["document_text"].split(" "), as_id(record["example_id"]) or ""
 
@@ -161,7 +155,7 @@ def natural_questions(record: Any) -> Iterator[DatasetItem]:
     annotation = record["annotations"][0]
     passage, answers = words(annotation["long_answer"]), [words(item) for item in annotation["short_answers"]]
     chunks = {f"{qid}#long": passage} if passage else {}
-    yield DatasetItem(gold_row(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
+    yield DatasetItem(_gold(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
 
 
 DATASETS: dict[str, Dataset] = {

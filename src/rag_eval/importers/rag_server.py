@@ -16,7 +16,7 @@ from rag_eval.analysis.report import Input, InputNote, Report, contract
 from rag_eval.common.escaping import quoted
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import MetricResult, QuestionList
-from rag_eval.importers import Account, ImportInputs, Numbered
+from rag_eval.importers import Account, ImportInputs, Numbered, gold_row
 from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring.scorecard import Completeness
 
@@ -102,18 +102,16 @@ def converted(question: Row, account: Account) -> Row:
             account.dropped(field, _GOLD_DROPPED[field])
     unanswerable = question.get("is_unanswerable") or question.get("query_type", "").lower() == "unanswerable"
     relevance = _relevance(question, bool(unanswerable), account)
-    row: Row = {
-        "qid": question.get("id") or f"golden-{sha256(question['question'].encode()).hexdigest()[:12]}",
-        "question": question["question"],
-        "answerable": not unanswerable,
-        "gold_claim_substr": [],
-        "gold_citations": relevance.pop("gold_citations"),
-    }
     answers = [text for name in ("answer", "expected_answer") if (text := question.get(name))]
-    if answers:
-        row["expected_answer"] = answers[0]
     if answers[1:] and answers[0] != answers[1]:
         account.dropped("expected_answer", f"answer {_OTHER_VALUE}")
+    row = gold_row(
+        question.get("id") or f"golden-{sha256(question['question'].encode()).hexdigest()[:12]}",
+        question["question"],
+        answerable=not unanswerable,
+        citations=relevance.pop("gold_citations"),
+        expected=answers[0] if answers else None,
+    )
     fields = (("query_type", "query_type"), ("difficulty", "difficulty"), ("domain", "category"))
     row |= {to: question[field] for field, to in fields if field in question}
     if not (unanswerable or row["gold_citations"] or relevance):
