@@ -590,6 +590,15 @@ def test_init_writes_no_sample_traces_for_questions_of_your_own(rag, project):
     assert not (project / "runs/trace.jsonl").exists()
 
 
+def test_score_says_that_the_sample_traces_answer_other_questions(rag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rag("init")
+    assert rag("score")[2] == ""
+    write_rows(tmp_path / "eval" / "gold.jsonl", [gold_row(qid="X1", question="Mine?")])
+    code, _, err = rag("score")
+    assert (code, "runs/trace.jsonl is the sample of rag-eval init, for its own questions. " in err) == (1, True)
+
+
 def test_init_keeps_traces(rag, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "runs" / "trace.jsonl", [trace_row()])

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from rag_eval.cli.commands._shared import (
     add_outputs,
     checked_reader,
     gates_path,
+    is_sample,
     names,
     print_notes,
     stdin_contents,
@@ -117,7 +118,7 @@ def _score(args: argparse.Namespace) -> int:
 
         authority = authority_from_git(args.base)
     report = api.run(options, authority)
-    print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+    print_notes(*_notes(report), quiet=args.quiet)
     if unknown := set(options.by) - {part.slice.partition("=")[0] for part in report.slices}:
         from rag_eval.gates.selection import FIELDS
 
@@ -137,6 +138,14 @@ def _score(args: argparse.Namespace) -> int:
 
         print_notes(save(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
+
+
+def _notes(report: Report) -> Iterator[str]:
+    yield from (f"{note.file}: {note.message}" for note in report.notes)
+    for item in report.inputs if report.completeness.unknown else ():
+        if item.role == "trace" and is_sample(item.path):
+            fix = "Answer yours with your own system: eval/write_traces.py, or rag-eval collect"
+            yield f"{item.path} is the sample of rag-eval init, for its own questions. {fix}"
 
 
 def _open(report: Report, out: str, details: Details | None) -> None:
