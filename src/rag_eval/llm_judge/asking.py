@@ -87,7 +87,14 @@ class Endpoint(HttpSystem):
         except (KeyError, IndexError, TypeError, AttributeError):
             raise RuntimeError(f"the reply is not a chat completion: {json.dumps(answered)[:200]}") from None
         row: Row = {"reply": reply if isinstance(reply, str) else json.dumps(reply)}
-        if usage := self._usage(answered):
+        stated = answered.get("usage") or {}
+        tokens = {"input_tokens": stated.get("prompt_tokens"), "output_tokens": stated.get("completion_tokens")}
+        usage: Row = {"model": answered["model"]} if isinstance(answered.get("model"), str) else {}
+        usage |= {name: count for name, count in tokens.items() if isinstance(count, int)}
+        if self._price and tokens.keys() <= usage.keys():
+            spent = usage["input_tokens"] * self._price["input"] + usage["output_tokens"] * self._price["output"]
+            usage["cost_usd"] = spent / _MILLION
+        if usage:
             row["usage"] = usage
         reason = choice.get("finish_reason")
         if refusal or reason in ("length", "content_filter"):
@@ -98,15 +105,6 @@ class Endpoint(HttpSystem):
             return {**row, "error": str(error)}
         scores = {name: getattr(verdict, name) for name in SCORES}
         return {**row, **scores, "unsupported_claims": list(verdict.unsupported_claims)}
-
-    def _usage(self, answered: Row) -> Row:
-        stated = answered.get("usage") or {}
-        tokens = {"input_tokens": stated.get("prompt_tokens"), "output_tokens": stated.get("completion_tokens")}
-        usage: dict[str, Any] = {name: count for name, count in tokens.items() if isinstance(count, int)}
-        if self._price and len(usage) == len(tokens):
-            spent = usage["input_tokens"] * self._price["input"] + usage["output_tokens"] * self._price["output"]
-            usage["cost_usd"] = spent / _MILLION
-        return {"model": answered["model"], **usage} if isinstance(answered.get("model"), str) else usage
 
 
 def answers_by_hash(answers: Iterable[AnswerToJudge], judge: Judge) -> dict[str, AnswerToJudge]:

@@ -139,6 +139,10 @@ def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool)
         judge, people = pair(entry)
         return judge - people
 
+    def one_against_others(entry: Graded) -> Iterable[tuple[float, float]]:
+        rest, sum_of_votes = len(entry.votes) - 1, sum(entry.votes)
+        return [(vote, (sum_of_votes - vote) / rest) for vote in entry.votes]
+
     kappa = _over_units(graded, lambda element: [pair(element)], concordance, jackknife_z)
     several = [item for item in graded if len(item.votes) > 1]
     effective = min(_effective(graded), len({item.unit for item in graded}))
@@ -157,7 +161,7 @@ def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool)
         auroc=_auroc(graded, good),
         base_rate=Estimate(rate, *area_interval(rate, effective, CONFIDENCE)[:2]),
         judge_rate=sum(item.weight for item, judged in zip(graded, by_judge, strict=True) if judged) / total,
-        people=_over_units(several, _one_against_others, concordance, jackknife_z) if several else None,
+        people=_over_units(several, one_against_others, concordance, jackknife_z) if several else None,
         bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y, jackknife),
         length=_bias([(item, log(1 + item.length)) for item in graded], excess, ("shorter half", "longer half")),
         position=_bias(
@@ -189,11 +193,6 @@ def _over_units(
         sums = Sums.of((x, y, item.weight) for x, y in pairs(item))
         units[item.unit] = units.get(item.unit, Sums()).plus(sums)
     return interval(list(units.values()), statistic)
-
-
-def _one_against_others(graded: Graded) -> Iterable[tuple[float, float]]:
-    rest, total = len(graded.votes) - 1, sum(graded.votes)
-    return [(vote, (total - vote) / rest) for vote in graded.votes]
 
 
 def _effective(graded: Sequence[Graded]) -> float:

@@ -194,7 +194,16 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     if args.config_file:
         text = file_bytes(args.config_file)
     elif args.config_exec:
-        text = _printed(args.config_exec)
+        words = command_words("--config-exec", args.config_exec)
+        try:
+            done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the command that the user names
+        except OSError as error:
+            why = f"--config-exec {words[0]} cannot be started: {error.strerror}"
+            raise UsageError(f"{why}. Check the command.") from None
+        if done.returncode:
+            why = done.stderr.decode("utf-8", "replace").strip()[:200]
+            raise UsageError(f"the command of --config-exec ended with exit code {done.returncode}: {why}")
+        text = done.stdout
     else:
         snapshot = system.configuration()
         text = b"" if snapshot is None else json.dumps(snapshot).encode()
@@ -207,19 +216,6 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
         raise UsageError(f"the system's settings are not JSON: {error}. {fix}") from None
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
     return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
-
-
-def _printed(command: str) -> bytes:
-    """Return the output of the command of ``--config-exec``."""
-    words = command_words("--config-exec", command)
-    try:
-        done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the command that the user names
-    except OSError as error:
-        raise UsageError(f"--config-exec {words[0]} cannot be started: {error.strerror}. Check the command.") from None
-    if done.returncode:
-        why = done.stderr.decode("utf-8", "replace").strip()[:200]
-        raise UsageError(f"the command of --config-exec ended with exit code {done.returncode}: {why}")
-    return done.stdout
 
 
 def _commit() -> dict[str, str]:

@@ -120,7 +120,8 @@ def _term_lines(args: argparse.Namespace) -> list[str]:
         columns: list[str] = []
         with open(shipped("docs", page), encoding="utf-8") as file:  # noqa: PTH123 - a path of the package
             for line in file:
-                cells = [_plain(cell) for cell in line.strip("|\n").split(" | ")]
+                plain = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", line).replace("*", "").replace("`", "")
+                cells = [cell.strip() for cell in plain.strip("|\n").split(" | ")]
                 if not line.startswith("|"):
                     columns = []
                 elif not columns:
@@ -130,11 +131,6 @@ def _term_lines(args: argparse.Namespace) -> list[str]:
                     head = [f"{args.subject} ({columns[0]})", "", cells[-1], ""]
                     return [*head, *facts, f"{'page':<13}docs/{page}"]
     return []
-
-
-def _plain(cell: str) -> str:
-    """Return the text of a cell without Markdown markup."""
-    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", cell).replace("*", "").replace("`", "").strip()
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:
@@ -244,16 +240,15 @@ def _safety_facts(case: Case) -> Iterator[str]:
         yield f"attack       {'an attack' if attack.positive else 'a benign control'} ({of})"
     if guardrail is not None:
         values = asdict(guardrail).items()
-        words = (f"{name} {_guardrail_word(value)}" for name, value in values if value is not None)
+        words = []
+        for name, value in values:
+            if isinstance(value, tuple):
+                words.append(f"{name} {_joined([str(item) for item in value])}")
+            elif value is not None:
+                words.append(f"{name} {({True: 'yes', False: 'no'}).get(value, value)}")
         yield f"guardrail    {'; '.join(words) or 'no result'}"
     for leak in case.leaks:
         yield f"leak         {leak.category}: {leak.detector} {one_line(masked(leak.text), 60)}"
-
-
-def _guardrail_word(value: Any) -> str:
-    if isinstance(value, tuple):
-        return _joined([str(item) for item in value])
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _refused(case: Case) -> str:
@@ -318,6 +313,13 @@ def _document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
 def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
     """Return a sentence of the answer; a word that is part of a leaked value is masked."""
     leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
+    chunk = None
+    if evidence.chunk is not None and evidence.span is not None:
+        identity = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None][evidence.chunk]
+        text = case.chunk_texts[evidence.chunk]
+        pieces = _pieces(text, [Mark(*evidence.span, "best"), *_masks(text, case.leaks)])
+        shown = [piece._asdict() for piece in pieces]
+        chunk = {"id": identity, "index": evidence.chunk, "span": [*evidence.span], "text": shown}
     words = [(reason, masked(word) if word.lower() in leaked else word) for reason, word in evidence.mismatches]
     return {
         "text": _claim_part(case, evidence.start, evidence.end),
@@ -329,19 +331,8 @@ def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
         "missing": [_claim_part(case, *span) for span in evidence.missing],
         "made_up": [_claim_part(case, *span) for span in evidence.made_up],
         "otherwise": [{"reason": reason, "word": word} for reason, word in words],
-        "chunk": _best_chunk(case, evidence),
+        "chunk": chunk,  # that supports the sentence best; its index is among the chunks with a text
     }
-
-
-def _best_chunk(case: Case, evidence: Evidence) -> dict[str, Any] | None:
-    """Return the chunk that supports a sentence best, its index among the chunks with a text, and the span in it."""
-    if evidence.chunk is None or evidence.span is None:
-        return None
-    chunk = [chunk for chunk in case.ranked_chunks if chunk.text is not None][evidence.chunk]
-    text = case.chunk_texts[evidence.chunk]
-    pieces = _pieces(text, [Mark(*evidence.span, "best"), *_masks(text, case.leaks)])
-    text_pieces = [piece._asdict() for piece in pieces]
-    return {"id": chunk.id, "index": evidence.chunk, "span": [*evidence.span], "text": text_pieces}
 
 
 def _claim_part(case: Case, start: int, end: int) -> str:

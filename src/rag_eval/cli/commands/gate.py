@@ -16,7 +16,6 @@ from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Policy
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv")
 
@@ -40,22 +39,20 @@ def run(args: argparse.Namespace) -> int:
         policy = read_policy(reader, args.gates) if args.gates else None
     policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
     with checked_report(args.report, "Score the run again."):
-        judged = _judged(args, from_json(value or {}), policy)
+        report = from_json(value or {})
+        check_scores(args.report, report)
+        if policy is None:
+            check_gates(args.report, report, "Score the run again, or name gates with --gates.")
+            judged = rejudge_same_gates(report)
+        else:
+            if report.scope:  # metric groups that were left out stay so
+                policy = policy._replace(perspectives=report.scope.perspectives)
+            lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics]
+            lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
+            print_notes(*lines, quiet=args.quiet)
+            judged = rejudge(report, policy)
     write_report(judged, args)
     return judged.exit_code
-
-
-def _judged(args: argparse.Namespace, report: Report, policy: Policy | None) -> Report:
-    """Return the report, judged again; raise RagEvalError if its content is impossible."""
-    check_scores(args.report, report)
-    if policy is None:
-        check_gates(args.report, report, "Score the run again, or name gates with --gates.")
-    if policy and report.scope:  # metric groups that were left out stay so
-        policy = policy._replace(perspectives=report.scope.perspectives)
-    lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics] if policy else []
-    lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
-    print_notes(*lines, quiet=args.quiet)
-    return rejudge(report, policy) if policy else rejudge_same_gates(report)
 
 
 def check_scores(path: str, report: Report) -> None:

@@ -197,7 +197,10 @@ class Relinker:
     def _containment(self, old: Chunk) -> tuple[list[str], str]:
         words = tokens(old.text or "")
         if words and (same := self._by_text.get(tuple(words))):
-            return [self._nearest(old, same)], "same text"
+            near = {
+                name: (_place(self._new[name]) == _place(old), _same_document(old, self._new[name])) for name in same
+            }
+            return [max(same, key=near.__getitem__)], "same text"
         shingles = _shingles(words)
         shared = Counter(name for shingle in shingles for name in self._by_shingle.get(shingle, ()))
         covers = {name: count / min(len(shingles), self._sizes[name]) for name, count in shared.items()}
@@ -211,11 +214,6 @@ class Relinker:
         if heading is not None and (there := self._by_place.get(heading)):
             return there, "same place"
         return [], ""
-
-    def _nearest(self, old: Chunk, names: Sequence[str]) -> str:
-        """Return the chunk with the same heading or document, of several with equal text."""
-        order = {name: (_place(self._new[name]) == _place(old), _same_document(old, self._new[name])) for name in names}
-        return max(names, key=order.__getitem__)
 
 
 def rewritten(line: bytes, links: Sequence[Link]) -> bytes:

@@ -84,7 +84,8 @@ def run(args: argparse.Namespace) -> int:
     questions_exist = os.path.lexists("eval/gold.jsonl")
     source = args.collect or args.tool
     for target, template in files(args.preset, source).items():
-        path = Path(_standing(target))
+        names = GATES_FILES if target in GATES_FILES else ()
+        path = Path(next((name for name in names if os.path.lexists(name)), target))
         exists = path.exists() or path.is_symlink()
         if below and target.startswith("."):
             print_lines(f"left   {target}  (it works only in the root of the repository: docs/several.md)")
@@ -142,12 +143,6 @@ def _answering(source: str) -> str:
     if source in TOOLS:
         first = f"Set {' and '.join(TOOLS[source])}, let your system answer the questions"
     return f"{first}, then: {_command(source)} && rag-eval score"
-
-
-def _standing(target: str) -> str:
-    """Return ``target``, or the existing gates file under the other usual name."""
-    names = GATES_FILES if target in GATES_FILES else ()
-    return next((name for name in names if os.path.lexists(name)), target)
 
 
 def files(preset: str, source: str = "") -> dict[str, str]:

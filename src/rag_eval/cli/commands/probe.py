@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from rag_eval.analysis.perturbations import TraceSample, in_order
 from rag_eval.analysis.report import Context
@@ -30,12 +29,6 @@ from rag_eval.rendering.sensitivity import FORMS
 from rag_eval.run.inputs import load_inputs
 from rag_eval.run.options import Options
 from rag_eval.run.scored import score_run
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.sensitivity import Probe
-    from rag_eval.contract import Gold
-    from rag_eval.gates.policy import Policy
-    from rag_eval.readers.source import Reader
 
 FORMATS = ("table", "markdown", "json")
 
@@ -73,32 +66,24 @@ def run(args: argparse.Namespace) -> int:
     """
     if "=" in args.gates:
         raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
-    with uncollected():
-        result = _probe(args)
-    sys.stdout.write(FORMS[args.format](result))
-    return result.exit_code
-
-
-def _probe(args: argparse.Namespace) -> Probe:
     contents = stdin_contents(args)
     options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline, contents=contents)
-    inputs = load_inputs(options)
-    policy, run = inputs.policy, score_run(inputs)
-    report = run.report
-    print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
-    quiet = inputs.reader._replace(ledger=ProblemCollector())  # notes on the files were already printed
-    golds = read_gold(quiet, policy.gold)
-    hashes = {case.qid: case.gold_sha256 for case in report.questions}
-    context = Context(hashes=hashes, fields=policy.fields, earlier=run.earlier)
-    setup = Setup(golds, policy, run.card.measures, context)
-    return probe(setup, in_order(_samples(quiet, policy, golds)), report, args.doses or RATES)
-
-
-def _samples(reader: Reader, policy: Policy, golds: dict[str, Gold]) -> list[TraceSample]:
-    """Return the traces that count, with their rows: the last one of several with one run and qid."""
-    pairing, samples = Pairing(QuestionIndex(golds), lambda *_: None), {}
-    for trace, row in read_trace_rows(reader, policy.trace):
-        qid, _ = pairing.qid(trace)
-        if qid in golds:
-            samples[trace.run, qid] = TraceSample.of(row, golds[qid], trace.line, policy.settings)
-    return list(samples.values())
+    with uncollected():
+        inputs = load_inputs(options)
+        policy, scored = inputs.policy, score_run(inputs)
+        report = scored.report
+        print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+        reader = inputs.reader._replace(ledger=ProblemCollector())  # notes on the files were already printed
+        golds = read_gold(reader, policy.gold)
+        # The traces that count: the last one of several with one run and qid.
+        pairing, samples = Pairing(QuestionIndex(golds), lambda *_: None), dict[tuple[str, str], TraceSample]()
+        for trace, row in read_trace_rows(reader, policy.trace):
+            qid, _ = pairing.qid(trace)
+            if qid in golds:
+                samples[trace.run, qid] = TraceSample.of(row, golds[qid], trace.line, policy.settings)
+        hashes = {case.qid: case.gold_sha256 for case in report.questions}
+        context = Context(hashes=hashes, fields=policy.fields, earlier=scored.earlier)
+        setup = Setup(golds, policy, scored.card.measures, context)
+        result = probe(setup, in_order(list(samples.values())), report, args.doses or RATES)
+    sys.stdout.write(FORMS[args.format](result))
+    return result.exit_code
