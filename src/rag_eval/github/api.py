@@ -93,18 +93,15 @@ class GitHub:
         try:
             return text_of(self._http.send(Request("GET", "/user", _NAME)).json(), "login") or BOT
         except GitHubError as refused:
-            if refused.status in (401, 403, 404):
-                return self._viewer() or BOT
-            raise
-
-    def _viewer(self) -> str:
+            if refused.status not in (401, 403, 404):
+                raise
         request = Request("POST", GRAPHQL, _NAME, content={"query": "query { viewer { login } }"})
         try:
             answer = self._http.send(request).json()
         except GitHubError:
-            return ""
+            return BOT
         data = answer.get("data") if isinstance(answer, dict) else None
-        return text_of(data.get("viewer") if isinstance(data, dict) else None, "login")
+        return text_of(data.get("viewer") if isinstance(data, dict) else None, "login") or BOT
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of the issue or pull request ``number``, oldest first, page by page."""
@@ -169,9 +166,22 @@ class GitHub:
 
     def raw(self, kind: str, sha: str) -> bytes:
         """Return the bytes of a commit, a tree or a blob, checked against ``sha``."""
-        if sha not in self._raw:
-            self._raw[sha] = {"commit": self._commit, "tree": self._tree, "blob": self._blob}[kind](sha)
-        return self._raw[sha]
+        if sha in self._raw:
+            return self._raw[sha]
+        rest, aim, needs = f"git/{kind}s/{_checked_hash(sha)}", f"read {kind} {sha[:12]}", "contents: read"
+        data: bytes | None
+        if kind == "blob":
+            data = self._http.send(Request("GET", self._path(rest), aim, needs, _RAW)).data
+            data = data if object_id(data, like=sha) == sha else None
+        else:
+            answer = self._object(rest, aim, needs)
+            if kind == "tree" and answer.get("truncated") is not False:
+                raise GitHubError(f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
+            data = commit_bytes(answer, sha) if kind == "commit" else tree_bytes(_tree_rows(answer), sha)
+        if data is None:
+            raise _other(kind, sha)
+        self._raw[sha] = data
+        return data
 
     def objects(self, kind: str, shas: Collection[str]) -> dict[str, bytes]:
         """Return the bytes of trees with all trees below them, or of blobs, each checked against its hash."""
@@ -182,43 +192,20 @@ class GitHub:
             return {sha: self.raw(kind, sha) for sha in shas}
         trees: dict[str, bytes] = {}
         for sha in shas:
-            if sha not in trees:
-                trees |= {sha: self._raw[sha]} if sha in self._raw else self._trees(sha)
+            if sha in trees:
+                continue
+            if sha in self._raw:
+                trees[sha] = self._raw[sha]
+                continue
+            aim = f"read tree {sha[:12]}"
+            answer = self._object(f"git/trees/{_checked_hash(sha)}?recursive=1", aim, "contents: read")
+            # GitHub does not list all trees below a large one: then it is read alone.
+            all_listed = answer.get("truncated") is False
+            below = trees_bytes(_tree_rows(answer), sha) if all_listed else {sha: self.raw("tree", sha)}
+            if below is None:
+                raise _other("tree", sha)
+            trees |= below
         return trees
-
-    def _trees(self, sha: str) -> dict[str, bytes]:
-        """Return a tree and all trees below it; only the tree if GitHub does not list them all."""
-        answer = self._object(f"git/trees/{_checked_hash(sha)}?recursive=1", f"read tree {sha[:12]}", "contents: read")
-        if answer.get("truncated") is not False:
-            return {sha: self._tree(sha)}
-        trees = trees_bytes(_tree_rows(answer), sha)
-        if trees is None:
-            raise _other("tree", sha)
-        return trees
-
-    def _commit(self, sha: str) -> bytes:
-        answer = self._object(f"git/commits/{_checked_hash(sha)}", f"read commit {sha[:12]}", "contents: read")
-        data = commit_bytes(answer, sha)
-        if data is None:
-            raise _other("commit", sha)
-        return data
-
-    def _tree(self, sha: str) -> bytes:
-        answer = self._object(f"git/trees/{_checked_hash(sha)}", f"read tree {sha[:12]}", "contents: read")
-        if answer.get("truncated") is not False:
-            raise GitHubError(f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
-        data = tree_bytes(_tree_rows(answer), sha)
-        if data is None:
-            raise _other("tree", sha)
-        return data
-
-    def _blob(self, sha: str) -> bytes:
-        """Return the bytes of a file, checked against ``sha``."""
-        where = self._path(f"git/blobs/{_checked_hash(sha)}")
-        data = self._http.send(Request("GET", where, f"read blob {sha[:12]}", "contents: read", _RAW)).data
-        if object_id(data, like=sha) != sha:
-            raise _other("blob", sha)
-        return data
 
     def merge_base(self, base: str, head: str) -> str:
         """Return the hash of the best common ancestor of two branches, tags or hashes."""
@@ -255,29 +242,25 @@ class GitHub:
         ``head`` is the last commit of the pull request. GitHubError is raised if the pull request has a newer one, or
         as many commits as GitHub lists at most: there may be more.
         """
-        commits = self._pull_commits(within)
+        path = self._path(f"pulls/{within:d}/commits")
+        rows = list(self._all_pages(path, "read the commits", "pull-requests: read"))
+        if len(rows) >= MOST_COMMITS:
+            what = f"#{within} has {MOST_COMMITS} or more commits, and GitHub does not list the others"
+            raise GitHubError(f"{what}: their authors are unknown. Split the pull request.")
+        commits = {_sha(text_of(row, "sha")): row for row in rows}
         if head not in commits:
             raise GitHubError(f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
-        touching = {sha for path in paths for sha in self._history(path, head)}
+        touching = set()
+        for touched in paths:
+            history = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': touched})}"
+            aim = f"read the history of {quoted(touched)}"
+            touching |= {_sha(text_of(row, "sha")) for row in self._all_pages(history, aim, "contents: read")}
         return [author for sha, row in commits.items() if sha in touching for author in _authors(sha, row)]
 
     def pull_head(self, number: int) -> str:
         """Return the hash of the last commit of a pull request."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
         return _sha(text_of(answer.get("head"), "sha"))
-
-    def _pull_commits(self, number: int) -> dict[str, Mapping[str, Any]]:
-        path = self._path(f"pulls/{number:d}/commits")
-        rows = list(self._all_pages(path, "read the commits", "pull-requests: read"))
-        if len(rows) >= MOST_COMMITS:
-            what = f"#{number} has {MOST_COMMITS} or more commits, and GitHub does not list the others"
-            raise GitHubError(f"{what}: their authors are unknown. Split the pull request.")
-        return {_sha(text_of(row, "sha")): row for row in rows}
-
-    def _history(self, path: str, head: str) -> Iterator[str]:
-        where = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': path})}"
-        for row in self._all_pages(where, f"read the history of {quoted(path)}", "contents: read"):
-            yield _sha(text_of(row, "sha"))
 
     def _object(self, rest: str, aim: str, needs: str) -> Mapping[str, Any]:
         return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
