@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 
 import pytest
 
-from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_on_path, lines, row
+from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_here, lines, row
 from seams import Record, verify
 from sshkeys import Keys, needs_ssh_keygen
 
@@ -30,8 +31,9 @@ def isolate(patched):
 def fresh(tmp_path, monkeypatch):
     """A new repository, apart from the configuration of this machine and from any git that runs these tests."""
     isolate(monkeypatch)
-    monkeypatch.setenv("PATH", f"{command_on_path(tmp_path / 'bin')}{os.pathsep}{os.environ['PATH']}")
-    return Repo.create(tmp_path / "repo", None)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    with command_here(tmp_path / "bin"):
+        yield Repo.create(tmp_path / "repo", None)
 
 
 @pytest.fixture(scope="module")
@@ -246,10 +248,11 @@ def test_a_locale_in_which_names_lead_nowhere_is_no_pass_and_no_defect(fresh):
     fresh.write("eval-gates.yml", "version: 1\ngold: eval/größe.jsonl\n")
     fresh.git("add", ".")
     fresh.stage(ONE, path="eval/größe.jsonl")
-    narrow = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    for code, output in (fresh.run("rag-eval", *words, **narrow) for words in (["gold", "check"], ["score"])):
+    rag_eval = sys.executable, "-m", "rag_eval"
+    narrow = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(SOURCE)}
+    for code, output in (fresh.run(*rag_eval, *words, **narrow) for words in (["gold", "check"], ["score"])):
         assert (code, output.endswith("Set PYTHONUTF8=1, or a UTF-8 locale.\n")) == (2, True), output
-    assert codes(fresh.run("rag-eval", "gold", "check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
+    assert codes(fresh.run(*rag_eval, "gold", "check", **{**narrow, "PYTHONUTF8": "1"})[1]) == ["unsigned-change"]
 
 
 def test_a_record_that_cannot_be_written_or_staged_leaves_nothing_behind(fresh):
