@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -168,13 +168,16 @@ class Case:
 
     @cached_property
     def chunks_by_id(self) -> Mapping[str, Chunk]:
-        """Return the retrieved chunks by id, the first of each."""
-        return {chunk.id: chunk for chunk in reversed(self.trace.chunks or ())}
+        """Return the retrieved chunks by id, as ranked, the first of each id."""
+        chunks: dict[str, Chunk] = {}
+        for chunk in self.trace.chunks or ():
+            chunks.setdefault(chunk.id, chunk)
+        return chunks
 
-    @cached_property
+    @property
     def ranked_chunks(self) -> tuple[Chunk, ...]:
         """Return the retrieved chunks as ranked, the first of each id."""
-        return tuple([self.chunks_by_id[name] for name in _in_order(self.trace.chunks)])
+        return tuple(self.chunks_by_id.values())
 
     @cached_property
     def chunk_tokens(self) -> tuple[list[str], ...]:
@@ -361,7 +364,3 @@ def _phrase(claim: str, phrases: Sequence[str]) -> str | None:
         return None
     lowered = claim.lower()
     return next((phrase for phrase in phrases if phrase in lowered), None)
-
-
-def _in_order(chunks: Iterable[Chunk] | None) -> list[str]:
-    return list(dict.fromkeys([chunk.id for chunk in chunks or ()]))

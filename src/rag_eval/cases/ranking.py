@@ -136,7 +136,7 @@ def _rank_grades(
 def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
     ranks = tuple(ranks_of(relevant, retrieved))
     gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
-    complete = _last(ranks) if len(ranks) == len(relevant) else None
+    complete = max(ranks, default=0) if len(ranks) == len(relevant) else None
     return Ranking(level, len(relevant), ranks, ranks, complete, gains, _ideal(grades.values()), counts=bool(relevant))
 
 
@@ -149,13 +149,10 @@ def rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
     matching = tuple(rank for rank in range(1, len(chunks) + 1) if any(row[rank - 1] for row in hits))
     # A chunk that matches several supports takes as many ranks: no order can be better than the ideal.
     gains = tuple((max(rank, index), 1) for index, rank in enumerate(ranks, 1))
-    complete = _complete(first, gold.support_groups or [(index,) for index in range(len(supports))])
+    groups = gold.support_groups or [(index,) for index in range(len(supports))]
+    all_ranks = [min((rank for index in group if (rank := first[index])), default=None) for group in groups]
+    complete = None if None in all_ranks else max((rank for rank in all_ranks if rank), default=0)
     return Ranking("support", len(supports), ranks, matching, complete, gains, _ideal([1] * len(supports)))
-
-
-def _complete(first: Sequence[int | None], groups: Iterable[Sequence[int]]) -> int | None:
-    ranks = [min((rank for position in group if (rank := first[position])), default=None) for group in groups]
-    return None if None in ranks else max((rank for rank in ranks if rank), default=0)
 
 
 def _positive(grades: Mapping[str, int]) -> frozenset[str]:
@@ -164,7 +161,3 @@ def _positive(grades: Mapping[str, int]) -> frozenset[str]:
 
 def _ideal(gains: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted((gain for gain in gains if gain > 0), reverse=True))
-
-
-def _last(ranks: tuple[int, ...]) -> int:
-    return ranks[-1] if ranks else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rag_eval.cases.pairing import Pairing, QuestionIndex
@@ -37,15 +37,13 @@ def trace_lines(reader: Reader, path: str) -> JsonLines[Trace]:
 
 @contextmanager
 def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[SourceFile | None]:
-    source = reader.open(path, digest)
-    if source is None:
-        yield None
-        return
-    with source:
-        if source.is_array:
+    """Yield the source of a trace file, None with a problem if it is unreadable or an array."""
+    with reader.open(path, digest) or nullcontext() as source:
+        if source and source.is_array:
             hint = "Write one trace per line; jq -c '.[]' does it."
             reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
-        yield None if source.is_array else source
+            source = None
+        yield source
 
 
 def pair_finder(questions: QuestionIndex, ledger: ProblemCollector, path: str, *, is_complete: bool) -> PairTrace:

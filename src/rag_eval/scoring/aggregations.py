@@ -293,7 +293,8 @@ def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, l
         return _chance_of_f1(worse_first, seed, level)
     if fold not in ("mean", "total") and has_gaps(worse_first):
         worse_first = complete(worse_first)
-        if not _figures(fold, worse_first):
+        sides = [[pair[side] for unit in worse_first for pair, _ in unit] for side in (0, 1)]
+        if None in [_number(fold, side) for side in sides]:
             return 1.0
     if fold in RANKED:
         worse_first = above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
@@ -319,11 +320,6 @@ def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> fl
 
     sides = [[pair[side] for unit in moved for pair, _ in unit] for side in (0, 1)]
     return swap(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
-
-
-def _figures(fold: str, units: Units) -> bool:
-    """Return whether both runs have a value for the pairs."""
-    return all(_number(fold, [pair[side] for unit in units for pair, _ in unit]) is not None for side in (0, 1))
 
 
 def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
