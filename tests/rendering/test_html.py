@@ -413,3 +413,16 @@ def test_a_report_without_gates_file_and_questions_is_a_report(tmp_path):
     report = api.score(gold, trace)
     for item in (report, report._replace(questions=(), gates=(), metrics={}, contracts={}, inputs=())):
         assert Page(render(item, "html")).complaints() == []
+
+
+def test_an_amount_of_at_most_one_is_drawn_on_a_scale_of_its_own():
+    """A cost of 0.2 USD is no share."""
+    value = report_of("good")
+    [gate] = [item for item in value["gates"] if item["name"] == "latency_total_ms.p95"]
+    gate |= {"name": "cost_usd", "value": 0.2, "low": 0.1, "high": 0.3, "threshold": "0.4"}
+    page = Page(render(from_json(value), "html"))
+    assert "cost_usd" not in said(page.one("gates-plot-about"))
+    assert "cost_usd" in said(page.one("gates-amounts-plot-about"))
+    row = next(item for item in page.all("div") if item.get("class") == "row" and "cost_usd" in said(item))
+    [point] = [item for item in row.iter() if item.get("class") == "point"]
+    assert 150 < float(point.get("cx")) < 250

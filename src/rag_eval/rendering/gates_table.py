@@ -79,7 +79,7 @@ def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult])
             formatter.figure(cases_of(report, gate)),
             formatter.figure(threshold(gate)),
             *([formatter.figure(delta_of(gate, changes) or "–")] if changes else []),
-            f"{formatter.sign(kind(gate))}\u00a0{formatter.figure(outcome(gate))}",
+            f"{formatter.sign(kind(gate))}\u00a0{outcome(gate)}",
         ]
         for gate in gates
     ]

@@ -29,6 +29,7 @@ from rag_eval.rendering.number_format import (
     is_completeness,
     metric,
     metric_interval,
+    unit,
     value,
     value_with_interval,
 )
@@ -46,7 +47,7 @@ _ROOM = 0.94
 """Share of a scale that its greatest number takes where the scale is made for it."""
 _KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"}
 
-_CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 18.0, 168.0, 204.0
+_CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 26.0, 168.0, 204.0
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _SHORT = 22
 _GLYPH = 5.0
@@ -69,7 +70,7 @@ class PlotRow(NamedTuple):
     """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``caption`` is the text at its end.
 
     ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left, empty if it is
-    only a reference.
+    only a reference. An ``amount`` has a unit, so it is no share even if it is at most 1.
     """
 
     label: str
@@ -81,6 +82,7 @@ class PlotRow(NamedTuple):
     limit: float | None = None
     side: str = ""
     before: float | None = None
+    amount: bool = False
 
     def numbers(self) -> list[float]:
         """Return all numbers that are drawn of it."""
@@ -88,8 +90,8 @@ class PlotRow(NamedTuple):
 
 
 def is_share(row: PlotRow) -> bool:
-    """Return whether all values of a row are between 0 and 1."""
-    return all(0 <= number <= 1 for number in row.numbers())
+    """Return whether a row is no amount, and all its values are between 0 and 1."""
+    return not row.amount and all(0 <= number <= 1 for number in row.numbers())
 
 
 def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
@@ -281,7 +283,7 @@ def _grid(frame: _Frame, axes: Axes) -> Iterator[Markup]:
     for number in ticks(*frame.across) if axes.ticks else ():
         yield tag("text", f"{number:.4g}", x=frame.x(number), y=_CHART_BOTTOM + 16, class_="tick")
     texts = [
-        (axes.up, 2.0, _CHART_TOP - 6, "first"),
+        (axes.up, 2.0, _CHART_TOP - 16, "first"),
         (axes.across, (_CHART_LEFT + _RIGHT) / 2, _CHART_BOTTOM + 32, "tick"),
         (_short(axes.first), _CHART_LEFT, _CHART_BOTTOM + 20, "first"),
         (_short(axes.last), _RIGHT, _CHART_BOTTOM + 20, "last"),
@@ -321,7 +323,8 @@ def gates(report: Report) -> Iterator[Markup]:
         if gate.direction not in MARGINS and gate.value is not None and not is_completeness(gate):
             text, limit = f"{value_with_interval(gate)}  {bound(gate)}", float(gate.threshold)
             ends = gate.low, gate.high, limit, gate.direction
-            rows.append(PlotRow(_label(report, gate), kind(gate), text, gate.value, *ends))
+            row = PlotRow(_label(report, gate), kind(gate), text, gate.value, *ends, amount=bool(unit(gate.name)))
+            rows.append(row)
     yield from _figures("gates", "Gates and their thresholds", "Gates on amounts", f"{_SHAPES}; {_INTERVAL}; ", rows)
 
 
@@ -332,12 +335,11 @@ def since(report: Report) -> Iterator[Markup]:
         comparison = gate.comparison
         if comparison is None or comparison.baseline is None or comparison.value is None:
             continue
-        drop, before = gate.direction == "max_drop", comparison.baseline
+        drop, before, amount = gate.direction == "max_drop", comparison.baseline, bool(unit(gate.name))
         limit = before + (-1 if drop else 1) * float(gate.threshold)
-        limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 else limit
-        side, label = "min" if drop else "max", _label(report, gate)
-        row = PlotRow(label, kind(gate), value(gate), comparison.value, limit=limit, side=side, before=before)
-        rows.append(row)
+        limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 and not amount else limit
+        row = PlotRow(_label(report, gate), kind(gate), value(gate), comparison.value, limit=limit)
+        rows.append(row._replace(side="min" if drop else "max", before=before, amount=amount))
     legend = f"The line goes from the baseline (the ring) to the value now. {_SHAPES}; "
     yield from _figures("since", "Since the baseline", "Amounts since the baseline", legend, rows)
 
@@ -377,7 +379,8 @@ def slices(report: Report) -> Iterator[Markup]:
             shape = kind(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
             text = metrics_tables.in_slice(bounds, part, name) + metric_interval(result, name)
             ends = result.low, result.high, report.metrics[name].value
-            rows.append(PlotRow(visible(part.slice), shape, text, result.value or 0.0, *ends))
+            row = PlotRow(visible(part.slice), shape, text, result.value or 0.0, *ends, amount=bool(unit(name)))
+            rows.append(row)
         title = f"{visible(name)} by slice, worst first"
         cut = f"The worst {_MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > _MOST else ""
         drawn = figure(f"slice-plot-{index}", title, _SLICES, rows)
