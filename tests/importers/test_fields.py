@@ -480,3 +480,56 @@ def test_repeated_spans_count_once_if_they_are_equal(command, tmp_path):
     )
     message = "spans.jsonl:2: span '0000000000000001' occurs twice with different content, first on line 1"
     assert message in command("import", "otlp", path)[2]
+
+
+def test_spans_whose_parent_is_missing_are_counted(command, tmp_path):
+    orphans = [otlp_span({"openinference.span.kind": "TOOL"}, number, 99) for number in (2, 3)]
+    [row], err = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(otlp_span(ROOT), *orphans))
+    assert (row["q"], "spans whose parent is not in the file, 2 times" in err) == ("Why?", True)
+
+
+@each_row("item", [{"id": "i1", "input": {"a": 1}}, {"input": "Why?"}])
+def test_a_dataset_item_needs_an_id_and_a_question(command, tmp_path, item):
+    path = tmp_path / "items.jsonl"
+    path.write_text(json.dumps(item), "utf-8")
+    code, _, err = command("import", "langfuse-dataset", path)
+    assert (code, "items.jsonl:1: an item has no id or no question" in err) == (2, True)
+
+
+@each_row(
+    ("words", "qids", "said"),
+    [
+        (("--since", "1970-01-01T00:00:02Z"), ["b", "a"], "left out: traces before --since (the option says so)"),
+        (("--until", "1970-01-01T00:00:03Z"), ["a", "b"], "left out: traces from --until on (the option says so)"),
+        (("--since", "1970-01-01T00:00:01Z", "--until", "1970-01-01T00:00:03Z"), ["a", "b"], "traces from --until on"),
+        (("--last-only",), ["b", "a"], "left out: earlier traces of a question (--last-only)"),
+        (
+            ("--qid", "/extra/metadata/case"),
+            ["z", "b", "a"],
+            "left out: --qid /extra/metadata/case (leads nowhere here)",
+        ),
+    ],
+)
+def test_options_that_select_traces(command, tmp_path, words, qids, said):
+    runs = []
+    for start, qid in ((1, "a"), (2, "b"), (3, "a")):
+        times = {"start_time": start * 1000, "end_time": start * 1000 + 500}
+        metadata = {"qid": qid, **({"case": "z"} if start == 1 else {})}
+        runs.append({**LANGSMITH, "id": f"r{start}", "trace_id": f"r{start}", **times, "extra": {"metadata": metadata}})
+    rows, err = imported(command, tmp_path / "runs.jsonl", "langsmith", *reversed(runs), words=words)
+    assert ([row["qid"] for row in rows], said in err) == (qids, True), err
+
+
+@each_row(
+    ("form", "record", "pointer"),
+    [
+        ("langsmith", {**LANGSMITH, "reference_example_id": "e1", "tags": ["Q7"]}, "/tags/0"),
+        ("langfuse", {**LANGFUSE, "metadata": {"case": "Q7"}}, "/metadata/case"),
+        ("langfuse", {**LANGFUSE, "metadata": {"case": "Q7"}}, "/case"),
+        ("mlflow", mlflow({"tags": {"case": "Q7"}}), "/info/tags/case"),
+        ("ragas-trace", {**RAGAS, "case": "Q7"}, "/case"),
+    ],
+)
+def test_the_qid_is_where_the_pointer_leads(command, tmp_path, form, record, pointer):
+    [row], _ = imported(command, tmp_path / "export.jsonl", form, record, words=("--qid", pointer))
+    assert row["qid"] == "Q7"

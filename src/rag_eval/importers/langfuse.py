@@ -175,7 +175,7 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
         if span.kind in (spans.RETRIEVER, spans.RERANKER) and unwrap.documents_in(output) is None:
             output = documents_of(conversion, span, flat)
     spans.read_contents(conversion, span, asked, output)
-    span.qid = conversion.qid(metadata) or unwrap.as_id(row.get("experimentItemId"))
+    span.qid = conversion.qid(metadata, row) or unwrap.as_id(row.get("experimentItemId"))
     span.run, span.conversation = unwrap.as_id(row.get("experimentName")), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None

@@ -29,7 +29,12 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         for run in _runs(conversion, value):
             merged = runs.setdefault(str(run["id"]), (conversion.place, {}))[1]  # empty values of a patch erase nothing
             merged |= {name: value for name, value in run.items() if value not in (None, {}, []) or name not in merged}
-    pending = {name for name, (_, run) in runs.items() if _is_pending(run)}
+    pending = {
+        name
+        for name, (_, run) in runs.items()
+        if str(run.get("status")).lower() == "pending"
+        or not (run.get("end_time") or run.get("outputs") or run.get("error"))
+    }
     ended = [record for name, record in runs.items() if name not in pending]
     whole = [record for record in ended if str(record[1].get("trace_id")) not in pending]
     account.dropped("a pending run", "it has not ended", len(pending))
@@ -69,11 +74,6 @@ def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:
         conversion.problem("", f"is not a run: its keys are {keys}", _FORMS)
 
 
-def _is_pending(run: Row) -> bool:
-    ended = run.get("end_time") or run.get("outputs") or run.get("error")
-    return str(run.get("status")).lower() == "pending" or not ended
-
-
 def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[str]) -> spans.TraceSpan:
     """Return the span of a run; ``retrieved`` are the traces with a retriever."""
     conversion.place = place
@@ -91,7 +91,7 @@ def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[
         document_lists = (unwrap.documents_in(outputs.get(name)) for name in unwrap.CONTEXT_KEYS)
         if documents := next((item for item in document_lists if item), None):
             span.chunks = conversion.chunks(documents)
-    span.qid = unwrap.as_id(run.get("reference_example_id")) or conversion.qid(metadata)
+    span.qid = conversion.qid(run, metadata)
     span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(_THREADS, metadata)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))

@@ -65,7 +65,7 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
         spans.read_contents(conversion, span, asked, output)
         if not parent:
             span.conversation = as_id(as_dict(info.get("trace_metadata")).get("mlflow.trace.session"))
-            span.qid = conversion.qid(info.get("tags"), info.get("trace_metadata"), attributes)
+            span.qid = conversion.qid(info.get("tags"), info.get("trace_metadata"), attributes, value)
         span.usage = unwrap.tokens(attributes.get("mlflow.chat.tokenUsage"))
         span.model = unwrap.first_id(("mlflow.llm.model", "model"), attributes)
         for name in attributes.keys() - _ATTRIBUTES:
