@@ -273,13 +273,17 @@ class Conversion:
             self.problem("", message, "Name its place with --qid POINTER or --question POINTER.")
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
+        cited = draft.citations  # they are absent unless the source or --citations gives them
+        if cited is None and draft.answer is not None and self.options.citations != "none":
+            cited = unwrap.cited_in(draft.answer, self.options.citations, ids or [])
+        citations = {} if cited is None else {"citations": cited}
         row: Row = {
             "qid": qid,
             "q": draft.question,
             "run": self.options.run or draft.run or None,
             "retrieved_ids": ids,
             "retrievals": draft.retrievals,
-            "answer_json": self._answer(draft, ids or []),
+            "answer_json": None if draft.answer is None else {"claim": draft.answer, **citations},
             "error": draft.error,
             "timed_out": True if draft.error is not None and _TIMEOUT.search(draft.error) else None,
             "ts": None if draft.start_ns is None else draft.start_ns / 10**9,
@@ -293,15 +297,6 @@ class Conversion:
             "source": {"tool": tool, **({"id": draft.source} if draft.source else {})},
         }
         return {field: value for field, value in row.items() if value is not None}
-
-    def _answer(self, draft: Draft, ids: Sequence[str]) -> Row | None:
-        """Return the answer with its citations, which are absent unless the source or ``--citations`` gives them."""
-        if draft.answer is None:
-            return None
-        cited = draft.citations
-        if cited is None and self.options.citations != "none":
-            cited = unwrap.cited_in(draft.answer, self.options.citations, ids)
-        return {"claim": draft.answer, **({} if cited is None else {"citations": cited})}
 
     def _turn(self, draft: Draft, qid: str | None) -> Row:
         """Return conversation and turn.
@@ -338,9 +333,8 @@ class Conversion:
     def gold_row(self, qid: str, question: str, expected: str | None, citations: Sequence[str], **more: Any) -> Row:
         """Return a gold row; ``expected`` is compared with ``--unanswerable``, stripped and without case."""
         unanswerable = {text.strip().casefold() for text in self.options.unanswerable}
-        answerable = more.pop("answerable", True) and (
-            expected is None or expected.strip().casefold() not in unanswerable
-        )
+        is_refused = expected is not None and expected.strip().casefold() in unanswerable
+        answerable = more.pop("answerable", True) and not is_refused
         if not answerable and citations:
             self.account.dropped("citations of an unanswerable question", "such a question has no right citation")
         return gold_row(qid, question, answerable=answerable, citations=citations, expected=expected, **more)

@@ -88,7 +88,8 @@ def _draft(conversion: Conversion, case: Row) -> Draft:
     draft = Draft(
         conversion.place, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case)
     )
-    retrievers, models = (_spans(trace, name) for name in ("retrieverSpans", "llmSpans"))
+    lists = (trace.get(name) or () for name in ("retrieverSpans", "llmSpans"))
+    retrievers, models = ([span for span in spans if isinstance(span, dict)] for spans in lists)
     documents = _documents(case.get("retrieval_context")) or [
         document
         for span in retrievers
@@ -111,10 +112,6 @@ def _draft(conversion: Conversion, case: Row) -> Draft:
         draft.ok = False
         draft.error = None if answer is not None else "errored"
     return draft
-
-
-def _spans(trace: Row, name: str) -> list[Row]:
-    return [span for span in trace.get(name) or () if isinstance(span, dict)]
 
 
 def _milliseconds(span: Row) -> float:
