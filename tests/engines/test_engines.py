@@ -13,7 +13,7 @@ import pytest
 
 from cases import ROOT
 from rag_eval import api
-from rag_eval.cli.commands import _flat_scores
+from rag_eval.cli.commands.score import reference_scores
 from rag_eval.engines import ExecutionOptions, process
 from reading import gold, jsonl, trace
 from seams import InputError, UsageError, render
@@ -42,9 +42,7 @@ def large(tmp_path_factory):
 
 
 def scores(folder, execution):
-    return _flat_scores.reference_scores(
-        api.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), execution=execution)
-    )
+    return reference_scores(api.Options(str(folder / "gold.jsonl"), str(folder / "trace.jsonl"), execution=execution))
 
 
 @linux

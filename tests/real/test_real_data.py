@@ -9,7 +9,7 @@ import pytest
 import plain_scorer
 from cases import ROOT
 from rag_eval import api
-from rag_eval.cli.commands import _flat_scores
+from rag_eval.cli.commands.score import reference_scores
 from seams import main
 
 DATA = Path(os.environ.get("RAG_EVAL_DATA") or ROOT.parent / "shared" / "data")
@@ -41,7 +41,7 @@ def test_a_real_application_gets_the_scores_of_the_reference_scorer(name):
     gold, trace = str(AZURE / "gold.jsonl"), str(AZURE / f"trace.{name}.jsonl")
     gates = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
     expected = plain_scorer.score(plain_scorer.rows(gold), plain_scorer.last_by_qid(trace), 3, gates)
-    assert _flat_scores.reference_scores(api.Options(gold, trace, cutoffs=(3,)))[0] == expected
+    assert reference_scores(api.Options(gold, trace, cutoffs=(3,)))[0] == expected
 
 
 TREC = DATA / "trec"

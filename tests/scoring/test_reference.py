@@ -10,7 +10,7 @@ import plain_scorer
 from cases import gold_row, write_rows
 from depth import examples
 from rag_eval import api
-from rag_eval.cli.commands import _flat_scores
+from rag_eval.cli.commands.score import reference_scores
 from rag_eval.scoring import reference
 from seams import UsageError, main
 from strategies import CLAIMS, IDS, TEXTS
@@ -47,7 +47,7 @@ gates = st.tuples(limits, limits, limits, limits).map(lambda four: "precision={}
 
 
 def ours(gold, trace, k=5, inline=""):
-    return _flat_scores.reference_scores(api.Options(str(gold), str(trace), cutoffs=(k,)), inline)[0]
+    return reference_scores(api.Options(str(gold), str(trace), cutoffs=(k,)), inline)[0]
 
 
 def theirs(gold, trace, k=5, inline=GATES):
@@ -134,7 +134,7 @@ def test_missing_traces_are_said_on_stderr_and_fail_nothing_by_themselves(store,
 def test_gates_of_a_gates_file_take_the_place_of_the_defaults(store, tmp_path):
     policy = tmp_path / "gates.yml"
     policy.write_text("version: 1\nk: 1\ngates:\n  precision: {min: 0.30}\n", encoding="utf-8")
-    scores = _flat_scores.reference_scores(api.Options(str(store[0]), str(store[1]), str(policy)))[0]
+    scores = reference_scores(api.Options(str(store[0]), str(store[1]), str(policy)))[0]
     assert scores["gates"] == {"precision": "0.30", "chr": "0.75", "under": "0.05", "over": "0.10"}
     assert (scores["k"], scores["recall@k"]) == (1, 0.5)
 

@@ -86,7 +86,7 @@ def guarded(work: Callable[[], int]) -> int:
         return _say([f"rag-eval: {error}"], error.exit_code)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the one boundary: what else arrives here is a defect, and said to be one
+    except Exception as error:  # noqa: BLE001 - the one boundary: any other error is a defect, and reported as one
         return _surroundings(error) or _report_defect()
 
 

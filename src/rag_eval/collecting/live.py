@@ -210,13 +210,13 @@ def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, It
         fields = (*_LANGSMITH_FIELDS, "project_id", "metadata", "thread_id", "is_root")
         newer = {"project_ids": [project], "page_size": 200, "selects": [field.upper() for field in fields]}
         newer |= _window(request, "min_start_time", "max_start_time")
-        ways = [("/api/v1/runs/query", older, "runs"), ("/api/v2/runs/query", newer, "items")]
+        queries = [("/api/v1/runs/query", older, "runs"), ("/api/v2/runs/query", newer, "items")]
         info = as_dict(api.page("GET", "/api/v1/info", (*_ABSENT, 401, 403))[0])
         if as_dict(info.get("instance_flags")).get("sdb_query_enabled"):
-            ways.reverse()
-        if not (yield from api.pages("POST", *ways[0], (*_ABSENT, 410))):
-            remark(f"this LangSmith has no {ways[0][0]}: using {ways[1][0]}")
-            yield from api.pages("POST", *ways[1])
+            queries.reverse()
+        if not (yield from api.pages("POST", *queries[0], (*_ABSENT, 410))):
+            remark(f"this LangSmith has no {queries[0][0]}: using {queries[1][0]}")
+            yield from api.pages("POST", *queries[1])
 
     return api, pages()
 

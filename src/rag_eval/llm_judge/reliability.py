@@ -221,11 +221,11 @@ def _auroc(graded: Sequence[Graded], good: Sequence[bool]) -> Estimate:
     areas = [area(*pair) for pair in without if all(pair)]
     middle = sum(areas) / len(units)
     spread = sum((area - middle) ** 2 for area in areas) if len(areas) == len(units) else 0.0
-    variance = (1 - 1 / len(units)) * spread
+    spread *= 1 - 1 / len(units)
     maximum = min(map(_effective, sides))
     least = min(maximum, *(float(len(items)) for items in by_unit))
-    says = value * (1 - value) / variance if variance > _ROUNDING else least
-    return Estimate(value, *area_interval(value, min(maximum, max(least, says)), CONFIDENCE)[:2])
+    answers = value * (1 - value) / spread if spread > _ROUNDING else least
+    return Estimate(value, *area_interval(value, min(maximum, max(least, answers)), CONFIDENCE)[:2])
 
 
 def _weights(side: Iterable[Graded]) -> Counter[float]:

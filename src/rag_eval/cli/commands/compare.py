@@ -132,8 +132,8 @@ def compare(
     unless ``across_judges`` is true.
 
     >>> folder = "examples/quickstart"
-    >>> found = compare(f"{folder}/good.jsonl", f"{folder}/bad.jsonl", gold=f"{folder}/gold.jsonl")
-    >>> print(found)  # doctest: +ELLIPSIS
+    >>> comparison = compare(f"{folder}/good.jsonl", f"{folder}/bad.jsonl", gold=f"{folder}/gold.jsonl")
+    >>> print(comparison)  # doctest: +ELLIPSIS
     2 runs over 14 cases
     ...
     """

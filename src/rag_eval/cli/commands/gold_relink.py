@@ -211,8 +211,8 @@ class Relinker:
             matches = sum(not near_ids.isdisjoint(self._by_shingle.get(shingle, ())) for shingle in shingles)
             return candidates, f"{matches / len(shingles):.0%} of the text"
         heading = _place(old)
-        if heading is not None and (there := self._by_place.get(heading)):
-            return there, "same place"
+        if heading is not None and (names := self._by_place.get(heading)):
+            return names, "same place"
         return [], ""
 
 

@@ -321,7 +321,7 @@ def run_signoff(args: Namespace) -> int:
     drafts = [(policy, _draft(states, policy, args, signer)) for policy in change.policies]
     for policy, record in drafts:
         if record:
-            _keep(git, policy, record)
+            _write_and_stage(git, policy, record)
     if any(record for _, record in drafts):
         return PASSED
     if not change.has_gold:
@@ -373,7 +373,7 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
     return read
 
 
-def _keep(git: Git, policy: SignoffPolicy, record: Record) -> None:
+def _write_and_stage(git: Git, policy: SignoffPolicy, record: Record) -> None:
     """Write the record into the work tree and stage it.
 
     It is staged because it signs what is staged: otherwise the next commit would fail again.

@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     if args.from_api:
         _fetch(args)
     if form.module == "table" and (args.suggest_map or not args.map):
-        return _suggest(reader, name, args.files[0], asked=args.suggest_map)
+        return _suggest(reader, name, args.files[0], is_wanted=args.suggest_map)
     fields: set[str] = set()
     lines = _lines(reader, name, args, account, fields)
     if args.out == "-":
@@ -240,9 +240,9 @@ def _detected(reader: Reader, path: str) -> Recognised | None:
         return detect(source.head)
 
 
-def _suggest(reader: Reader, name: str, path: str, *, asked: bool) -> int:
+def _suggest(reader: Reader, name: str, path: str, *, is_wanted: bool) -> int:
     """Print a first map of a table; without ``--suggest-map`` it is the fix of an error."""
-    if not asked:
+    if not is_wanted:
         fix = f"Write a first one: rag-eval import {name} {path} --suggest-map > map.yml"
         raise UsageError(f"{name} needs a map of the fields. {fix}")
     names = header(Files(reader, [path]), path)

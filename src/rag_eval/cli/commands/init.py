@@ -147,13 +147,13 @@ def _answering(source: str) -> str:
 
 def files(preset: str, source: str = "") -> dict[str, str]:
     """Return the template by the path that it is written to; ``source`` is how the traces are obtained."""
-    asked = {"eval/answer.py": "answer.py"} if source in ("exec", "python") else {}
+    script = {"eval/answer.py": "answer.py"} if source in ("exec", "python") else {}
     if not source:
-        asked = {"eval/write_traces.py": "write_traces.py"}
+        script = {"eval/write_traces.py": "write_traces.py"}
     return {
         "eval/gold.jsonl": "gold.jsonl",
         "eval-gates.yml": f"gates-{preset}.yml",
-        **asked,
+        **script,
         _SAMPLE: "trace.jsonl",
         "runs/.gitignore": "gitignore",
         ".github/workflows/rag-eval.yml": "workflow.yml",

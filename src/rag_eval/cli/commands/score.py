@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.cli import guarded
 from rag_eval.cli.commands._shared import (
     add_baseline,
@@ -27,13 +29,20 @@ from rag_eval.cli.commands._shared import (
     whole,
     write_report,
 )
-from rag_eval.common.escaping import log_line
+from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.progress import watch as progress
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
+from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.run.options import Options, fields
+from rag_eval.readers.gold_file import read_gold_as
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import Reader
+from rag_eval.run.options import Options, fields, headline
+from rag_eval.scoring import reference
+from rag_eval.scoring.reference import PackedGold, ReferenceScorer
 
-# Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
+# Functions import modules that load the metrics: `--format scores` starts in half the time.
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.rendering import Details
@@ -166,10 +175,6 @@ def _open(report: Report, out: str, details: Details | None) -> None:
 
 def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> int:
     """Print the reference scorer's flat JSON."""
-    import json
-
-    from rag_eval.cli.commands._flat_scores import reference_scores
-
     refused = (
         (args.base, "--format scores does not judge the gates of a base. Remove --base"),
         (args.baseline, "--format scores has no regression gates. Remove --baseline"),
@@ -189,6 +194,36 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
     print_notes(*notes, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
     return 0 if scores["pass"] else 1
+
+
+def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
+    if options.gates:
+        from rag_eval.run.inputs import open_policy
+
+        reader, policy, _ = open_policy(options)
+        stated = {gate.name: gate.threshold for gate in policy.gates}
+        names = reference.FLOORS | reference.CEILINGS
+        gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
+        gold, trace, k, token = policy.gold, policy.trace, policy.k, policy.token
+    else:
+        gold, trace = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
+        reader = Reader(ProblemCollector(), root=options.root, contents=options.contents)
+        k, token, gates = headline(options.cutoffs, Settings().k), Settings().token, reference.DEFAULT_GATES
+    gates = reference.parse_gates(inline) if inline else gates
+    empty = ReferenceScorer(read_gold_as(reader, gold, None, PackedGold.of), k, token)
+    work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
+    scorer = score_file(Task(work, reader, trace, None, options.execution))
+    card = scorer.close()
+    reader.ledger.stop_on_problems()
+    notes = [str(note) for note in reader.ledger.notes]
+    counts = {name: getattr(card.completeness, name) for name in ("missing", "duplicate", "unknown")}
+    reason = "--format scores counts them but has no gate on them."
+    notes += [f"{trace}: {quantity(number, f'{name} trace')}. {reason}" for name, number in counts.items() if number]
+    if scorer.unread:
+        hint = "It reads only qid, q_id and answer_json. Other formats read all fields."
+        notes.append(f"{trace}: --format scores finds no answer in {quantity(scorer.unread, 'trace')}. {hint}")
+    return reference.scores(card, k, gates), notes
 
 
 def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
