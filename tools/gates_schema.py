@@ -9,8 +9,7 @@ from rag_eval.contract import Grounding
 from rag_eval.contract.verdict import SCORES
 from rag_eval.gates.objectives import QUALITY, SPENDING, WEIGHTS
 from rag_eval.gates.policy import TESTS
-from rag_eval.gold.signoff.identity import LEVELS
-from rag_eval.gold.signoff.policy_file import LOGIN
+from rag_eval.gold.signoff.identity import LEVELS, LOGIN
 from rag_eval.metrics import ALIASES, METRICS, Metric
 from rag_eval.readers.source import DEEPEST, DEFAULTS
 from rag_eval.scoring.aggregations import FOLDS

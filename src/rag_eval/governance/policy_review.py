@@ -23,7 +23,7 @@ from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, read_regular
 from rag_eval.governance import gold_review
-from rag_eval.governance.review_context import ReviewContext
+from rag_eval.governance.gold_review import ReviewContext
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -46,7 +46,10 @@ _ONLY = "Name the file only in the gates file."
 
 def review(run: ScoredRun, authority: Authority) -> Report:
     """Return the report with the base branch's judgement of this run, and the effects on gates, policies and gold."""
-    context = ReviewContext(authority, run)
+    inputs = run.inputs
+    context = ReviewContext(
+        authority, run, inputs.options, inputs.policy, inputs.base, inputs.policies, run.report, run.earlier
+    )
     gold = gold_review.review_gold(context)
     verdicts, notes = _review_verdicts(context)
     findings = [

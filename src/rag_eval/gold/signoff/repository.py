@@ -18,8 +18,7 @@ from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, Tree, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
 from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
-from rag_eval.gold.signoff.identity import NO_PROOF, Author
-from rag_eval.gold.signoff.policy_file import default_records, signoff_policy
+from rag_eval.gold.signoff.identity import NO_PROOF, Author, default_records, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import Record
