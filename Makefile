@@ -8,7 +8,7 @@ BENCH ?=
 BASE ?= main
 VERSION = dev
 MUTANTS ?=
-FIRST := $(addprefix tests/,action analysis bench cases collecting contract engines gates git github governance project)
+FIRST := $(addprefix tests/,action analysis bench cases collecting contract engines gates git github governance stats)
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools docs docs-serve docs-version bench watch generate pins accept pictures format clean
