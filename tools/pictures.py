@@ -10,17 +10,19 @@ docs/img/pictures.json has the digest of that text. Pixels differ from machine t
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 import cmarkgfm
 from cmarkgfm.cmark import Options
+
+from rag_eval.cli import main as rag_eval
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER, RECORD = ROOT / "docs" / "img", ROOT / "docs" / "img" / "pictures.json"
@@ -124,13 +126,12 @@ def pictures() -> dict[str, Picture]:
 
 
 def printed(*words: str, folder: Path = ROOT) -> str:
-    """Return what rag-eval prints."""
-    environ = {**os.environ, "NO_COLOR": "1", "PYTHONUTF8": "1"}
-    command = [sys.executable, "-m", "rag_eval", *words]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, check=False)  # noqa: S603
-    if done.returncode > 1:
-        raise SystemExit(done.stderr.decode())
-    return done.stdout.decode()
+    """Return what rag-eval prints, without colours."""
+    output = io.StringIO()
+    with chdir(folder), redirect_stdout(output):
+        if rag_eval(list(words)) > 1:
+            raise SystemExit(f"rag-eval {' '.join(words)} failed")
+    return output.getvalue()
 
 
 def history_page() -> str:
