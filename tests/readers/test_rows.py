@@ -117,7 +117,11 @@ def test_an_unknown_field_of_a_trace_may_have_any_integer(tmp_path):
 
 @pytest.mark.parametrize(("field", "number"), [("min_citations", "9" * 20), ("x", "1e400"), ("x", "NaN")])
 def test_a_refused_number_is_named_by_its_column(tmp_path, field, number):
-    row = json.dumps(gold(question=f"{number} \\ {number}", y=[1]))[:-1] + f', "{field}": {number}}}'
+    row = (
+        json.dumps(gold(question=f"{number} \\ {number}", y=[1]))[:-1]
+        + f', "z": {"9" * 20}.5'
+        + f', "{field}": {number}}}'
+    )
     column = row.rindex(number) + 1
     assert golds(tmp_path, row.encode())[1][0].startswith(f"FILE:1: column {column}: {number} ")
 

@@ -131,6 +131,11 @@ def test_a_key_that_stands_twice_is_refused_by_name(data):
     assert refusal(data).message == "the key 'a' occurs twice in one object"
 
 
+def test_a_repeated_key_among_many_is_found_in_linear_time():
+    names = ",".join(f'"{number}":1' for number in range(200_000))
+    assert refusal(f'{{{names},"199999":1}}'.encode()).message == "the key '199999' occurs twice in one object"
+
+
 def test_the_same_key_in_different_objects_is_no_duplicate():
     assert parse(b'{"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]}')["a"] == {"a": 1}
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import cache
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,7 +119,7 @@ class _Compiler:
 
     def property_names(self, names: Schema, _: Schema) -> Check:
         check = self.check(names)
-        return lambda value: [error for name in value for error in check(name)]
+        return lambda value: list(islice((error for name in value for error in check(name)), _MOST))
 
     def items(self, entries: Schema, _: Schema) -> Check:
         check = self.check(entries)
@@ -353,6 +353,10 @@ class Contract:
             return None, [RowError(error.where, error.message, error.hint)]
         faults = self.faults(value)
         return (None, faults) if faults else (value, [])
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a decoded value is valid."""
+        return not _check_of(self.name)(value)
 
     def faults(self, value: Any) -> list[RowError]:
         """Return the errors of a decoded value."""

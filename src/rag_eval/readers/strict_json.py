@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, NoReturn
@@ -46,7 +47,7 @@ class _NumberError(JsonError):
     def locate(self, text: str, start: int = 0) -> None:
         """Set the position: the first such number after ``start`` that is not in a string."""
         numbers = _STRING.sub(lambda match: " " * len(match[0]), text[start:])
-        match = re.search(rf"(?<![\w.+-]){re.escape(self.digits)}", numbers)
+        match = re.search(rf"(?<![\w.+-]){re.escape(self.digits)}(?![\w.])", numbers)
         index = start + (match.start() if match else 0)
         self.line, self.column = text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
@@ -170,8 +171,8 @@ def _explained(error: json.JSONDecodeError) -> JsonError:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        names = Counter(name for name, _ in pairs)
+        twice = next(name for name, times in names.items() if times > 1)
         raise JsonError(f"the key '{one_line(twice, 60)}' occurs twice in one object", "Keep one of them.")
     return value
 
