@@ -40,7 +40,7 @@ def test_one_hostile_text_in_every_free_place_is_text(piece):
 
 @given(st.lists(TEXTS, min_size=1, max_size=7))
 @examples(250)
-def test_hostile_texts_in_all_free_places_are_text(texts):
+def test_hostile_texts_in_all_free_fields_are_text(texts):
     assert complaints(shown(replaced(REPORT, FREE, texts))) == []
 
 

@@ -1,4 +1,4 @@
-"""The HTML report: one valid file that asks for nothing, says what the others say, and runs nothing of the data's."""
+"""The HTML report: one valid, self-contained file with the content of the other formats; untrusted text stays text."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def plain(text):
     return " ".join(text.replace("\u2060", "").split())
 
 
-def test_it_is_valid_and_holds_nothing_that_is_not_ours(page):
+def test_the_page_is_valid_and_has_only_known_elements(page):
     assert page.complaints() == []
 
 
-def test_it_asks_for_nothing(page):
+def test_the_page_makes_no_network_requests(page):
     addresses = [value for item in page.all() for name, value in item.attrib.items() if name in ("href", "src")]
     assert [address for address in addresses if not address.startswith("#")] == []
     script = next(page.all("script")).text
@@ -94,14 +94,14 @@ def test_what_went_wrong_comes_before_the_gates_and_all_else(report, page):
     assert {"gates", "completeness", "metrics", "questions", "provenance"} <= set(order)
 
 
-def test_the_title_says_verdict_and_system(report, page):
+def test_the_title_names_verdict_and_system(report, page):
     title = said(next(page.all("title")))
     verdict, _, system = title.partition(": ")
     assert verdict == summary.title(report)
     assert system
 
 
-def test_the_verdict_is_said_as_everywhere(report, page):
+def test_the_verdict_is_the_same_sentence_in_all_formats(report, page):
     verdict = next(item for item in page.all("p") if item.get("class") == "verdict")
     assert plain(said(verdict)) == plain(summary.headline(report, element.FORMATTER._replace(**CLEAN)))
     assert summary.title(report) in said(next(page.all("h1")))
@@ -117,7 +117,7 @@ CLEAN = {
 }
 
 
-def test_every_gate_that_is_told_of_has_a_row_with_its_outcome(report, page):
+def test_every_chosen_gate_has_a_row_with_its_outcome(report, page):
     tables = [item for item in page.all("table") if "The gates with their outcomes" in said(item)]
     rows = [[said(cell) for cell in row] for row in tables[0].iter("tr")][1:]
     message = gates_table.gates_with_row(report.gates)
@@ -140,7 +140,7 @@ CI = {"repository": "octo/help-desk", "branch": "rerank", "commit": "9f2c1ab4c0f
 RUN = {"system_commit": "4711abc", "models": {"generator": "small-1"}, "started_at": "2026-11-20T08:00:00Z"}
 
 
-def test_the_head_says_what_was_scored_where():
+def test_the_head_names_the_scored_files_and_commit():
     page = page_of({**report_of("compared"), "ci": CI, "run": RUN})
     [facts] = [item for item in page.all("dl") if item.get("class") == "facts"]
     result = {said(row[0]): said(row[1]) for row in facts}
@@ -152,7 +152,7 @@ def test_the_head_says_what_was_scored_where():
     assert said(next(page.all("title"))).endswith(": octo/help-desk at 4711abc")
 
 
-def test_what_run_json_should_not_say_is_left_out():
+def test_unusable_values_of_run_json_are_left_out():
     page = page_of({**report_of("bad"), "run": {"models": ["a"], "started_at": 5, "system_commit": ["x"]}})
     assert page.complaints() == []
 
@@ -289,13 +289,13 @@ ALL = [f"{before}{piece}{after}" for piece in (*PIECES, *SURROGATES) for before,
 
 
 @pytest.mark.parametrize("start", range(0, len(ALL), 16))
-def test_each_hostile_text_in_a_free_place_is_text(start):
+def test_every_hostile_text_in_a_free_field_is_text(start):
     assert page_of(replaced(REPORT, FREE, ALL[start : start + 16])).complaints() == []
 
 
 @given(HOSTILE)
 @examples(40)
-def test_hostile_texts_in_all_free_places_are_text(texts):
+def test_hostile_texts_in_all_free_fields_are_text(texts):
     page = page_of(replaced(REPORT, FREE, texts))
     assert page.complaints() == []
     assert page.text.encode().decode() == page.text
@@ -341,7 +341,7 @@ def test_a_tag_escapes_what_no_tag_has_made():
     assert tag("input", hidden=True, id=None, open=False, x=1.06, y=2.0) == '<input hidden x="1.1" y="2">'
 
 
-def test_a_sentence_of_the_voice_becomes_html():
+def test_a_sentence_of_the_formatter_becomes_html():
     formatter = element.FORMATTER
     sentence = [formatter.strong("So"), formatter.code("<a>"), formatter.code(""), "&", formatter.sign("passed")]
     assert element.inline(" ".join(sentence)) == (
@@ -369,7 +369,7 @@ def of_class(page, name):
 
 
 @given(SHARES, SHARES, st.sampled_from(["min", "max"]))
-def test_a_point_lies_on_the_shaded_side_where_it_keeps_its_gate(number, limit, side):
+def test_a_point_is_on_the_shaded_side_if_it_passes(number, limit, side):
     page = drawn(PlotRow("gate", "passed", "said", number, limit=limit, side=side))
     [point], [remaining] = of_class(page, "point"), of_class(page, "passing")
     x, start = float(point.get("cx")), float(remaining.get("x"))
@@ -388,7 +388,7 @@ def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before, ow
     assert all(0 <= position <= float(box[2]) for position in positions)
 
 
-def test_a_plot_says_in_words_what_it_shows():
+def test_a_plot_is_described_in_words():
     page = drawn(PlotRow("precision", "failed", "0.500 (0.19–0.81) ≥ 0.80", 0.5, 0.19, 0.81, 0.8, "min"))
     assert said(page.one("x-about")) == "precision: 0.500 (0.19–0.81) ≥ 0.80, failed"
     assert len(of_class(page, "interval")) == 3

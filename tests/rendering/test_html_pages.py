@@ -1,4 +1,4 @@
-"""Comparisons, repeated tries and histories as HTML: valid, quiet, and as their other forms have it."""
+"""Comparisons, repeats and histories as HTML: valid, self-contained, with the content of their other formats."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_hostile_runs_beside_one_another_are_text(capsys, hostile_runs, words):
     assert text.endswith("</html>\n")
 
 
-def test_a_comparison_says_what_its_other_forms_say(capsys):
+def test_a_comparison_has_the_same_texts_in_html_and_markdown(capsys):
     runs = [*GOLD, "--pareto", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl"]
     html, markdown = (printed(capsys, "compare", *runs, "--format", form) for form in ("html", "markdown"))
     words = " ".join(said(Page(html).root).split())
@@ -68,7 +68,7 @@ def test_a_comparison_says_what_its_other_forms_say(capsys):
     assert [cell for cell in message if cell not in words] == []
 
 
-def test_the_front_is_drawn_where_its_points_are(capsys):
+def test_points_of_the_front_are_drawn_at_their_values(capsys):
     runs = [*GOLD, "--pareto", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl"]
     page = Page(printed(capsys, "compare", *runs, "--format", "html"))
     about = said(page.one("front-1-about"))

@@ -1,4 +1,4 @@
-"""Markdown of any report: nothing of the data means anything to GitHub, nothing is lost that has to stay."""
+"""Markdown of any report: untrusted text has no meaning to GitHub, and what must stay is never cut."""
 
 import json
 import re
@@ -99,7 +99,7 @@ def test_a_table_is_the_one_that_tabulate_writes(table):
 
 @given(st.lists(texts, min_size=1, max_size=5))
 @examples(60)
-def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
+def test_untrusted_text_has_no_meaning_to_github(made, given_texts):
     html = html_of(render(spiced(made(), given_texts), "markdown"))
     assert tags_of(html) <= TAGS
     assert "@octocat" not in html
@@ -108,7 +108,7 @@ def test_nothing_of_the_data_means_anything_to_github(made, given_texts):
 
 @given(st.lists(texts, min_size=1, max_size=5))
 @examples(60)
-def test_the_shape_of_the_comment_hangs_on_no_name(made, given_texts):
+def test_names_do_not_change_the_structure_of_the_comment(made, given_texts):
     plain, other = (html_of(render(spiced(made(), item), "markdown")) for item in (["a"], given_texts))
     assert plain.count("<table>") == other.count("<table>")
     assert plain.count("<details>") == other.count("<details>")
@@ -128,7 +128,7 @@ def named(text, gate):
 
 @given(st.integers(0, 20_000))
 @examples(60)
-def test_a_comment_keeps_to_its_size_and_to_its_verdict(made, most):
+def test_a_comment_fits_its_limit_and_has_the_verdict(made, most):
     report = made()
     text = markdown.within(report, most, len)
     assert len(text) <= most
@@ -137,7 +137,7 @@ def test_a_comment_keeps_to_its_size_and_to_its_verdict(made, most):
         assert [gate.label for gate in report.failed_gates if not named(text, gate)] == []
 
 
-def test_a_problem_is_shown_as_it_is(report):
+def test_a_problem_is_shown_unchanged(report):
     error = InputError([Problem("gold.jsonl", 1, "", "qid 'a|b' occurs twice")])
     for text in (markdown.problems_within(error, 10_000, len), markdown.reason_within("'a|b' is none", 10_000, len)):
         assert "a|b" in html_of(text)
@@ -152,7 +152,7 @@ def many(report, count):
     return report._replace(gates=gates)
 
 
-def test_what_stands_below_a_report_that_was_cut_is_no_part_of_its_last_line(report):
+def test_text_below_a_shortened_report_is_a_paragraph_of_its_own(report):
     text = markdown.within(many(report, 3_000), 5_000, len) + last_line("a" * 40, 7)
     assert "<p>Commit <code>aaaaaaa</code> · run 7</p>" in html_of(text)
 
@@ -167,7 +167,7 @@ def test_failed_gates_that_do_not_fit_are_counted(report, most):
     assert entries + int(cut[1].replace(",", "")) == 3_000
 
 
-def test_slices_that_hold_are_counted_where_they_are_many(report):
+def test_many_passed_slices_are_only_counted(report):
     passed = next(gate for gate in report.gates if gate.outcome == "passed" and gate.comparison is None)
     gates = tuple(passed._replace(slice=f"tags=t{index}") for index in range(7))
     text = markdown.render(report._replace(gates=(*report.gates, *gates)))
@@ -175,7 +175,7 @@ def test_slices_that_hold_are_counted_where_they_are_many(report):
     assert "- Gates on slices that are not shown: 7 passed." in text
 
 
-def test_slices_too_small_are_named_in_one_line_where_they_are_many(report):
+def test_many_small_slices_are_named_in_one_line(report):
     few = next(gate for gate in report.gates if gate.unclear and gate.slice and gate.comparison is None)
     gates = tuple(few._replace(slice=f"tags=t{index}") for index in range(7))
     table, _, below = markdown.render(report._replace(gates=gates)).partition("\n- ")
@@ -197,7 +197,7 @@ def test_an_inconclusive_gate_that_fails_the_run_looks_like_it(report):
     assert text.startswith("## ❌")
 
 
-def test_a_significant_worsening_is_said_to_be_one(report):
+def test_a_significant_regression_is_called_significant(report):
     result = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None)
     sure = result._replace(outcome="failed", comparison=result.comparison._replace(adjusted=0.0123, mde=None))
     text = markdown.render(with_verdict(report._replace(gates=(sure,))))
@@ -206,7 +206,7 @@ def test_a_significant_worsening_is_said_to_be_one(report):
     assert "`recall_all@3` fell by 0.100 (1.000 → 0.900; 95 % interval −0.261 to 0.445; allowed: 0.02)" in text
 
 
-def test_a_gate_of_the_base_that_chance_explains_is_not_called_small(report):
+def test_an_inconclusive_gate_of_the_base_is_called_not_significant(report):
     result = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None and not gate.slice)
     strict = result._replace(comparison=result.comparison._replace(adjusted=0.03), origin="base")
     text = markdown.render(report._replace(gates=(strict,)))

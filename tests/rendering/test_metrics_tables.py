@@ -1,4 +1,4 @@
-"""Metrics of a report by perspective, and what is said of those without data."""
+"""Metrics of a report by metric group, and the note on those without data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def without_value(report):
     return [name for name, metric in METRICS.items() if name not in valued and metric.perspective != "judge"]
 
 
-def test_each_metric_with_a_value_stands_under_its_perspective(tmp_path):
+def test_every_metric_with_a_value_is_listed_under_its_group(tmp_path):
     report = scored(tmp_path)
     text = render(report, "markdown").partition("All metrics")[2].partition("</details>")[0]
     parts = re.split(r"^\*\*(\w+)\*\*: ", text, flags=re.MULTILINE)[1:]
@@ -43,7 +43,7 @@ def test_each_metric_with_a_value_stands_under_its_perspective(tmp_path):
         assert not result.n or shown in results[result.perspective.capitalize()]
 
 
-def test_a_section_says_what_its_perspective_asks(tmp_path):
+def test_a_section_describes_its_metric_group(tmp_path):
     text = render(scored(tmp_path), "markdown")
     assert [name for name in ("answers", "citations", "retrieval") if PERSPECTIVES[name] not in text] == []
 
@@ -56,19 +56,19 @@ def test_metrics_without_data_are_counted_and_grouped_by_what_they_need(tmp_path
     assert "apply to no case: under_refusal" in output
 
 
-def test_a_field_that_is_there_is_not_asked_for(tmp_path):
+def test_a_present_field_is_not_listed_as_needed(tmp_path):
     output = metrics_tables.without_cases(scored(tmp_path, trace={"latency_ms": {"total": 9}}))
     assert "trace.latency_ms" not in output
     assert "trace.latency_ms" in metrics_tables.without_cases(scored(tmp_path))
 
 
-def test_what_is_said_of_metrics_without_data_stays_short(tmp_path):
+def test_the_note_on_metrics_without_data_is_short(tmp_path):
     output = metrics_tables.without_cases(scored(tmp_path))
     assert all(len(names.split(", ")) <= 4 for names in re.findall(r"\(([^)]*)\)", output))
     assert output.count("(") <= len({metric.needs for metric in METRICS.values()})
 
 
-def test_a_report_whose_metrics_all_have_values_says_nothing_of_missing_fields(tmp_path):
+def test_a_report_whose_metrics_all_have_values_names_no_missing_fields(tmp_path):
     report = scored(tmp_path)
     valued = {name: result for name, result in report.metrics.items() if result.n}
     assert metrics_tables.without_cases(report._replace(metrics=valued)) == ""

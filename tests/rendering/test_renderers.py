@@ -1,4 +1,4 @@
-"""Every rendering of the good, the bad and a hostile example is what tests/expected holds, byte for byte."""
+"""Every rendering of the examples equals its file in tests/expected, byte for byte."""
 
 import csv
 import io
@@ -209,7 +209,7 @@ def test_a_rendering_ends_with_one_line_feed(form, report):
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html", "junit", "csv"])
-def test_a_rendering_for_people_holds_no_control_character(form, report):
+def test_a_rendering_for_people_has_no_control_character(form, report):
     assert [char for char in render(report, form) if (ord(char) < 32 and char not in "\n\r") or char == "\u202e"] == []
 
 
@@ -219,7 +219,7 @@ def test_no_line_is_a_command_to_the_runner(form, report):
     assert [line for line in lines if line.lstrip().startswith("::") or BRACKETED.search(line)] == []
 
 
-def test_report_json_keeps_its_schema(report):
+def test_report_json_is_valid(report):
     assert list(Contract("report").faults(json.loads(render(report, "json")))) == []
 
 
@@ -230,7 +230,7 @@ def test_report_json_comes_back_as_the_same_report(report):
     assert [render(again, form) for form in RENDERERS] == [render(report, form) for form in RENDERERS]
 
 
-def test_report_json_passes_as_the_verdict_says(report):
+def test_pass_in_report_json_agrees_with_the_verdict(report):
     value = as_json(report)
     assert value["pass"] is (value["verdict"] == "passed")
 
@@ -269,7 +269,7 @@ def test_junit_places_gates_and_questions(report):
     assert [int(case.get("line", "0")) for case in tests] == [question.gold_line for question in report.questions]
 
 
-def test_junit_says_each_finding_that_only_warns_and_fails_no_test_by_it(report):
+def test_junit_lists_warnings_and_fails_no_test_because_of_them(report):
     [output] = (element.text for element in junit(report).iter("system-out"))
     verdict, *lines = output.split("\n")
     assert verdict == summary.headline(report)
@@ -304,7 +304,7 @@ def sarif(report):
     return run["tool"]["driver"]["rules"], run["results"]
 
 
-def test_sarif_points_at_what_is_broken_found_and_wrong(report):
+def test_sarif_has_failed_gates_findings_and_wrong_questions(report):
     _, results = sarif(report)
     wrong = [question for question in report.questions if question.label not in GOOD]
     gates = [gate for gate in report.gates if gate.broken]
@@ -315,7 +315,7 @@ def test_sarif_points_at_what_is_broken_found_and_wrong(report):
     assert set(levels[len(levels) - len(wrong) :]) <= {"note" if report.passed else "warning"}
 
 
-def test_sarif_is_what_the_standard_and_code_scanning_ask_for(report):
+def test_sarif_meets_the_standard_and_code_scanning(report):
     rules, results = sarif(report)
     assert len({rule["id"] for rule in rules}) == len(rules)
     for result in results:
@@ -365,7 +365,7 @@ def test_sarif_points_at_no_file_outside_the_repository(path, monkeypatch):
     assert position == {"artifactLocation": {"uri": report.gates_file, "uriBaseId": "%SRCROOT%"}}
 
 
-def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):
+def test_sarif_fingerprints_do_not_depend_on_lines(report):
     moved = tuple(
         question._replace(trace_line=question.trace_line and question.trace_line + 7) for question in report.questions
     )
@@ -377,7 +377,7 @@ def test_sarif_tells_a_question_by_its_id_wherever_it_stands(report):
 
 
 @pytest.mark.parametrize("qid", ["[click](https://e.test)", "a\\[b](c)", "\u202e[x]", "\n\n[a]: b", "[1](1)"])
-def test_nothing_in_the_text_of_sarif_is_a_link(qid, monkeypatch):
+def test_sarif_texts_have_no_links(qid, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = report_of("bad", None)
     questions = tuple(question._replace(qid=f"{qid}{index}") for index, question in enumerate(report.questions))
@@ -411,7 +411,7 @@ CODE_QUALITY = {
 }
 
 
-def test_code_quality_is_what_gitlab_reads(report):
+def test_code_quality_has_the_format_of_gitlab(report):
     issues = json.loads(render(report, "codequality"))
     jsonschema.Draft202012Validator(CODE_QUALITY).validate(issues)
     fingerprints = [issue["fingerprint"] for issue in issues]
@@ -431,7 +431,7 @@ def test_code_quality_points_at_files_of_the_repository(monkeypatch):
     assert paths == {"gate": f"{QUICKSTART}/eval-gates.yml", "question": f"{QUICKSTART}/gold.jsonl"}
 
 
-def test_code_quality_tells_a_problem_by_its_subject_wherever_it_stands(report):
+def test_code_quality_fingerprints_do_not_depend_on_lines(report):
     moved = tuple(question._replace(gold_line=question.gold_line + 7) for question in report.questions)
     gates = tuple(gate._replace(line=gate.line + 7) for gate in report.gates)
     before, after = (
@@ -441,7 +441,7 @@ def test_code_quality_tells_a_problem_by_its_subject_wherever_it_stands(report):
     assert before == after
 
 
-def test_csv_says_which_cases_flipped_where_there_is_a_baseline(report):
+def test_csv_has_a_column_of_flips_if_there_is_a_baseline(report):
     flipped = {(row["qid"], row.get("flip")) for row in table_of(report) if row.get("flip")}
     sure = [flip for flip in report.flips if flip.qid in {question.qid for question in report.questions}]
     assert ("flip" in table_of(report)[0]) is (report.baseline is not None)
@@ -465,7 +465,7 @@ def test_csv_scores_are_the_scores_of_the_report(report):
         assert scores == question.scores
 
 
-def test_csv_holds_nothing_that_a_spreadsheet_would_run(report):
+def test_csv_has_no_formula(report):
     cells = [cell for row in table_of(report) for name, cell in row.items() if name in ("qid", "run", "question")]
     assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
 
@@ -484,7 +484,7 @@ def test_markdown_lets_no_tag_of_the_data_through(report):
 
 
 @pytest.mark.parametrize(("form", "options"), [("table", {"verbose": True}), ("markdown", {}), ("html", {})])
-def test_an_interval_with_one_known_end_reads_alike_everywhere(form, options, monkeypatch):
+def test_an_interval_with_one_known_end_is_the_same_in_all_formats(form, options, monkeypatch):
     monkeypatch.chdir(ROOT)
     text = " ".join(render(report_of("bad", None), form, **options).split())
     assert "990 ms (≥ 810)†" in text

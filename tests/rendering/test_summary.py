@@ -1,4 +1,4 @@
-"""What a report says in a sentence: what explains the rest comes first, and what was counted is named."""
+"""The verdict in a sentence: missing answers come first, and every count names what it counts."""
 
 import json
 
@@ -42,11 +42,11 @@ def score(tmp_path):
         ),
     ],
 )
-def test_what_is_not_there_comes_first(score, rows, said):
+def test_missing_answers_come_first(score, rows, said):
     assert summary.headline(score(rows)).startswith(said)
 
 
-def test_completeness_that_does_not_hold_heads_the_table(score):
+def test_failed_completeness_is_the_first_row(score):
     assert [gate.name for gate in gates_table.gates_with_row(score([]).gates)][:2] == [
         "completeness.missing",
         "precision",
@@ -98,7 +98,7 @@ def test_a_finding_that_warns_is_counted_as_a_gate_that_warns(score, tmp_path, m
 
 
 @pytest.mark.parametrize(("names", "said"), [([], "no gates."), (["completeness.missing"], "completeness.")])
-def test_a_pass_with_few_gates_says_so(score, names, said):
+def test_a_pass_names_no_gates_or_only_completeness(score, names, said):
     report = score(ANSWERS)
     remaining = tuple(gate for gate in report.gates if gate.name in names)
     assert summary.headline(report._replace(gates=remaining)).endswith(said)
