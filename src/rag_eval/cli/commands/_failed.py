@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from rag_eval.analysis import failed_cases
+from rag_eval.analysis.failed_cases import CaseDetails
+from rag_eval.analysis.report import Report
 from rag_eval.cases.case import Case
 from rag_eval.cli.commands._shared import write_data
 from rag_eval.common.escaping import quantity
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
+from rag_eval.gates.results import Question
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.rendering.cases import by_urgency
 from rag_eval.run.inputs import open_policy
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.failed_cases import CaseDetails
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.results import Question
-    from rag_eval.run.options import Options
+from rag_eval.run.options import Options
 
 _UNFOLDED = 1_000
 _FIRST = b'{"kind":"' + failed_cases.KIND.encode() + b'"'

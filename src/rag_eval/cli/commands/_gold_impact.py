@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from rag_eval.analysis import gold_impact
-from rag_eval.analysis.policy_changes import PolicyEffects, changes
+from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes
 from rag_eval.analysis.report import rejudge
 from rag_eval.cases.labels import GOOD
 from rag_eval.cli.commands._shared import gates_path
@@ -17,19 +16,16 @@ from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import from_here
 from rag_eval.contract import DEFAULT_TRACE
 from rag_eval.errors import InputError, RagEvalError
+from rag_eval.gates.policy import Policy
+from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import read
+from rag_eval.gold.signoff.repository import GoldStates
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.inputs import open_policy, read_gates_policy, read_inputs
 from rag_eval.run.options import Options
 from rag_eval.run.scored import rescore, rescore_on, score_run
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.policy_changes import PolicyChange
-    from rag_eval.gates.policy import Policy
-    from rag_eval.git.plumbing import Git
-    from rag_eval.gold.signoff.repository import GoldStates
 
 _SHOWN = 10
 

@@ -7,10 +7,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.analysis.history import gated
-from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, repeats, shared, side_by_side
+from rag_eval.analysis.report import Report
+from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
 from rag_eval.cli.commands._shared import (
     add_cutoffs,
     add_flag,
@@ -23,17 +24,13 @@ from rag_eval.cli.commands._shared import (
 from rag_eval.cli.commands.gate import check_scores
 from rag_eval.common.escaping import hypertext, quantity, quoted
 from rag_eval.errors import PASSED, UsageError
+from rag_eval.gates.results import Question
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.json_file import Questions, from_json
 from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options, PathLike
 from rag_eval.run.scored import score_run
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.analysis.runs import Repeats
-    from rag_eval.gates.results import Question
 
 FORMATS = ("table", "markdown", "html", "json", "csv")
 MOST = 50

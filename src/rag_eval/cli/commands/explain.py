@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -19,7 +19,18 @@ from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
 from rag_eval.errors import PASSED, UsageError
-from rag_eval.metrics import METRICS, canonical, find, hint, measures, range_in_words, score_in_words, single_score
+from rag_eval.metrics import (
+    METRICS,
+    Measure,
+    Metric,
+    canonical,
+    find,
+    hint,
+    measures,
+    range_in_words,
+    score_in_words,
+    single_score,
+)
 from rag_eval.metrics._metric import Example
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import did_you_mean
@@ -27,16 +38,11 @@ from rag_eval.rendering.number_format import number
 from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
 from rag_eval.run.options import Options, PathLike, cutoffs, path
 from rag_eval.scoring.aggregations import values_in_words
-from rag_eval.stats.tally import as_shown
-from rag_eval.textual.leaks import VERBATIM, masked, without
+from rag_eval.stats.tally import Score, as_shown
+from rag_eval.textual.grounding import Evidence
+from rag_eval.textual.leaks import VERBATIM, Leak, masked, without
 from rag_eval.textual.refusals import examine
 from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segments
-
-if TYPE_CHECKING:
-    from rag_eval.metrics import Measure, Metric
-    from rag_eval.stats.tally import Score
-    from rag_eval.textual.grounding import Evidence
-    from rag_eval.textual.leaks import Leak
 
 VERSION = 1
 """Goes up when a reader of an earlier document would not understand a later one."""

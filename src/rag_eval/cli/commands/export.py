@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from typing import TYPE_CHECKING
 
 from rag_eval.cli.commands._shared import (
     add_flag,
@@ -21,9 +20,7 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.report_file import read_report
-
-if TYPE_CHECKING:
-    from rag_eval.readers.source import Reader
+from rag_eval.readers.source import Reader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from rag_eval.analysis.baseline import impossible
-from rag_eval.analysis.report import rejudge, rejudge_same_gates
+from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
 from rag_eval.cli.commands._shared import add_option, add_outputs, checked_reader, print_notes, write_report
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.rendering.json_file import from_json
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv")
 

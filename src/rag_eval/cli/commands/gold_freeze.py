@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.cli.commands._shared import add_flag, add_gates, add_gold, add_option, print_lines, print_notes, write
 from rag_eval.cli.commands.gold_signoff import capped
@@ -14,18 +14,15 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import repository_root
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
+from rag_eval.gold.signoff.checking import Side
 from rag_eval.gold.signoff.freeze import TAG, differences, fault, freeze, text
 from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_json
-from rag_eval.readers.signoff_record import matches
+from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import Reader
 from rag_eval.readers.work_tree import WorkTree
-
-if TYPE_CHECKING:
-    from rag_eval.gold.signoff.checking import Side
-    from rag_eval.readers.signoff_record import HashChange
 
 
 def add_freeze_arguments(parser: ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.cli.commands._shared import (
     add_flag,
@@ -20,17 +20,14 @@ from rag_eval.cli.commands._shared import (
     print_notes,
 )
 from rag_eval.common.escaping import json_text, one_line, quantity, quoted
+from rag_eval.contract import Gold
 from rag_eval.errors import GATE_FAILED, PASSED
-from rag_eval.gold.lint import GoldSample, lint, watch
+from rag_eval.gold.lint import GoldFinding, GoldSample, lint, watch
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.run.inputs import open_policy, paired_traces
 from rag_eval.run.options import Options
 
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold
-    from rag_eval.gold.lint import GoldFinding
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 _FINDINGS, _ROWS = 100, 20
 _PLAIN = ("category", "difficulty", "query_type", "multi_hop")

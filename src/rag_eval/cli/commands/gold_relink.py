@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.cli.commands._shared import (
     add_flag,
@@ -20,21 +20,18 @@ from rag_eval.cli.commands._shared import (
     write_data,
 )
 from rag_eval.common.escaping import markdown, quantity
-from rag_eval.contract import Chunk
+from rag_eval.contract import Chunk, Gold
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.source import Reader
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 from rag_eval.textual.tokens import heading_parts, tokens
 
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold
-    from rag_eval.readers.source import Reader
-
-    Shingle = tuple[str, ...]
+Shingle = tuple[str, ...]
 
 _SHOWN = 60
 _WORDS = 4  # in a shingle

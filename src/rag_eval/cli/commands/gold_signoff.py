@@ -10,7 +10,7 @@ import time
 import unicodedata
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval import REPOSITORY, __version__
 from rag_eval.cli.commands._shared import add_flag, add_gates, add_gold, add_option, print_lines, print_notes
@@ -18,8 +18,9 @@ from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.git.snapshots import NOTHING
+from rag_eval.git.snapshots import NOTHING, Tree
 from rag_eval.gold.signoff import checking, identity
+from rag_eval.gold.signoff.checking import Side, SignoffPolicy
 from rag_eval.gold.signoff.identity import NO_PROOF
 from rag_eval.gold.signoff.repository import (
     GoldStates,
@@ -34,10 +35,6 @@ from rag_eval.gold.signoff.repository import (
 )
 from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.readers.work_tree import IsFolder, WorkTree
-
-if TYPE_CHECKING:
-    from rag_eval.git.snapshots import Tree
-    from rag_eval.gold.signoff.checking import Side, SignoffPolicy
 
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'

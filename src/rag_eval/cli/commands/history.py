@@ -6,9 +6,8 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rag_eval.analysis.history import flaky, gated, history, point
+from rag_eval.analysis.history import Point, flaky, gated, history, point
 from rag_eval.cli.commands._shared import (
     add_flag,
     add_format,
@@ -21,13 +20,9 @@ from rag_eval.cli.commands._shared import (
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.metrics import measure
-from rag_eval.readers.report_history import by_run, in_folder, in_git
+from rag_eval.readers.report_history import SavedReport, Stored, by_run, in_folder, in_git
 from rag_eval.rendering.history import FORMS, badges
 from rag_eval.rendering.html.pages import history_page
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.history import Point
-    from rag_eval.readers.report_history import SavedReport, Stored
 
 FORMATS = ("table", "markdown", "html", "json", "csv")
 

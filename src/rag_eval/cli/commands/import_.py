@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.cli.commands._shared import add_flag, add_option, print_notes, refuse_existing, whole, write_data
 from rag_eval.collecting.live import SOURCES, FetchRequest, fetch
@@ -18,7 +18,7 @@ from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.importers import IMPORTERS, Account, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
-from rag_eval.importers.detect import detect
+from rag_eval.importers.detect import Recognised, detect
 from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds
 from rag_eval.metrics import METRICS
@@ -30,9 +30,6 @@ from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Reader
 from rag_eval.readers.yaml_file import read_mapping
 from rag_eval.rendering import render
-
-if TYPE_CHECKING:
-    from rag_eval.importers.detect import Recognised
 
 _POINTERS = {
     "qid": "where the id of the gold item is, from the record or the root span",

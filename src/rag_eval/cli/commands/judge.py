@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.cases.case import Case
 from rag_eval.cli.commands._shared import (
@@ -30,22 +30,18 @@ from rag_eval.cli.commands.collect import add_pace, pace, progress
 from rag_eval.collecting.collector import Journal, collect
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
-from rag_eval.contract import Limits
+from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
+from rag_eval.gates.policy import Policy
 from rag_eval.llm_judge.asking import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
-from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, noise, shown
+from rag_eval.llm_judge.reliability import Margin, Noise, Repeated, as_rows, margin, metrics, noise, shown
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.rendering.terminal import grid
 from rag_eval.run.inputs import paired_traces, read_gates_policy
 from rag_eval.run.options import Options
 
-if TYPE_CHECKING:
-    from rag_eval.contract import Judge
-    from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.reliability import Margin, Noise
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 USUAL_VERDICTS = "eval/verdicts.jsonl"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
@@ -35,10 +35,10 @@ from rag_eval.common.escaping import json_text, one_line, quantity, quoted
 from rag_eval.contract import Judge
 from rag_eval.contract.verdict import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
-from rag_eval.gates.policy import Calibration
+from rag_eval.gates.policy import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.llm_judge.labels import BINARY, read_labels, sample_verdicts
+from rag_eval.llm_judge.labels import BINARY, Label, SampledVerdict, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Agreement, Bias, Matched, agreement, matched, record, shown
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import read_gold
@@ -50,11 +50,7 @@ from rag_eval.rendering.terminal import grid
 from rag_eval.run.inputs import read_gates_policy
 from rag_eval.run.options import Options
 
-if TYPE_CHECKING:
-    from rag_eval.gates.policy import Policy
-    from rag_eval.llm_judge.labels import Label, SampledVerdict, Scale
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 USUAL_FLOOR = {"kappa": 0.6}
 USUAL_LABELS = "eval/judge-labels.jsonl"

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.cli.commands._shared import (
     add_format,
@@ -19,21 +19,17 @@ from rag_eval.cli.commands._shared import (
     uncollected,
 )
 from rag_eval.common.escaping import json_text, some
-from rag_eval.contract import OPTIONAL
+from rag_eval.contract import OPTIONAL, Gold, Trace
 from rag_eval.errors import PASSED
-from rag_eval.metrics import METRICS, perspectives_of
+from rag_eval.gates.policy import Policy
+from rag_eval.metrics import METRICS, Metric, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import PLAIN, Paragraph, Section, Table, paragraphs, table_of
 from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
-
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold, Trace
-    from rag_eval.gates.policy import Policy
-    from rag_eval.metrics import Metric
-    from rag_eval.scoring.scorecard import Scorecard
+from rag_eval.scoring.scorecard import Scorecard
 
 _NAMED = 12
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
