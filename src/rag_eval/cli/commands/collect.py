@@ -44,7 +44,6 @@ _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     system = parser.add_mutually_exclusive_group(required=True)
     add_option(system, "--url", "URL", "ask a server over HTTP")
     add_option(system, "--exec", "COMMAND", "ask a command: a JSON line in, a JSON line out")

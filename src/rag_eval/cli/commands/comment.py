@@ -14,7 +14,6 @@ from rag_eval.github.comment import MODES, ReportOrigin, publish, read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score or of the action")
     add_option(parser, "--head", "SHA", "last commit of the pull request (default: from the event)")
     add_option(parser, "--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")

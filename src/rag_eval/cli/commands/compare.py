@@ -37,7 +37,6 @@ MOST = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
     add_option(parser, "--base", "NAME", "the run that the others are compared with (default: the first)")
     add_option(parser, "--metric", "M[,M]", "compare only these metrics (default: those with gates in the last run)")

@@ -29,7 +29,6 @@ from rag_eval.readers.import_inputs import Files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     width = max(map(len, DATASETS))
     known = [f"  {name:<{width}}  {dataset.licence}; {dataset.homepage}" for name, dataset in DATASETS.items()]
     parser.description = "\n".join([f"{parser.description}", "data sets and their licences:", *known, ""])

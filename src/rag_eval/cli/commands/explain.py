@@ -50,7 +50,6 @@ _WIDTH = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     subject = "a metric, a label, a finding, another term of the glossary, or the qid of a question"
     parser.add_argument("subject", metavar="METRIC|TERM|QID", help=subject)
     add_inputs(parser)

@@ -24,7 +24,6 @@ from rag_eval.readers.source import Reader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     width = max(map(len, EXPORTERS))
     known = [f"  {name:<{width}}  {form.summary} (of {', '.join(form.needs)})" for name, form in EXPORTERS.items()]
     parser.description = "\n".join([f"{parser.description}", "formats:", *known, ""])

@@ -17,7 +17,6 @@ FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality",
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
     add_option(parser, "--gates", "FILE", "gates file to judge by (default: the report's own gates)")
     add_outputs(parser, FORMATS)

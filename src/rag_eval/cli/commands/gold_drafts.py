@@ -79,7 +79,6 @@ def read_drafts(path: str) -> list[Row]:
 
 
 def add_draft_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold draft``."""
     add_option(parser, "--from", "FILE", "production traces", dest="source", default=[], action="append", required=True)
     kinds = "failed, refused, ungrounded, answered (default: the first three)"
     add_option(parser, "--select", "K[,K]", kinds, default=("failed", "refused", "ungrounded"), type=names)
@@ -182,7 +181,6 @@ def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[R
 
 
 def add_review_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold review``."""
     _add_files(parser)
     add_option(parser, "--signer", "EMAIL", "email of the reviewer (default: git's user.email)")
     add_option(parser, "--key", "FILE", "SSH key to sign with")

@@ -26,7 +26,6 @@ from rag_eval.readers.work_tree import WorkTree
 
 
 def add_freeze_arguments(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
     parser.add_argument("tag", metavar="TAG", help="name of the release: letters, digits, dots, dashes and underscores")
     add_flag(parser, "--check", "check the gold against the manifest; 1 on any difference")
     add_flag(parser, "--unsigned", "freeze even if items are not signed off")

@@ -37,7 +37,6 @@ _PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 
 def add_lint_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold lint``."""
     add_gold(parser)
     add_gates(parser)
     add_option(parser, "--trace", "FILE", "also look at these traces; may be repeated", action="append", default=[])
@@ -85,7 +84,6 @@ def _finding_lines(path: str, items: int, notes: Sequence[GoldFinding]) -> Itera
 
 
 def add_stats_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold stats``."""
     add_gold(parser)
     add_format(parser, ["text", "json"])
 

@@ -40,7 +40,6 @@ _COVERED = 0.5  # share of the shingles of the shorter text
 
 
 def add_relink_arguments(parser: ArgumentParser) -> None:
-    """Add the options of the command."""
     add_gold(parser)
     add_gates(parser)
     old, new = (f"chunks or traces of the {index} index" for index in ("old", "new"))

@@ -120,7 +120,6 @@ def capped(lines: Sequence[str], noun: str) -> list[str]:
 
 
 def add_diff_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold diff``."""
     add_option(parser, "--base", "REF", _BASE)
     add_flag(parser, "--worktree", "compare the files of the work tree, staged or not")
     add_option(parser, "--trace", "FILE", _TRACE)
@@ -165,7 +164,6 @@ def _as_json(row: Mapping[str, Any], name: str) -> str:
 
 
 def add_check_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold check``."""
     against = parser.add_mutually_exclusive_group()
     add_flag(against, "--staged", _STAGED)  # the default; hooks state it for readability
     add_flag(against, "--all-files", "check every item of the index")
@@ -289,7 +287,6 @@ def _normalised(path: str) -> str:
 
 
 def add_signoff_arguments(parser: ArgumentParser) -> None:
-    """Add the options of ``gold signoff``."""
     add_option(parser, "--reason", "TEXT", "why the gold changed, for reviewers", required=True)
     add_option(parser, "--signer", "EMAIL", "email of the signer (default: git's user.email)")
     add_flag(parser, "--baseline", "also sign every item that no record signs yet")

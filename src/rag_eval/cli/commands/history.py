@@ -28,7 +28,6 @@ FORMATS = ("table", "markdown", "html", "json", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     words = "metrics (default: those with gates in the newest report), then the folder of reports unless --ref is given"
     parser.add_argument("words", metavar="METRIC… FOLDER", nargs="*", help=words)
     add_option(parser, "--ref", "REF", "read the commits of this branch or tag instead of a folder")

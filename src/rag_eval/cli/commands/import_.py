@@ -42,7 +42,6 @@ _POINTERS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     width = max(map(len, IMPORTERS))
     known = [f"  {'auto':<{width}}  recognises the format of the file"]
     known += [f"  {name:<{width}}  {form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()]

@@ -59,7 +59,6 @@ _ACTION = re.compile(r"(?m)uses: (\S+)@(\S+)\s*\Z")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
     parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
     source = parser.add_mutually_exclusive_group()

@@ -129,7 +129,6 @@ def _remove_journal(out: str | Path) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``judge``."""
     _add_asking(parser)
     add_option(parser, "--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
     add_flag(parser, "--prune", "remove verdicts on answers that changed")
@@ -200,7 +199,6 @@ def _print_summary(
 
 
 def add_repeat_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``judge repeat``."""
     add_option(parser, "--n", "N", "how often to ask about each answer (default: 3)", default=3, type=whole(1, 100))
     sample = "number of answers to ask about (default: all)"
     add_option(parser, "--sample", "N", sample, default=0, type=whole(1, 10_000))

@@ -92,7 +92,6 @@ def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Ro
 
 
 def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     labels = "scores by people: CSV, or records of a spot-check"
     add_option(parser, "--labels", "FILE", labels, nargs="+", required=True)
     _add_recorded(parser)
@@ -309,7 +308,6 @@ def _bias_rows(name: str, bias: Bias) -> list[tuple[str, str, str]]:
 
 
 def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     add_option(parser, "--n", "N", "how many answers to draw (default: 20)", default=20, type=whole(1, 10_000))
     add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
     add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items")

@@ -37,7 +37,6 @@ _WITHIN = "trace.chunks."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     add_inputs(parser)
     add_option(parser, "--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
     add_format(parser, ["table", "markdown", "json"])

@@ -34,7 +34,6 @@ FORMATS = ("table", "markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     add_inputs(parser)
     add_baseline(parser)
     help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"

@@ -52,7 +52,6 @@ _MOST_JOBS, _PAUSE = 512, 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     add_inputs(parser)
     add_baseline(parser)
     add_option(parser, "--base", "REF", "compare gates, policy and gold with this branch or commit")

@@ -15,7 +15,6 @@ from rag_eval.readers.validation import KINDS, check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
     files = "files to check; the kind is detected from name and content"
     parser.add_argument("files", metavar="FILE", nargs="+", help=files)
     parser.add_argument("--kind", choices=list(KINDS), help="treat every file as this kind")
