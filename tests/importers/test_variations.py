@@ -267,6 +267,14 @@ table . inputs outputs ground_truth; inputs outputs reference_outputs
 ragas-trace ragas user_input; question contexts; question ground_truth
 azure-eval azure-eval-gold rows metrics; question truth; inputs.query; query response
 azure-eval . conversation; inputs.conversation
+langfuse langfuse-dataset experimentItemId traceId
+langfuse . datasetRunItems; datasetItemId traceId
+. promptfoo vars assert; __expected; __expected1
+. example08 q gold_ids
+. beir _id text
+. core-metrics gold_supports; question expected_behavior
+core-metrics-trace . references folder_mode
+phoenix . context.trace_id
 """
 
 
@@ -286,3 +294,38 @@ def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, key
         assert f"{path} is read as {form}: it has the key" in err
         assert f" {keys[0]}" in err
         assert ("reads it as" in err, f"reads it as {other})" in err) == (other != ".", other != ".")
+
+
+@each_row(
+    ("content", "form", "why"),
+    [
+        ('{"context": {"trace_id": "0xab"}}', "otlp", "spans with a context"),
+        ('{"context": {"trace_id": "ab"}}', "phoenix", "spans with a context"),
+        ('{"name": "x", "context": {"trace_id": "0xab", "span_id": "', "otlp", "spans with a context"),
+        ('{"batch": {"scopeSpans": []}, "a": 1}', "langfuse", "the key batch"),
+        ('{"x": [{"scopeSpans": []}]}', "otlp", "spans by resource"),
+        ("Q1 Q0 d1 1 2.5 bm25\n", "trec-run", "a rank and a score in columns four and five"),
+        ("Q1 Q0 d1 1 2.5\n", "trec-run", "a rank and a score in columns four and five"),
+        ("Q1 0 d1 -1\n", "trec-qrels", "four columns, the last is an integer"),
+        ("query-id\tcorpus-id\tscore\n", "beir", "the header query-id, corpus-id"),
+        ("colour;size\nred;2\n", "table", "a header of columns"),
+        ("question\tanswer\ttruth\nWhy?\tSo.\tSo.\n", "azure-eval", "the columns question and truth"),
+        ("prompts: [a]\ntests: []\n", "promptfoo", "the keys prompts and tests"),
+        ('[{"user_input": "Why?", "response": "So."}]', "ragas-trace", "the key user_input"),
+        ('[{"user_input": "Why?", "response": null}]', "ragas", "the key user_input"),
+        ('[{"user_input": ["Why?"]}]', "ragas-trace", "the key user_input"),
+        ('{"data": [{"run_type": "llm", "inputs": {"a": [1, {"b": "}"}]}, "outp', "langsmith", "the key run_type"),
+    ],
+)
+def test_a_file_is_recognised_by_its_content(command, tmp_path, content, form, why):
+    path = tmp_path / "export"
+    path.write_text(content, "utf-8")
+    assert f"{path} is read as {form}: it has {why}" in command("import", "auto", path)[2]
+
+
+@each_row("content", ["", "text\n", '{"a": 1}', "[1]", "a b c d\n", '{"inputs": "x", "outputs": "y"}'])
+def test_a_file_without_a_known_format_names_the_way_to_map_it(command, tmp_path, content):
+    path = tmp_path / "export"
+    path.write_text(content, "utf-8")
+    code, _, err = command("import", "auto", path)
+    assert (code, "has no known format. Map its fields: rag-eval import table" in err) == (2, True), err

@@ -42,6 +42,7 @@ phoenix . | context.trace_id
 . beir | _id text
 . core-metrics | gold_supports | question expected_behavior
 core-metrics-trace . | references folder_mode
+. example08 | q gold_ids
 """
 _PAGE = re.compile(rb'^\{\s*"(?:data|runs|items|traces)"\s*:\s*\[(?=\s*\{)')
 
@@ -79,14 +80,11 @@ def _of_json(text: bytes) -> Recognised | None:
         return None
     if form := _of_keys(record, "keys"):
         return form
-    keys = set(record)
     context = record.get("context")
-    cut = "context" in keys and context is None and b'"trace_id": "0x' in text[:_LONGEST]
+    cut = "context" in record and context is None and b'"trace_id": "0x' in text[:_LONGEST]
     if cut or (isinstance(context, dict) and "trace_id" in context):
         console = cut or str(unwrap.as_dict(context).get("trace_id")).startswith("0x")
         return Recognised("otlp" if console else "phoenix", "", "spans with a context")
-    if {"q", "gold_ids"} <= keys:
-        return Recognised("", "example08", "the keys q and gold_ids")
     if any(word in text[:_LONGEST] for word in (b'"resourceSpans"', b'"scopeSpans"')):
         return Recognised("otlp", "", "spans by resource")
     return None
