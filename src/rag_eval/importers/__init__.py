@@ -32,46 +32,46 @@ class Importer(NamedTuple):
     takes: str
     summary: str
     module: str
-    files: int = 1  # number of files; 0 for one or more
-    function: str = ""  # of a format with options, which another tool writes
+    function: str = "drafts"  # '' for a format without options, which no other tool writes
+    files: int = 0  # number of files; 0 for one or more
 
 
 IMPORTERS: dict[str, Importer] = {
-    "otlp": Importer(
-        "trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp", 0, "drafts"
-    ),
-    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix", 0, "drafts"),
-    "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse", 0, "drafts"),
-    "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", 0, "golds"),
-    "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith", 0, "drafts"),
-    "langsmith-dataset": Importer("gold", "EXAMPLES…", "LangSmith dataset examples", "langsmith", 0, "golds"),
-    "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", 0, "golds"),
-    "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas", 0, "drafts"),
-    "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", 0, "golds"),
-    "deepeval-trace": Importer("trace", "RUN…", "answers in DeepEval test runs", "deepeval", 0, "drafts"),
-    "promptfoo": Importer("gold", "RESULTS…", "tests in promptfoo results", "promptfoo", 0, "golds"),
-    "promptfoo-trace": Importer("trace", "RESULTS…", "answers in promptfoo results", "promptfoo", 0, "drafts"),
-    "trec-qrels": Importer("gold", "QRELS [TOPICS.tsv]", "TREC relevance judgements", "trec", 0, "qrels_golds"),
-    "trec-run": Importer("trace", "RUN…", "TREC runs", "trec", 0, "drafts"),
-    "beir": Importer("gold", "queries.jsonl qrels/test.tsv…", "a BEIR data set", "trec", 0, "beir_golds"),
-    "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure", 0, "drafts"),
-    "azure-eval-gold": Importer("gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", 0, "golds"),
-    "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow", 0, "drafts"),
+    "otlp": Importer("trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp"),
+    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix"),
+    "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse"),
+    "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", "golds"),
+    "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith"),
+    "langsmith-dataset": Importer("gold", "EXAMPLES…", "LangSmith dataset examples", "langsmith", "golds"),
+    "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", "golds"),
+    "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas"),
+    "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", "golds"),
+    "deepeval-trace": Importer("trace", "RUN…", "answers in DeepEval test runs", "deepeval"),
+    "promptfoo": Importer("gold", "RESULTS…", "tests in promptfoo results", "promptfoo", "golds"),
+    "promptfoo-trace": Importer("trace", "RESULTS…", "answers in promptfoo results", "promptfoo"),
+    "trec-qrels": Importer("gold", "QRELS [TOPICS.tsv]", "TREC relevance judgements", "trec", "qrels_golds"),
+    "trec-run": Importer("trace", "RUN…", "TREC runs", "trec"),
+    "beir": Importer("gold", "queries.jsonl qrels/test.tsv…", "a BEIR data set", "trec", "beir_golds"),
+    "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure"),
+    "azure-eval-gold": Importer("gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", "golds"),
+    "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow"),
     "core-metrics": Importer(
-        "gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", 0, "gold_rows"
+        "gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", "gold_rows"
     ),
     "core-metrics-trace": Importer(
-        "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", 0, "rows"
+        "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", "rows"
     ),
-    "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table", 0, "drafts"),
-    "table-gold": Importer("gold", "FILE…", "any CSV or JSON, by --map", "table", 0, "golds"),
-    "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels"),
-    "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08"),
+    "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table"),
+    "table-gold": Importer("gold", "FILE…", "any CSV or JSON, by --map", "table", "golds"),
+    "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels", "", 1),
+    "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08", "", 1),
     "example08-trace": Importer(
-        "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08", 2, "trace_rows"
+        "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08", "trace_rows", 2
     ),
-    "rag-server-golden": Importer("gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server"),
-    "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server"),
+    "rag-server-golden": Importer(
+        "gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server", "", 1
+    ),
+    "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server", "", 1),
 }
 
 

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import unwrap
+from rag_eval.importers import Row, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft
 
-Row = dict[str, Any]
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}
 _JUDGED = ("answer_length", "has_citation", "citation_match")
 _READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id"}

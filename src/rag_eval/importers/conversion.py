@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import Account, ImportInputs, gold_row, unwrap
+from rag_eval.importers import Account, ImportInputs, Row, gold_row, unwrap
 from rag_eval.importers.documents import cell_value, objects
 
-Row = dict[str, Any]
 Place = tuple[str, int]  # path and line of a record
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
 _PAGING = ("meta", "cursors", "next_cursor", "parsed_query", "search_cursors")

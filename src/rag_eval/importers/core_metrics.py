@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_eval.importers import Account, Numbered
+from rag_eval.importers import Account, Numbered, Row
 from rag_eval.importers.conversion import NOT_READ, Conversion
-
-Row = dict[str, Any]
 
 _IDS = dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid")
 _GOLD = {

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval.importers import gold_row
+from rag_eval.importers import Row, gold_row
 from rag_eval.importers.unwrap import as_dict, as_id, text_id
 
-Row = dict[str, Any]
 _NO_ANSWER = "no answer present."
 
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import unwrap
+from rag_eval.importers import Row, unwrap
 from rag_eval.importers.conversion import Conversion, Draft
 
-Row = dict[str, Any]
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _READ = """
     input actual_output expected_output context retrieval_context name source_file additional_metadata metadata

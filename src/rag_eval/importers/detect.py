@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from rag_eval.importers import unwrap
+from rag_eval.importers import Row, unwrap
 from rag_eval.importers.documents import csv_header, frame_rows
 from rag_eval.importers.promptfoo import TOP_KEYS
 
-Row = dict[str, Any]
 _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
 _ANSWERS = {

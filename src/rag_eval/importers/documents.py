@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rag_eval.importers import ImportInputs
+from rag_eval.importers import ImportInputs, Row
 
-Row = dict[str, Any]
 Part = TypeVar("Part")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _SPACE = re.compile(rb"\s*")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.cases.pairing import Pairing, QuestionIndex
 from rag_eval.contract import Gold, Trace, inline_citations
-from rag_eval.importers import Account, ImportInputs, Numbered
+from rag_eval.importers import Account, ImportInputs, Numbered, Row
 from rag_eval.importers.conversion import Conversion
 
-Row = dict[str, Any]
 _IDS = ("qid", "q_id", "case_id")
 _NO_QID = "Ask the questions of the gold set, to the letter."
 _NAMES = {"q": "question", "gold_ids": "gold_citations", "gold_claim": "expected_answer"}

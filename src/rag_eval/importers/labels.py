@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import Account, ImportInputs, Numbered
+from rag_eval.importers import Account, ImportInputs, Numbered, Row
 
-Row = dict[str, Any]
 Labels = dict[str, dict[str, Row]]
 CASES, CONTEXT, PIPELINE = "cases.jsonl", "context_labels.jsonl", "pipeline_labels.jsonl"
 SCHEMAS = {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
 
-Row = dict[str, Any]
 Record = tuple[Place, Row]
 CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
 _KINDS = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 
-Row = dict[str, Any]
 CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
 _KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}
 _THREADS = ("session_id", "conversation_id", "thread_id")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
-from rag_eval.importers import spans, unwrap
+from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
-from rag_eval.importers.otlp import hex_id
-from rag_eval.importers.unwrap import as_dict, as_id, decoded, nanoseconds
+from rag_eval.importers.otlp import hex_id, nanos
+from rag_eval.importers.unwrap import as_dict, as_id, decoded
 
-Row = dict[str, Any]
 _KINDS = {
     "RETRIEVER": spans.RETRIEVER, "RERANKER": spans.RERANKER, "LLM": spans.GENERATION, "CHAT_MODEL": spans.GENERATION,
     "CHAIN": spans.ROOT, "AGENT": spans.ROOT,
@@ -49,7 +47,7 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
         identity, parent = (hex_id(item) for item in (identity, raw.get("parent_span_id") or raw.get("parent_id")))
         span = spans.TraceSpan(conversion.place, trace, identity, parent, str(raw.get("name") or ""))
         span.start, span.end = (
-            _nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
+            nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
             for item in ("start_time", "end_time")
         )
         status = raw.get("status") if isinstance(raw.get("status"), dict) else {}
@@ -75,8 +73,3 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
     conversion.drop_unread(info, _READ, " of info", ("assessments",))
     for section in ("tags", "trace_metadata"):
         conversion.drop_unread(as_dict(info.get(section)), (*unwrap.QID_KEYS, "mlflow.trace.session"), f" of {section}")
-
-
-def _nanos(value: Any) -> int | None:
-    """Return a time of MLflow, nanoseconds as a number or ISO 8601, in nanoseconds."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else nanoseconds(value)

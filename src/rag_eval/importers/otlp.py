@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from rag_eval.importers import spans
+from rag_eval.importers import Row, spans
 from rag_eval.importers.attributes import CAPTURE as CAPTURE
 from rag_eval.importers.attributes import any_value, plain_attributes, read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import Stream, cell_value, decode, documents
 from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, nanoseconds
 
-Row = dict[str, Any]
 _MESSAGE_EVENTS = {"gen_ai.user.message": "gen_ai.input.messages", "gen_ai.choice": "gen_ai.output.messages"}
 _DETAILS = "gen_ai.client.inference.operation.details"
 _LISTS = (
@@ -127,7 +126,7 @@ def read_span(conversion: Conversion, raw: Any, service: Any, logs: dict[tuple[s
     span = spans.TraceSpan(conversion.place, trace, identity, parent, str(raw.get("name") or ""))
     if not span.trace or not span.id:
         raise ValueError("it has no traceId or spanId")
-    span.start, span.end = _nanos(raw, "startTimeUnixNano"), _nanos(raw, "endTimeUnixNano")
+    span.start, span.end = nanos(raw.get("startTimeUnixNano")), nanos(raw.get("endTimeUnixNano"))
     span.failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     attributes = plain_attributes(raw.get("attributes"))
     results: list[Row] = []  # of a vector database
@@ -229,8 +228,8 @@ def hex_id(value: Any) -> str:
     return text.lower()
 
 
-def _nanos(raw: Row, name: str) -> int | None:
-    value = raw.get(name)
+def nanos(value: Any) -> int | None:
+    """Return a time as nanoseconds since 1970, from nanoseconds as a number or text, or from ISO 8601."""
     if isinstance(value, str):
         return int(value) if value.isdigit() and len(value) < 20 else nanoseconds(value)
     return value if isinstance(value, int) and value > 0 else None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from rag_eval.importers import otlp, spans
+from rag_eval.importers import Row, otlp, spans
 from rag_eval.importers.attributes import CAPTURE as CAPTURE
 from rag_eval.importers.attributes import read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
 
-Row = dict[str, Any]
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN = "attributes."
 _READ = "id name context span_kind parent_id start_time end_time status_code status_message attributes events".split()

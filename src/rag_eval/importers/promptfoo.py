@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from itertools import count, product
 from typing import Any
 
-from rag_eval.importers import ImportInputs, unwrap
+from rag_eval.importers import ImportInputs, Row, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import csv_header, csv_rows, csv_table, objects, yaml_value
 
-Row = dict[str, Any]
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
 _CHECKS = {*_ONE_OF, *_EXPECTED, *"""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import Any
 
 from rag_eval import __version__
 from rag_eval.analysis.baseline import MOST
@@ -16,11 +15,10 @@ from rag_eval.analysis.report import Input, InputNote, Report, contract
 from rag_eval.common.escaping import quoted
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import MetricResult, QuestionList
-from rag_eval.importers import Account, ImportInputs, Numbered, gold_row
+from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row
 from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring.scorecard import Completeness
 
-Row = dict[str, Any]
 _GOLD_NAMES = {
     "id": "qid",
     "answer": "expected_answer",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from rag_eval.importers import Row
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
-Row = dict[str, Any]
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
 _READ = {*_META, *"""

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_eval.importers import unwrap
+from rag_eval.importers import Row, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
-
-Row = dict[str, Any]
 
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER = "root", "other"

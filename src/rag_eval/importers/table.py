@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import ImportInputs, unwrap
+from rag_eval.importers import ImportInputs, Row, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
-Row = dict[str, Any]
 _NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id id
 question: question query user_input user_query user_question q input inputs prompt

@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from math import isfinite, isnan
-from typing import Any
 
-from rag_eval.importers import Account, ImportInputs
+from rag_eval.importers import Account, ImportInputs, Row
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
 from rag_eval.importers.documents import objects, text_lines
 from rag_eval.importers.unwrap import as_id
 
-Row = dict[str, Any]
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 _QRELS = "A line of qrels is: TOPIC ITERATION DOCUMENT RELEVANCE, such as 301 0 FR940202-2-00150 1"
 _RUN = "A line of a run is: TOPIC Q0 DOCUMENT RANK SCORE TAG, such as 301 Q0 FR940202-2-00150 1 14.2 bm25"
