@@ -83,38 +83,31 @@ def weighted(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[
     and latency are 1 / (1 + value / budget). Objectives without a value drop out, and the weights of the rest are
     rescaled.
     """
-    objectives = [_objective(name, scoring, metrics, spending) for name in WEIGHTS if name in scoring.weights]
-    counting = [objective for objective in objectives if isinstance(objective, Objective)]
+    counting, dropped = [], []
+    for name in WEIGHTS:
+        if name not in scoring.weights:
+            continue
+        budget, why, values = scoring.budgets.get(SPENDING.get(name, "")), "", None
+        if name not in SPENDING:
+            columns = {metric: known for metric in QUALITY[name] if (known := _whole(metrics.get(metric, ())))}
+            names, why = tuple(columns), "none of its metrics has a value in every run"
+            values = tuple(fsum(column) / len(columns) for column in zip(*columns.values(), strict=True))
+        elif budget is None:
+            why = f"the gates file has no score.budgets.{SPENDING[name]}"
+        else:
+            names, why = (SPENDING[name],), "not every run has a value"
+            values = tuple(1 / (1 + value / budget) for value in _whole(spending.get(name, ())) or ())
+        if values:
+            counting.append(Objective(name, scoring.weights[name], names, values))
+        else:
+            dropped.append(Dropped(name, why))
     total = fsum(item.share for item in counting)
     shared = tuple(item._replace(share=round(item.share / total, _DECIMALS)) for item in counting)
-    dropped = tuple(objective for objective in objectives if isinstance(objective, Dropped))
     if not shared:
-        return Weighted(None, (), dropped)
-    columns = zip(*(item.values for item in counting), strict=True)
-    scores = (fsum(item.share * value for item, value in zip(counting, column, strict=True)) for column in columns)
-    return Weighted(tuple(round(score / total, _DECIMALS) for score in scores), shared, dropped)
-
-
-def _objective(
-    name: str, scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str, Column]
-) -> Objective | Dropped:
-    weight = scoring.weights[name]
-    if name in SPENDING:
-        return _spending(name, weight, scoring.budgets.get(SPENDING[name]), spending.get(name, ()))
-    columns = {metric: known for metric in QUALITY[name] if (known := _whole(metrics.get(metric, ()))) is not None}
-    if not columns:
-        return Dropped(name, "none of its metrics has a value in every run")
-    means = tuple(fsum(column) / len(columns) for column in zip(*columns.values(), strict=True))
-    return Objective(name, weight, tuple(columns), means)
-
-
-def _spending(name: str, weight: float, budget: float | None, column: Column) -> Objective | Dropped:
-    values = _whole(column)
-    if budget is None:
-        return Dropped(name, f"the gates file has no score.budgets.{SPENDING[name]}")
-    if values is None:
-        return Dropped(name, "not every run has a value")
-    return Objective(name, weight, (SPENDING[name],), tuple(1 / (1 + value / budget) for value in values))
+        return Weighted(None, (), tuple(dropped))
+    by_run = zip(*(item.values for item in counting), strict=True)
+    scores = (fsum(item.share * value for item, value in zip(counting, row, strict=True)) for row in by_run)
+    return Weighted(tuple(round(score / total, _DECIMALS) for score in scores), shared, tuple(dropped))
 
 
 def _whole(column: Column) -> tuple[float, ...] | None:
@@ -138,14 +131,11 @@ def front(scoring: Scoring, metrics: Mapping[str, Column], spending: Mapping[str
     columns = {name: known for name, column in spending.items() if (known := _whole(column)) is not None}
     left_out = tuple(Dropped(name, "not every run has a value") for name in spending if name not in columns)
     points = tuple(zip(scores, *columns.values(), strict=True))
-    beaten = tuple(
-        next((other for other, point in enumerate(points) if _beats(point, points[index])), None)
-        for index in range(len(points))
-    )
-    return Front(quality, ("quality", *columns), left_out, points, beaten)
 
+    def beats(point: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        """Return whether one point dominates another: higher quality is better, lower values of the rest are."""
+        ahead = point[0] - other[0], *(b - a for a, b in zip(point[1:], other[1:], strict=True))
+        return min(ahead) >= 0 and max(ahead) > 0
 
-def _beats(item: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Return whether one point dominates another: higher quality is better, lower values of the rest are."""
-    ahead = (item[0] - other[0], *(rival - value for value, rival in zip(item[1:], other[1:], strict=True)))
-    return min(ahead) >= 0 and max(ahead) > 0
+    beaten = (next((index for index, other in enumerate(points) if beats(other, point)), None) for point in points)
+    return Front(quality, ("quality", *columns), left_out, points, tuple(beaten))

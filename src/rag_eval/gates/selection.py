@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 SMOKE = "smoke"
 _SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
 _USUAL_SIZE = 50
-
-
 FIELDS = (
     "category",
     "difficulty",
@@ -36,7 +34,7 @@ FIELDS = (
     "conversation",
     "turn",
 )
-"""What slices go by, besides ``meta.NAME``.
+"""The fields of slices, besides ``meta.NAME``.
 
 ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``. ``document`` is the one of the first gold citation.
 """
@@ -96,16 +94,8 @@ def sample(golds: Iterable[Gold], size: int) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for gold in golds:
         kinds.setdefault("attack" if gold.attack else f"{gold.answerable}", []).append(gold.qid)
-    parts = _shares({kind: len(qids) for kind, qids in kinds.items()}, size)
-    return [qid for kind, qids in sorted(kinds.items()) for qid in sorted(qids, key=_rank)[: parts[kind]]]
-
-
-def _rank(qid: str) -> tuple[str, str]:
-    return sha256(qid.encode("utf-8", "surrogatepass")).hexdigest(), qid
-
-
-def _shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
-    """Split ``size`` among kinds by their counts: whole shares, at least one each, then by the largest remainder."""
+    # Whole shares, at least one each, then by the largest remainder.
+    counts = {kind: len(qids) for kind, qids in kinds.items()}
     total = sum(counts.values())
     size = min(size, total)
     parts = {kind: max(1, size * count // total) for kind, count in counts.items()}
@@ -115,7 +105,11 @@ def _shares(counts: Mapping[str, int], size: int) -> dict[str, int]:
     while sum(parts.values()) > size and max(parts.values()) > 1:
         over = {kind: parts[kind] * total - counts[kind] * size for kind in counts if parts[kind] > 1}
         parts[max(sorted(over), key=over.__getitem__)] -= 1
-    return parts
+
+    def rank(qid: str) -> tuple[str, str]:
+        return sha256(qid.encode("utf-8", "surrogatepass")).hexdigest(), qid
+
+    return [qid for kind, qids in sorted(kinds.items()) for qid in sorted(qids, key=rank)[: parts[kind]]]
 
 
 def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
@@ -150,7 +144,7 @@ def is_slice(name: str) -> bool:
 
 def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
     """Return the slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
-    return tuple(dict.fromkeys(f"{field}={text}" for field in fields for text in _values(gold, field)))
+    return tuple(dict.fromkeys(f"{field}={_text(value)}" for field in fields for value in _values(gold, field)))
 
 
 def expanded(pattern: str, present: Iterable[str]) -> list[str]:
@@ -164,50 +158,37 @@ def expanded(pattern: str, present: Iterable[str]) -> list[str]:
     return sorted({name for name in present if name.startswith(f"{field}=")}) or [pattern]
 
 
-def _values(gold: Gold, field: str) -> Iterator[str]:
-    value_or_list = _raw_value(gold, field)
-    for value in value_or_list if isinstance(value_or_list, (list, tuple)) else [value_or_list]:
-        if value is not None:
-            yield _text(value)
-
-
-def _raw_value(gold: Gold, field: str) -> Any:
-    if field == "doc_type":
-        return doc_types(gold)
-    if field == "document":
-        return document(gold)
+def _values(gold: Gold, field: str) -> list[Any]:
+    value: Any
     noun, _, name = field.partition(".")
-    value = getattr(gold, noun)
-    if not name:
-        return value
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-
-def doc_types(gold: Gold) -> tuple[str, ...]:
-    """Return the file extensions, lower-case and sorted, of the documents that the gold names, by path or by id."""
-    paths = [support.rel_path for support in gold.supports or ()]
-    docs = [
-        *(section.doc_id for section in gold.sections or ()),
-        *(gold.relevant_docs or ()),
-        *(gold.doc_grades or ()),
-        *(gold.expected_documents or ()),
-    ]
-    endings = (_ENDING.search(name) for name in [*paths, *docs])
-    return tuple(sorted({match[1].lower() for match in endings if match}))
+    if field == "doc_type":
+        endings = (_ENDING.search(name) for name in _documents(gold))
+        value = sorted({match[1].lower() for match in endings if match})
+    elif field == "document":
+        value = document(gold)
+    elif not name:
+        value = getattr(gold, noun)
+    else:
+        parent = getattr(gold, noun)
+        value = parent.get(name) if isinstance(parent, dict) else getattr(parent, name, None)
+    return [item for item in (value if isinstance(value, (list, tuple)) else [value]) if item is not None]
 
 
 def document(gold: Gold) -> str | None:
     """Return the document of the first gold citation, its id up to ``#``; otherwise the gold's first document."""
     if gold.citations:
         return gold.citations[0].partition("#")[0] or gold.citations[0]
-    named = [
+    return next(iter(_documents(gold)), None)
+
+
+def _documents(gold: Gold) -> list[str]:
+    return [
         *(support.rel_path for support in gold.supports or ()),
         *(section.doc_id for section in gold.sections or ()),
         *(gold.relevant_docs or ()),
         *(gold.doc_grades or ()),
         *(gold.expected_documents or ()),
     ]
-    return named[0] if named else None
 
 
 def clusters(cases: Iterable[Question], field: str) -> list[str]:
