@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 KIND = "rag-eval failed case 1"
-"""What stands first in every line of such a file: by it a file is known for one of these."""
+"""The first value in every line of such a file, which identifies it."""
 
 NEXT = {
     "ERROR": "Read the error in the trace; the system gave no answer.",
@@ -39,10 +39,9 @@ NEXT = {
     "FALSE_ALARM": "Read the text that the guardrail took for an attack: its threshold may be too low.",
 }
 """What to do about a label."""
-
-
 _OF_A_CASE = ("mean", "p50", "p95", "max")
-"""Folds whose threshold says something of a single score."""
+"""Folds whose threshold applies to a single score too."""
+_ANSWER, _CHUNK, _BEFORE, _CHUNKS, _TEXTS = 4_000, 1_500, 300, 20, 10
 
 
 class Rows(NamedTuple):
@@ -74,11 +73,13 @@ def failed(report: Report) -> list[Question]:
 
 def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> list[dict[str, Any]]:
     """Return the bad scores of a case, gated ones first, each with the gates that it counts in."""
-    rows = [
-        {"metric": name, "score": score, "gates": [_gate(item) for item in gates.get(name, ()) if _counts(case, item)]}
-        for name, score in case.scores.items()
-        if _bad(name, score, gates.get(name, ()))
-    ]
+    rows: list[dict[str, Any]] = []
+    for name, score in case.scores.items():
+        if _bad(name, score, gates.get(name, ())):
+            counted = [gate for gate in gates.get(name, ()) if not gate.slice or gate.slice in case.slices]
+            texts = [(f"{gate.label} {gate.direction} {gate.threshold}", gate.outcome) for gate in counted]
+            named = [{"gate": text, "outcome": outcome} for text, outcome in texts]
+            rows.append({"metric": name, "score": score, "gates": named})
     return sorted(rows, key=lambda item: not item["gates"])
 
 
@@ -91,14 +92,6 @@ def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
         return bool(score) is (metric.better == "lower")
     bounds = [gate for gate in gates if gate.direction in BOUNDS and measure(gate.name).fold in _OF_A_CASE]
     return any(not bound.gate.keeps(as_float(score)) for bound in bounds)
-
-
-def _counts(case: Question, gate: GateResult) -> bool:
-    return not gate.slice or gate.slice in case.slices
-
-
-def _gate(gate: GateResult) -> dict[str, str]:
-    return {"gate": f"{gate.label} {gate.direction} {gate.threshold}", "outcome": gate.outcome}
 
 
 def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], rows: Rows) -> dict[str, Any]:
@@ -166,9 +159,6 @@ class CaseDetails(NamedTuple):
     bad: tuple[str, ...]
 
 
-_ANSWER, _CHUNK, _BEFORE, _CHUNKS, _TEXTS = 4_000, 1_500, 300, 20, 10
-
-
 def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]]) -> CaseDetails:
     """Return a case for people, its texts masked and cut."""
     gold, trace, retrieved = case.gold, case.trace, case.trace.retrieved
@@ -210,8 +200,10 @@ def _around(case: Case, index: int, text: str) -> tuple[Segment, ...]:
 
 def _pieces(text: str, highlights: Sequence[Mark], case: Case, limit: int, start: int = 0) -> tuple[Segment, ...]:
     """Return the pieces of ``limit`` characters from ``start`` on, leaks masked; ``…`` replaces the rest."""
+    # Secrets and personal data are masked even if question or gold contain them too.
+    leaks = [Mark(leak.start, leak.end, MASKED) for leak in leaks_of(text, (), (), case.settings.safety)]
     pieces, at = [Segment("… ", PLAIN)] if start else [], 0
-    for segment in segments(text, [*highlights, *_leaks(text, case)]):
+    for segment in segments(text, [*highlights, *leaks]):
         low, high = max(start - at, 0), min(start + limit - at, len(segment.text))
         at += len(segment.text)
         if segment.state == MASKED and high > 0 and low < len(segment.text):
@@ -223,8 +215,3 @@ def _pieces(text: str, highlights: Sequence[Mark], case: Case, limit: int, start
 
 def _hidden(text: str, case: Case) -> str:
     return "".join(piece.text for piece in _pieces(text, [], case, _ANSWER))
-
-
-def _leaks(text: str, case: Case) -> list[Mark]:
-    """Return the positions of secrets and personal data, even if question or gold contain them too."""
-    return [Mark(leak.start, leak.end, MASKED) for leak in leaks_of(text, (), (), case.settings.safety)]
