@@ -282,7 +282,11 @@ def spread(numbers: Iterable[float | None]) -> Spread | None:
 
 def impossible(questions: Sequence[Question]) -> str:
     """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
-    wrong = {name for name, scores in _columns([case.scores for case in questions]) if not _fit(name, scores)}
+    wrong = []
+    for name, scores in _columns([case.scores for case in questions]):
+        # A list, which is allowed only for a labelled score, is not hashable.
+        distinct = scores if list in set(map(type, scores)) else set(scores)
+        wrong += [name for score in distinct if not _fits(of_column(name), score)]
     for case in questions if wrong else ():
         for name, score in case.scores.items():
             if not _fits(of_column(name), score):
@@ -305,12 +309,6 @@ def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collecti
         columns = [*zip(*shared, strict=True), *zip(*(case.case_scores for case in group), strict=True)]
         yield from ((name, columns[index]) for name, index in group[0].positions.items())
     yield from others.items()
-
-
-def _fit(name: str, scores: Collection[Any]) -> bool:
-    # A list, which is allowed only for a labelled score, is not hashable.
-    distinct = scores if list in set(map(type, scores)) else set(scores)
-    return all(_fits(of_column(name), score) for score in distinct)
 
 
 def _fits(metric: Metric | None, score: Any) -> bool:

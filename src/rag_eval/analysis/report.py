@@ -199,8 +199,8 @@ def case_results(card: Scorecard, context: Context) -> CaseResults:
 
 def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """Return the report of a scorecard under a policy."""
-    cluster = policy.statistics.cluster
-    questions, metrics, grouped = context.case_results or case_results(card, context._replace(cluster=cluster))
+    context = context._replace(cluster=policy.statistics.cluster)
+    questions, metrics, grouped = context.case_results or case_results(card, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
         *integrity_findings(card, policy),
@@ -230,7 +230,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         findings=tuple(findings.values()),
         scope=scope_of([policy], card.cases.questions, len(golds)),
     )
-    return _judged(report, policy, evidence(report, context.earlier, grouped, cluster), context.earlier)
+    return _judged(report, policy, context.earlier, grouped)
 
 
 def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context) -> Iterator[InputNote]:
@@ -270,12 +270,10 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
     if report.statistics.cluster == "conversation" and not policy.statistics.cluster:
         policy = policy._replace(statistics=policy.statistics._replace(cluster="conversation"))
-    now, cluster = report.scope, policy.statistics.cluster
-    if now is None:
-        return _judged(alone, policy, evidence(alone, before, cluster=cluster), before)
-    policy = policy._replace(perspectives=now.perspectives, suite=now.suite)
-    scoped = alone._replace(scope=scope_of([policy], now.questions, now.of))
-    return _judged(scoped, policy, evidence(scoped, before, cluster=cluster), before)
+    if report.scope is not None:
+        policy = policy._replace(perspectives=report.scope.perspectives, suite=report.scope.suite)
+        alone = alone._replace(scope=scope_of([policy], report.scope.questions, report.scope.of))
+    return _judged(alone, policy, before)
 
 
 def rejudge_same_gates(report: Report) -> Report:
@@ -321,7 +319,8 @@ def _refusal(policy: Policy) -> dict[str, Any]:
     return {**settings, "builtin": VERSION}
 
 
-def _judged(report: Report, policy: Policy, now: RunEvidence, before: Earlier | None) -> Report:
+def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: GroupedCases | None = None) -> Report:
+    now = evidence(report, before, grouped, policy.statistics.cluster)
     gates = tuple(judge_all(policy, now))
     report = report._replace(
         gates=gates,

@@ -64,7 +64,7 @@ FEWEST_CASES = 3  # cases; with fewer, equal answers may be chance
 _SILENT = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
 _DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
-_UNRANKED = ("citation_validity", "union_recall", "first_evidence_hop", "wasted_hops")
+_UNRANKED = ("citation_validity", "union_recall", "first_evidence_hop", "wasted_hops", "hop_recall@")
 _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
@@ -188,7 +188,9 @@ def _padded(run: Run) -> Iterator[Finding]:
 def _padded_retrieval(run: Run) -> Iterator[Finding]:
     spoken = sum(count for outcome, count in run.outcomes if outcome.label not in ABSENT)
     if run.pool and spoken >= FEWEST_CASES:
-        blind = sorted(name for name in run.gates if _blind(name, run.pool))
+        cuts = {name: _UNCUT.fullmatch(name) for name in run.gates}
+        beyond = {name for name, cut in cuts.items() if cut and int(cut[1]) >= run.pool}
+        blind = sorted(name for name in run.gates if name in beyond or name.startswith(_UNRANKED))
         message = f"every question retrieves the same {run.pool} chunks"
         message += f", so {', '.join(blind)} cannot fail" if blind else ""
         level: Level = "error" if blind else "warning"
@@ -210,11 +212,6 @@ def _refused(run: Run, *, answerable: bool) -> tuple[int, int]:
         if outcome.label not in _SILENT and (outcome.label in ("HALLUCINATION", "REFUSAL_OK")) is not answerable:
             counts[outcome.label in REFUSED] += count
     return counts[True], counts[False]
-
-
-def _blind(name: str, pool: int) -> bool:
-    cut = _UNCUT.fullmatch(name)
-    return name in _UNRANKED or name.startswith("hop_recall@") or (cut is not None and int(cut[1]) >= pool)
 
 
 PARTS = {

@@ -133,7 +133,7 @@ def family(
         groups.setdefault(key, []).append(index)
     first = [rows[positions[0]] for positions in groups.values()]
     level = alpha / sides / (max(1, len(first) + others) if corrected else 1)
-    ps = [min(1.0, sides * (_quick_p if quick else _p)(row, level)) for row in first]
+    ps = [min(1.0, sides * _p(row, level, quick=quick)) for row in first]
     adjusted = ps
     if corrected:
         smallest = [sides * _smallest(row) for row in first]
@@ -155,24 +155,11 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: RunEvidenc
     rows = [row for row in rows if row.comparison and (row.comparison.regression or 0.0) > 0]
     tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
     regressions = [item for item in tested if item.comparison and item.comparison.result == "worse"]
+    regressions.sort(key=lambda item: (item.name not in bounded, (item.comparison and item.comparison.p) or 0.0))
     by_metric: dict[str, Tested] = {}
-    for row in sorted(
-        regressions, key=lambda item: (item.name not in bounded, (item.comparison and item.comparison.p) or 0.0)
-    ):
+    for row in regressions:
         by_metric.setdefault(measure(row.name).metric.name, row)
     return list(by_metric.values())
-
-
-def _quick_p(row: Tested, level: float) -> float:
-    """Return p; for a mean by the normal approximation if it decides: for noise, and for many units that move."""
-    if measure(row.name).fold != "mean":
-        return _p(row, level)
-    counts = effects(row.swapped).counts  # type: ignore[arg-type]
-    moved = fsum(effect * count for effect, count in counts.items())
-    z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
-    if z <= _NOISE:
-        return 1.0
-    return _with_runs(row, erfc(z / sqrt(2)) / 2) if counts.total() - counts[0.0] > _MANY else _p(row, level)
 
 
 def _keys(rows: Sequence[Tested], key: Key) -> list[Hashable]:
@@ -254,13 +241,21 @@ def _enclosed(row: Tested, alpha: float) -> Tested:
     return row.update(low=ends.low, high=ends.high) if ends else row
 
 
-def _p(row: Tested, level: float) -> float:
-    """Return the test's p; ``level`` is what it is compared with if it is the smallest of all."""
-    return _with_runs(row, aggregations.one_sided_p(measure(row.name).fold, row.swapped, _seed(row.pairs), level=level))
+def _p(row: Tested, level: float, *, quick: bool = False) -> float:
+    """Return the test's p; ``level`` is what it is compared with if it is the smallest of all.
 
-
-def _with_runs(row: Tested, p: float) -> float:
-    """Return p with the variance between several runs added."""
+    With ``quick`` the normal approximation tests a mean if it decides: for noise, and for many units that move.
+    """
+    p, fold = None, measure(row.name).fold
+    if quick and fold == "mean":
+        counts = effects(row.swapped).counts  # type: ignore[arg-type]
+        moved = fsum(effect * count for effect, count in counts.items())
+        z = moved / (sqrt(fsum(effect * effect * count for effect, count in counts.items())) or 1.0)
+        if z <= _NOISE:
+            return 1.0
+        p = erfc(z / sqrt(2)) / 2 if counts.total() - counts[0.0] > _MANY else None
+    if p is None:
+        p = aggregations.one_sided_p(fold, row.swapped, _seed(row.pairs), level=level)
     if p > _LIKELY or not row.evidence.several or row.comparison is None:
         return p
     return p_with_runs(p, abs(row.comparison.regression or 0.0), row.runs)
