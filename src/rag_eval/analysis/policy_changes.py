@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from operator import gt, lt
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
@@ -55,27 +56,26 @@ def changes(
     for key, old, new in _differing((), _complete(base), _complete(head)):
         kind = classify(key, old, new)
         # Only changes that may loosen have effects: a gate may have changed its outcome because of another key.
-        if kind == "looser":
-            through = tuple(sorted(set(_lets_through(key, effects))))
-        else:
-            through = tuple(sorted(set(_weakened(effects)))) if _tests_more(key, new) else ()
+        stopped = _lets_through(key, effects) if kind == "looser" else _weakened(key, new, effects)
+        through = tuple(sorted(set(stopped)))
         kind = "looser" if through else kind
         results.append(PolicyChange(".".join(key), kind, _text(_stated(old)), _text(_stated(new)), through))
     order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
     return sorted(results, key=lambda change: (not change.lets_through, order[change.kind], change.key))
 
 
-def _tests_more(key: Key, new: Any) -> bool:
-    """Return whether a change adds tests, which weakens the tests of other gates: they are corrected together."""
+def _weakened(key: Key, new: Any, effects: PolicyEffects) -> Iterator[str]:
+    """Yield the gates that fail the run among fewer tests, and at the same margin are not significant among more.
+
+    Tests are corrected together, so a change that adds tests weakens those of other gates.
+    """
     asked = f"{key[-1]}: {_text(new)}"
-    return key == ("slices", "min_n") or (key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS))
-
-
-def _weakened(effects: PolicyEffects) -> Iterator[str]:
-    """Yield the gates that fail the run among fewer tests, and at the same margin are not significant among more."""
-    asked = {(entry.label, entry.direction, entry.threshold): entry for entry in effects.head}
+    adds_tests = key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS)
+    if not adds_tests and key != ("slices", "min_n"):
+        return
+    now = {(entry.label, entry.direction, entry.threshold): entry for entry in effects.head}
     for item in effects.base:
-        other = asked.get((item.label, item.direction, item.threshold))
+        other = now.get((item.label, item.direction, item.threshold))
         if item.direction in MARGINS and item.blocks and other and other.outcome == "inconclusive" and not other.blocks:
             yield item.label
 
@@ -173,35 +173,22 @@ def _text(value: Any) -> str | None:
     return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
-def _reading(old: Any, new: Any) -> Kind:
-    """Classify a changed limit: a lower one may leave more of the gold and of the baseline unread."""
-    if old is None or new is None:  # an absent limit has its default value
-        return "looser"
-    return "looser" if new < old else "stricter"
+def _always(kind: Kind) -> Rule:
+    return lambda _old, _new: kind
 
 
-def _neutral(_old: Any, _new: Any) -> Kind:
-    return "neutral"
+def _by_size(stricter: Callable[[Any, Any], bool], absent: Kind = "stricter") -> Rule:
+    """Return a rule for a number: it is looser to remove it, ``absent`` to add it."""
+
+    def rule(old: Any, new: Any) -> Kind:
+        if old is None or new is None:
+            return absent if old is None else "looser"
+        return "stricter" if stricter(new, old) else "looser"
+
+    return rule
 
 
-def _unclear(_old: Any, _new: Any) -> Kind:
-    return "looser"
-
-
-def _rising(old: Any, new: Any) -> Kind:
-    """Classify a number that requires more the higher it is; adding it is stricter, removing it looser."""
-    return _presence(old, new) or ("stricter" if new > old else "looser")
-
-
-def _falling(old: Any, new: Any) -> Kind:
-    """Classify a number that permits more the higher it is."""
-    return _presence(old, new) or ("stricter" if new < old else "looser")
-
-
-def _presence(old: Any, new: Any) -> Kind | None:
-    if old is None or new is None:
-        return "stricter" if old is None else "looser"
-    return None
+_neutral, _unclear, _rising, _falling = _always("neutral"), _always("looser"), _by_size(gt), _by_size(lt)
 
 
 def _ordered(*levels: Any) -> Rule:
@@ -257,6 +244,6 @@ RULES: Mapping[str, Rule] = {
     "signoff/four_eyes": _ordered(False, True),
     "signoff/signers/**": _allowing,
     "signoff/*": _unclear,
-    "limits/*": _reading,
+    "limits/*": _by_size(gt, absent="looser"),  # an absent limit has its default value; a lower one reads less
 }
 """The direction of each key: ``*`` is any one name, ``**`` any names below."""

@@ -166,8 +166,7 @@ def side_by_side(
         by_judges = []
     statistics, gated = columns[-1].statistics, () if every else columns[-1].gated
     refused = list(_refused(columns, by_judges))
-    comparable = _comparable(columns, refused)
-    chosen = _chosen(comparable, refused, only, gated)
+    comparable, chosen = _chosen(columns, refused, only, gated)
     evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
     asked = [(name, item) for name in chosen for index, item in enumerate(evidence) if index != base]
     tests = contrasts(asked, float(statistics.alpha))
@@ -262,22 +261,18 @@ def _by_judges(columns: Sequence[Column]) -> list[str]:
     ]
 
 
-def _comparable(columns: Sequence[Column], refused: Iterable[Refused]) -> list[str]:
-    """Return the metrics that can be compared, in the order of METRICS and then by cutoff."""
-    order, left_out = list(METRICS), {item.name for item in refused}
-    shared = [measure(name) for name in columns[0].contracts if name not in left_out]
-    alone = [item for item in shared if item.metric.level == "case"]  # run.json's metrics are in no case
-    return [item.name for item in sorted(alone, key=lambda entry: (order.index(entry.metric.name), entry.k or 0))]
-
-
 def _chosen(
-    comparable: Sequence[str], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
-) -> list[str]:
-    """Return the comparable metrics that were named, otherwise the gated ones; raise UsageError if one is impossible.
+    columns: Sequence[Column], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the metrics that can be compared, and those that are.
 
-    Without either, return all except sums and maxima, which estimate nothing: each test costs power.
+    The latter are those that were named, otherwise the gated ones. Without either, they are all except sums and maxima,
+    which estimate nothing: each test costs power. Raises UsageError if one of them cannot be compared.
     """
-    reasons = {item.name: item.why for item in refused}
+    order, reasons = list(METRICS), {item.name: item.why for item in refused}
+    measures = [measure(name) for name in columns[0].contracts if name not in reasons]
+    measures.sort(key=lambda item: (order.index(item.metric.name), item.k or 0))
+    comparable = [item.name for item in measures if item.metric.level == "case"]  # run.json's metrics are in no case
     for name, why in reasons.items():
         if name in (only or gated) and why.startswith(_OTHER_JUDGE):
             fix = "Let one judge grade all runs, choose other metrics with --metric, or add --across-judges"
@@ -286,9 +281,8 @@ def _chosen(
         if name not in comparable:
             raise UsageError(f"{name} cannot be compared: {reasons.get(name, 'not measured in any run')}")
     wanted = set(only or gated).intersection(comparable)
-    return [
-        name for name in comparable if (name in wanted if wanted else aggregations.FOLDS[measure(name).fold].estimates)
-    ]
+    estimates = [name for name in comparable if aggregations.FOLDS[measure(name).fold].estimates]
+    return comparable, [name for name in comparable if name in wanted] or estimates
 
 
 def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDifference | None:

@@ -385,20 +385,17 @@ class RunEvidence:
         return self._columns[column, part]
 
     def _cases(self, part: str) -> Sequence[Question]:
-        return self._cases_by_slice.get(part, ()) if part else self.questions
+        return self._slices[0].get(part, ()) if part else self.questions
 
     def _pairs_in(self, part: str) -> Sequence[tuple[Question, Question]]:
         if self.new_runs:
             return ()
-        return self._pairs_by_slice.get(part, ()) if part else self.pairs_of_cases
+        return self._slices[1].get(part, ()) if part else self.pairs_of_cases
 
     @cached_property
-    def _cases_by_slice(self) -> dict[str, list[Question]]:
-        return _by_slice(self.questions, _SLICES)
-
-    @cached_property
-    def _pairs_by_slice(self) -> dict[str, list[tuple[Question, Question]]]:
-        return _by_slice(self.pairs_of_cases, lambda pair: pair[1].slices)
+    def _slices(self) -> tuple[dict[str, list[Question]], dict[str, list[tuple[Question, Question]]]]:
+        """Return the cases and the pairs of cases by slice."""
+        return _by_slice(self.questions, _SLICES), _by_slice(self.pairs_of_cases, lambda pair: pair[1].slices)
 
 
 def _by_slice(items: Iterable[T], slices: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
