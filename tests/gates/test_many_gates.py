@@ -68,8 +68,8 @@ def test_problems_beyond_a_hundred_are_counted(score, gates):
 @pytest.mark.parametrize(
     ("gates", "cases"),
     [
-        ("gates:\n" + mapping(10_000, "  recall@%: {min: 0.5}"), 1),
-        ("slices:\n  gates:\n" + mapping(14_000, '    "category=%": {precision: {min: 0.5}}'), 1),
+        ("gates:\n" + mapping(5_000, "  recall@%: {min: 0.5}"), 1),
+        ("slices:\n  gates:\n" + mapping(5_000, '    "category=%": {precision: {min: 0.5}}'), 1),
         ('slices:\n  by: [category]\n  min_n: 1\n  gates:\n    "category=*": {precision: {min: 0.5}}\n', 5_000),
     ],
     ids=["gates", "gates on slices", "slices"],
@@ -90,5 +90,5 @@ def test_report_json_has_all_gates(score):
 
 @pytest.mark.parametrize("form", RENDERERS)
 def test_every_format_takes_thousands_of_slices(score, form):
-    gates = "slices:\n  gates:\n" + mapping(5_000, '    "category=%": {precision: {min: 0.5}}')
+    gates = "slices:\n  gates:\n" + mapping(2_000, '    "category=%": {precision: {min: 0.5}}')
     assert score(gates, 1, "--format", form)[0] == 1
