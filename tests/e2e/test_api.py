@@ -32,7 +32,7 @@ def test_comments_are_made_changed_and_listed(github, client):
     for i in range(130):
         github.add_comment(NUMBER, f"comment {i}", "someone")
     for run, text in ((1, "red"), (2, "green")):
-        post(client, NUMBER, f"{marker('e2e', 'a' * 40, run)}\n{text}", "e2e", "always", False, run)
+        post(client, NUMBER, f"{marker('e2e', 'a' * 40, run)}\n{text}", "always")
     rows = list(client.comments(NUMBER))
     assert (len(rows), rows[-1].author, rows[-1].body.splitlines()[1]) == (131, BOT, "green")
 

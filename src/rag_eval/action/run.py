@@ -293,7 +293,7 @@ def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_
         first = marker(inputs.comment_id, head, runner.run, runner.workflow, runner.by, failed=outcome.failed) + "\n"
         last = last_line(head, runner.run, run_address(runner.server, runner.repository, runner.run_id))
         body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
-        posted = post(open_api(), number, body, inputs.comment_id, mode, outcome.failed, runner.run)
+        posted = post(open_api(), number, body, mode)
     except RagEvalError as error:
         announce("notice", f"No comment: {error} {_report_location(inputs)}")
         return "", False

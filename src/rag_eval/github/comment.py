@@ -163,45 +163,43 @@ def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment |
     return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
 
 
-def post(api: GitHub, number: int, body: str, comment_id: str, mode: Mode, failed: bool, run: int) -> Posted:
+def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     """Update the comment of pull request ``number`` to ``body``, which starts with its marker.
 
     ``always`` writes each time; ``on-change`` only if the text between the marker and the line on the run differs;
-    ``on-failure`` creates a comment only if a gate ``failed``, but updates an existing one, so that it also shows when
-    the gates pass again. The comment of a later run of this workflow stays. The comment of another workflow is
-    replaced, because their order is unknown. The comment of another use in the same run is replaced too, unless only
-    that use failed: its failure must stay visible. Raises GitHubError, and ValueError for a wrong body.
+    ``on-failure`` creates a comment only for a marker that ``failed``, but updates an existing one, so that it also
+    shows when the gates pass again. The comment of a later run of this workflow stays. The comment of another workflow
+    is replaced, because their order is unknown. The comment of another use in the same run is replaced too, unless only
+    that use failed: its failure must stay visible. Raises GitHubError, and ValueError for a body without a marker.
     """
     marker = parse_marker(body)
-    if marker is None or (marker.id, marker.run) != (comment_id, max(run, 0)):
-        raise ValueError("the body must start with the marker of this comment and this run")
-    if len(body) > MOST_CHARACTERS:
-        raise ValueError(f"the body has {len(body)} characters: cut it to {MOST_CHARACTERS} before it is posted")
+    if marker is None:
+        raise ValueError("the body must start with a marker")
     if mode == "off":
         return Posted("", "skipped", "comments are off")
     author = api.login()
-    standing = find(api.comments(number), author, comment_id)
+    standing = find(api.comments(number), author, marker.id)
     if standing is not None:
         try:
-            return _replace(api, standing, body, mode, run)
+            return _replace(api, standing, body, mode)
         except GitHubError as error:
             if error.status not in (404, 410):  # otherwise it was deleted after it was listed
                 raise
-    if mode == "on-failure" and not failed:
+    if mode == "on-failure" and not marker.failed:
         return Posted("", "skipped", "no gate failed, and there is no comment to update")
-    made = api.create_comment(number, body, lambda: find(api.comments(number), author, comment_id))
+    made = api.create_comment(number, body, lambda: find(api.comments(number), author, marker.id))
     # A comment that appeared before a retry may be another run's.
     if not _same(made.body, body):
-        return _replace(api, made, body, mode, run)
+        return _replace(api, made, body, mode)
     if made.author == author:
         return Posted(made.url, "created", "")
     why = f"its author is {quoted(made.author)}, not {quoted(author)}, so the next run will add another comment"
     return Posted(made.url, "created", why, needs_attention=True)
 
 
-def _replace(api: GitHub, standing: Comment, body: str, mode: Mode, run: int) -> Posted:
+def _replace(api: GitHub, standing: Comment, body: str, mode: Mode) -> Posted:
     rival = _rival(parse_marker(standing.body), parse_marker(body))
-    if rival != _WORKFLOW and _run(standing.body) > run:
+    if rival != _WORKFLOW and _run(standing.body) > _run(body):
         newer = f"run {_run(standing.body)} is newer and has already commented"
         return Posted(standing.url, "skipped", newer, needs_attention=True)
     reason = f"{rival} wrote it. If both should comment, give each its own comment-id" if rival else ""
@@ -321,8 +319,7 @@ def publish(
     if pull is None:
         return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
     workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
-    failed = content.verdict != "passed"
-    first = marker(comment_id, origin.head, origin.run, workflow, by, failed=failed)
+    first = marker(comment_id, origin.head, origin.run, workflow, by, failed=content.verdict != "passed")
     last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
     body = f"{first}\n{markdown.named(content.text, name_of(comment_id))}{last}"
-    return post(api, pull.number, body, comment_id, mode, failed, origin.run)
+    return post(api, pull.number, body, mode)
