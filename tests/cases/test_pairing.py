@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.cases.pairing import QuestionIndex
 from seams import Gold, Trace
 
 GOLDS = {
@@ -14,9 +14,8 @@ GOLDS = {
 def pair(row):
     """The qid, what is wrong, and the notes."""
     notes = []
-    qid, wrong = Pairing(QuestionIndex(GOLDS), lambda line, message: notes.append((line, message))).qid(
-        Trace.from_row({**row, "answer": ""}, row.get("qid", ""), 7)
-    )
+    trace = Trace.from_row({**row, "answer": ""}, row.get("qid", ""), 7)
+    qid, wrong = QuestionIndex(GOLDS).pair(trace, lambda line, message: notes.append((line, message)))
     return qid, wrong, notes
 
 

@@ -22,19 +22,34 @@ class QuestionIndex:
         self._qids: dict[str, list[str]] | None = None
         self._turns: dict[tuple[str | None, int | None], str] | None = None
 
-    def qids(self, question: str) -> list[str]:
-        """Return the gold items that ask exactly this question."""
+    def pair(self, trace: Trace, note: Callable[[int, str], None]) -> tuple[str | None, str]:
+        """Return the qid of the gold item that a trace answers, or None and what is wrong; differing ids are notes."""
+        (name, qid), *others = [(name, qid) for name in _IDS if (qid := getattr(trace, name))] or [("", "")]
+        for other, value in others:
+            if value != qid:
+                note(trace.line, f"'{other}' differs from '{name}'; '{name}' is used")
+        if qid:
+            return qid, ""
+        if trace.conversation:
+            if self._turns is None:
+                self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
+            match = None if trace.turn is None else self._turns.get((trace.conversation, trace.turn))
+            return match, "" if match else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
+        return self._by_question(trace.q or trace.question)
+
+    def _by_question(self, question: str) -> tuple[str | None, str]:
+        if not question:
+            return None, UNNAMED
         if self._qids is None:
             self._qids = {}
             for qid, gold in self._golds.items():
                 self._qids.setdefault(gold.question, []).append(qid)
-        return self._qids.get(question, [])
-
-    def turn(self, conversation: str, turn: int | None) -> str | None:
-        """Return the gold item of a turn; None if it does not exist."""
-        if self._turns is None:
-            self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
-        return self._turns.get((conversation, turn)) if turn is not None else None
+        qids = self._qids.get(question, [])
+        if len(qids) == 1:
+            return qids[0], ""
+        if not qids:
+            return None, f"no gold question is {quoted(question)} to the letter"
+        return None, f"{len(qids)} gold items ask {quoted(question)}"
 
 
 UNNAMED = "the trace has neither an id nor a question"
@@ -57,34 +72,3 @@ def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
     if gold is None or not asked or asked == gold.question:
         return None
     return None if plain_question(asked) == plain_question(gold.question) else gold.qid
-
-
-class Pairing:
-    """A matcher of traces to the gold items of one gold set."""
-
-    def __init__(self, questions: QuestionIndex, note: Callable[[int, str], None]) -> None:
-        self._questions, self._note = questions, note
-
-    def qid(self, trace: Trace) -> tuple[str | None, str]:
-        """Return the qid, or None and what is wrong."""
-        given = [(name, qid) for name in _IDS if (qid := getattr(trace, name))]
-        if not given and trace.conversation:
-            match = self._questions.turn(trace.conversation, trace.turn)
-            return match, "" if match else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
-        if not given:
-            return self._match_question(trace.q or trace.question)
-        (name, qid), *others = given
-        for other, value in others:
-            if value != qid:
-                self._note(trace.line, f"'{other}' differs from '{name}'; '{name}' is used")
-        return qid, ""
-
-    def _match_question(self, question: str) -> tuple[str | None, str]:
-        if not question:
-            return None, UNNAMED
-        qids = self._questions.qids(question)
-        if len(qids) == 1:
-            return qids[0], ""
-        if not qids:
-            return None, f"no gold question is {quoted(question)} to the letter"
-        return None, f"{len(qids)} gold items ask {quoted(question)}"

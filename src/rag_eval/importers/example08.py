@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers import Account, ImportInputs, Numbered, Row
 from rag_eval.importers.conversion import Conversion
@@ -41,9 +41,10 @@ def trace_rows(conversion: Conversion) -> Numbered:
     path = inputs.paths[1]
     golds = {row["qid"]: Gold.from_row(row, line) for line, row in rows(inputs, Account())}
     sound = not inputs.problems  # against half a gold set no question counts as missing
-    pairing = Pairing(QuestionIndex(golds), lambda _line, message: account.dropped("an id", message))
+    questions = QuestionIndex(golds)
     for line, row in inputs.rows(path, "trace"):
-        qid, wrong = pairing.qid(Trace.from_row(row, row.get("qid", ""), line))
+        trace = Trace.from_row(row, row.get("qid", ""), line)
+        qid, wrong = questions.pair(trace, lambda _line, message: account.dropped("an id", message))
         if qid is not None:
             yield line, converted_trace(row, qid, account)
         elif sound:

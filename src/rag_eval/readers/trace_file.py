@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.contract import Trace
 from rag_eval.readers.jsonl import JsonLines
 from rag_eval.readers.problems import ProblemCollector
@@ -51,10 +51,9 @@ def pair_finder(questions: QuestionIndex, ledger: ProblemCollector, path: str, *
 
     If the gold set could not be read completely, it is no problem: the question may be missing.
     """
-    pairing = Pairing(questions, lambda line, message: ledger.note(path, line, message))
 
     def find(trace: Trace) -> str | None:
-        qid, wrong = pairing.qid(trace)
+        qid, wrong = questions.pair(trace, lambda line, message: ledger.note(path, line, message))
         if qid is None and is_complete:
             ledger.problem(path, trace.line, "", wrong, NO_QID)
         return qid

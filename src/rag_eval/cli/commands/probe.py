@@ -9,7 +9,7 @@ from fractions import Fraction
 from rag_eval.analysis.perturbations import TraceSample, in_order
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, probe
-from rag_eval.cases.pairing import Pairing, QuestionIndex
+from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.cli.commands._shared import (
     add_baseline,
     add_flag,
@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
         reader = inputs.reader._replace(ledger=ProblemCollector())  # notes on the files were already printed
         golds = read_gold(reader, policy.gold)
         # The traces that count: the last one of several with one run and qid.
-        pairing, samples = Pairing(QuestionIndex(golds), lambda *_: None), dict[tuple[str, str], TraceSample]()
+        questions, samples = QuestionIndex(golds), dict[tuple[str, str], TraceSample]()
         for trace, row in read_trace_rows(reader, policy.trace):
-            qid, _ = pairing.qid(trace)
+            qid, _ = questions.pair(trace, lambda *_: None)
             if qid in golds:
                 samples[trace.run, qid] = TraceSample.of(row, golds[qid], trace.line, policy.settings)
         hashes = {case.qid: case.gold_sha256 for case in report.questions}
