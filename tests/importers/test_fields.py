@@ -299,6 +299,7 @@ RECORDS = [
     ("deepeval", {**DEEPEVAL, "source_file": "s.md"}, "relevant_docs", ["s.md"]),
     ("deepeval", {**DEEPEVAL, "additional_metadata": {"a": 1}, "custom_column_key_values": '{"b": "x"}'},
      "meta", {"a": 1, "b": "x"}),
+    *(("deepeval", {**DEEPEVAL, name: {"a": 1}}, "meta", {"a": 1}) for name in ("additional_metadata", "metadata")),
     ("deepeval", {**DEEPEVAL, "tags": "a;b"}, "tags", ["a", "b"]),
     ("azure-eval", {**AZURE, "latency": 1.5}, "latency_ms", {"total": 1500.0}),
     ("azure-eval", {**AZURE, "latency": -1}, "error", "So."),
@@ -533,3 +534,43 @@ def test_options_that_select_traces(command, tmp_path, words, qids, said):
 def test_the_qid_is_where_the_pointer_leads(command, tmp_path, form, record, pointer):
     [row], _ = imported(command, tmp_path / "export.jsonl", form, record, words=("--qid", pointer))
     assert row["qid"] == "Q7"
+
+
+def test_renamed_fields_of_an_array_of_questions_are_named(command, tmp_path):
+    path = tmp_path / "qaset.json"
+    item = {"qid": "a", "q": "Why?", "answerable": True, "gold_ids": ["c1"], "gold_claim": "So."}
+    path.write_text(json.dumps([item]), "utf-8")
+    code, out, err = command("import", "example08", path)
+    assert (code, err.splitlines()) == (
+        0, ["read as expected_answer: gold_claim", "read as gold_citations: gold_ids", "read as question: q"],
+    )  # fmt: skip
+    assert json.loads(out)["expected_answer"] == "So."
+
+
+SETS = [
+    ("squad_v2", "CC BY-SA 4.0", "rajpurkar.github.io/SQuAD-explorer",
+     {"id": "s", "question": "Why?", "context": "So.", "answers": {"text": ["So."]}}),
+    ("hotpotqa", "CC BY-SA 4.0", "hotpotqa.github.io", {
+        "_id": "h", "question": "Why?", "answer": "So.", "supporting_facts": [["A", 0]], "context": [["A", ["So."]]],
+        "type": "bridge", "level": "hard"}),
+    ("msmarco", "non-commercial research only (Microsoft)", "microsoft.github.io/msmarco", {
+        "query_id": 1, "query": "Why?", "query_type": "NUMERIC", "answers": ["So it is."],
+        "passages": [{"passage_text": "So.", "is_selected": 1}]}),
+    ("natural-questions", "CC BY-SA 3.0", "ai.google.com/research/NaturalQuestions",
+     {"question": "Why?", "answer": ["So it is."]}),
+    ("ragbench", "CC BY 4.0", "huggingface.co/datasets/galileo-ai/ragbench", {
+        "id": "r", "question": "Why?", "documents": ["So."], "response": "So.", "all_relevant_sentence_keys": ["0a"],
+        "dataset_name": "covidqa"}),
+]  # fmt: skip
+
+
+@each_row(("name", "licence", "homepage", "record"), SETS)
+def test_a_data_set_is_written_with_its_licence_and_source(command, tmp_path, name, licence, homepage, record):
+    path, out = tmp_path / "set.json", tmp_path / "gold.jsonl"
+    path.write_text(json.dumps(record), "utf-8")
+    assert command("dataset", name, path, "--out", out, "--force")[0] == 0
+    about = json.loads((tmp_path / "gold.jsonl.source.json").read_text("utf-8"))
+    assert (about["licence"], about["source"]) == (licence, homepage)
+    row = json.loads(out.read_text("utf-8"))
+    labels = {"hotpotqa": ("bridge", "hard"), "msmarco": ("numeric", None)}.get(name, (None, None))
+    assert (row.get("query_type"), row.get("difficulty")) == labels
