@@ -574,3 +574,44 @@ def test_a_data_set_is_written_with_its_licence_and_source(command, tmp_path, na
     row = json.loads(out.read_text("utf-8"))
     labels = {"hotpotqa": ("bridge", "hard"), "msmarco": ("numeric", None)}.get(name, (None, None))
     assert (row.get("query_type"), row.get("difficulty")) == labels
+
+
+READ = [
+    ("langsmith", {**LANGSMITH, "child_runs": [], "extra": {"metadata": {}}, "dotted_order": "x", "status": "ok"}, """
+        parent_run_ids metadata project_id is_root thread_id session_id session_name prompt_tokens completion_tokens
+        total_cost reference_example_id
+     """),
+    ("langfuse", {**LANGFUSE, "parentObservationId": None, "usageDetails": {}, "usage": {}, "costDetails": {}}, """
+        name createdAt updatedAt projectId environment sessionId level statusMessage model promptTokens completionTokens
+        totalCost calculatedTotalCost providedModelName isRootObservation eventTs experimentId experimentName
+        experimentItemId latency metadata
+     """),
+    ("promptfoo-trace", {**PROMPTFOO, "testCase": {}, "tokenUsage": {}, "metadata": {}},
+     "id error failureReason cost latencyMs"),
+    ("ragas-trace", {**RAGAS, "multi_responses": ["x"], "retrieved_contexts": ["x"], "retrieved_context_ids": ["x"],
+                     "reference_contexts": ["x"], "reference_context_ids": ["x"], "ground_truths": ["x"]}, """
+        reference qid id question_id persona_name query_style query_length synthesizer_name episode_done
+     """),
+    ("deepeval-trace", {**DEEPEVAL, "context": ["x"], "tags": ["x"], "trace": {}}, """
+        expected_output name source_file additional_metadata metadata custom_column_key_values token_cost
+        completion_time id test_case_id qid
+     """),
+    ("azure-eval", AZURE, "truth context latency qid id question_id"),
+    ("otlp", ROOT, """
+        input.mime_type output.mime_type llm.model_name llm.token_count.prompt llm.token_count.completion llm.cost.total
+        reranker.model_name gen_ai.retrieval.query.text gen_ai.usage.input_tokens gen_ai.request.model
+        gen_ai.conversation.id error.type session.id traceloop.span.kind metadata qid rag_eval.qid question_id case_id
+        example_id reference_example_id dataset_item_id ai.observability.cost.cost_currency
+     """),
+]  # fmt: skip
+
+
+@each_row(("form", "record", "names"), READ)
+def test_fields_that_are_read_are_not_named_as_left_out(command, tmp_path, form, record, names):
+    fields = dict.fromkeys(names.split(), "7") | record
+    whole = otlp(otlp_span(fields)) if form == "otlp" else fields
+    err = imported(command, tmp_path / "export.jsonl", form, whole)[1]
+    assert [line for line in err.splitlines() if line.startswith("left out: ")] == []
+    other = {"zebra": "7", **record}
+    whole = otlp(otlp_span(other)) if form == "otlp" else other
+    assert "left out: zebra" in imported(command, tmp_path / "export.jsonl", form, whole)[1]
