@@ -236,7 +236,7 @@ def _is_standard_name(path: str) -> bool:
     return posixpath.basename(path) in GATES_FILES
 
 
-def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
+def _discovered(authority: Authority, tree: Snapshot, folder: str) -> str | None:
     """Return the gates file that the nearest pyproject.toml of the base names, from ``folder`` upward.
 
     None if there is none, or a gates file of the usual name is nearer.
@@ -245,12 +245,28 @@ def _discovered(authority: Authority, tree: Tree, folder: str) -> str | None:
     folder = posixpath.dirname(start) if start else ""
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
-        if (data := read_regular(tree, project)) is not None and (named := gates_of_project(data, project)):
+        if (data := _read_through_link(tree, project)) is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and read(tree, path) is not None else None
         if not folder or any(has_path(tree, posixpath.join(folder, name)) for name in GATES_FILES):
             return None
         folder = posixpath.dirname(folder)
+
+
+def _read_through_link(tree: Snapshot, path: str) -> bytes | None:
+    """Return the bytes of one file, or of the file that a link there leads to, as the work tree is read."""
+    try:
+        return read(tree, path)
+    except Irregular as odd:
+        if odd.folder or odd.path != path:
+            return None
+    folder, name = posixpath.split(path)
+    link = tree.entries(f"{folder}/" if folder else "")[name]
+    try:
+        target = tree.contents([link])[link].decode("utf-8", "replace")
+    except RagEvalError:  # a submodule
+        return None
+    return read_regular(tree, posixpath.normpath(posixpath.join(folder, target)))
 
 
 def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[str]:
