@@ -32,7 +32,8 @@ _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 _SAME_GOLD, _NO_GOLD, _OTHER_GOLD = "the gold that is scored", "no gold of their own", "another system's gold"
 _ENDINGS = (".yml", ".yaml")
-_REMOVED = "This change removes several gates files"
+_REMOVED = "This change removes several gates files", "Move one of them in a separate pull request, or use"
+_COPIED = "Several gates files of the base are about copies of this gold set", "For the first run of a new system use"
 
 
 def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
@@ -134,8 +135,7 @@ class _Search:
         shares = [(self._shared_part(policy), policy) for policy in elsewhere]
         best = max((share for share, _ in shares), default=0.0)
         equal = {repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in shares if share == best}
-        what = "Several gates files of the base are about copies of this gold set"
-        return _only_policy(list(equal.values()), what) if best >= _SHARED else None
+        return _only_policy(list(equal.values()), _COPIED) if best >= _SHARED else None
 
     def policy_at(self, path: str) -> Policy | None:
         """Return the gates at a path of the base; None without a file."""
@@ -205,12 +205,12 @@ def _item_keys(gold: Gold) -> list[object]:
     return [plain_question(gold.question), *([labels] if all(labels) else [])]
 
 
-def _only_policy(policies: list[Policy], several: str) -> Policy:
+def _only_policy(policies: list[Policy], several: tuple[str, str]) -> Policy:
     """Return the only policy; raise UsageError for several."""
     if len(policies) > 1:
         some = ", ".join(quoted(policy.file) for policy in policies[:_NAMED])
-        advice = "Move one of them in a separate pull request, or use only this pull request's gates: gates-ref: head."
-        raise UsageError(f"{several}, so it is unknown which one applies here: {some}. {advice}")
+        advice = f"{several[1]} only this pull request's gates: gates-ref: head."
+        raise UsageError(f"{several[0]}, so it is unknown which one applies here: {some}. {advice}")
     return policies[0]
 
 
