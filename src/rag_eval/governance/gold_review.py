@@ -367,10 +367,19 @@ def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator
 
 
 def _check(context: ReviewContext, policy: SignoffPolicy) -> list[checking.Violation]:
+    authority, has_no_base = context.authority, context.authority.gates is None
     # A branch's name may contain shell commands.
-    since = "--baseline" if context.authority.gates is None else f"--base {shlex.quote(context.authority.ref)}"
-    command = f"rag-eval gold signoff {since} --reason '…'"
-    return repository.findings(context.authority.frame, policy, command, context.authority.people)
+    since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"
+    states = repository.GoldStates(
+        authority.fork,
+        authority.head,
+        authority.ref,
+        authority.used_records,
+        has_no_base,
+        restore=authority.commit or authority.ref,
+        rules=authority.gates,
+    )
+    return repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
 
 
 def _ungoverned(context: ReviewContext) -> Finding:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from rag_eval.common.paths import from_here
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import NOTHING, Snapshot, Tree
-from rag_eval.gold.signoff.repository import GoldStates, People, commit_id
+from rag_eval.gold.signoff.repository import People, commit_id
 from rag_eval.readers.work_tree import WorkTree
 
 Signoff = Literal["policy", "require", "off"]
@@ -76,20 +76,6 @@ class Authority(NamedTuple):
         """Return a path of the repository relative to the current folder."""
         return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
 
-    @property
-    def frame(self) -> GoldStates:
-        """Return the two states that sign-off compares."""
-        restore, has_no_base = self.commit or self.ref, self.gates is None
-        return GoldStates(
-            self.fork,
-            self.head,
-            self.ref,
-            self.used_records,
-            has_no_base=has_no_base,
-            restore=restore,
-            rules=self.gates,
-        )
-
 
 def last_written(git: Git, path: str, commit: str) -> Written | None:
     """Return the last write of ``path`` before ``commit``; None if this clone lacks the history."""
@@ -102,19 +88,20 @@ def authority_from_git(ref: str) -> Authority:
     git = Git()
     tip, head = commit_id(git, ref), commit_id(git, "HEAD")
     fork = git.merge_base(tip, head)
-    work_tree = WorkTree(git.top)
+    began, work_tree = git.at(fork), WorkTree(git.top)
+    gates = began if fork == tip else git.at(tip)
     work_tree.committed = git.at(head)
     return Authority(
         ref=ref,
         commit=tip,
         through="git",
-        gates=git.at(tip),
-        fork=git.at(fork),
+        gates=gates,
+        fork=began,
         head=work_tree,
         top=git.top,
-        used_records=NOTHING if fork == tip else git.at(tip),
+        used_records=NOTHING if fork == tip else gates,
         written_at=lambda path: last_written(git, path, tip),
-        before=git.at(fork),
-        after=git.at(head),
-        fork_of_gates=None if fork == tip else git.at(fork),
+        before=began,
+        after=work_tree.committed,
+        fork_of_gates=None if fork == tip else began,
     )
