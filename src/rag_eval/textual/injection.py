@@ -6,15 +6,14 @@ The patterns are data in ``data/injection.toml``. A keyword search is no guardra
 from __future__ import annotations
 
 import re
-import tomllib
 from base64 import b64decode
 from binascii import Error
 from contextlib import suppress
 from functools import cache
 from html import unescape
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval.textual import read_table
 from rag_eval.textual.refusals import fold
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ class Instruction(NamedTuple):
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    source = files("rag_eval.textual").joinpath("data", "injection.toml").read_text(encoding="utf-8")
     compiled = {}
-    for kind, languages in tomllib.loads(source).items():
+    for kind, languages in read_table("injection.toml").items():
         text = "|".join(f"(?:{one})" for one in languages.values())
         for name, gap in _GAPS.items():
             text = text.replace(name, gap)

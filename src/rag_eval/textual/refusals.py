@@ -26,15 +26,14 @@ meet folded text: lower case, no accents, and only classes in lower case. The ke
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 import unicodedata
 from collections import defaultdict
 from functools import cache, cached_property, lru_cache
-from importlib.resources import files
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rag_eval.textual import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,9 +197,8 @@ class Language:
     """The patterns of one language, each compiled at its first use."""
 
     def __init__(self, code: str) -> None:
-        source = files("rag_eval.textual").joinpath("data", "refusals", f"{code}.toml")
         self.code = code
-        self.table: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
+        self.table = read_table(f"refusals/{code}.toml")
         self.spaced: bool = self.table.get("spaced", True)
         self.typical = frozenset(map(fold, self.table.get("typical", ())))
         self.whole = frozenset(map(fold, self.table.get("whole", ())))
@@ -431,9 +429,7 @@ def _languages() -> tuple[Language, ...]:
 @cache
 def _required() -> dict[str, dict[str, Any]]:
     """Return the words that patterns require, which ``tools/refusal_words.py`` finds."""
-    source = files("rag_eval.textual").joinpath("data", "refusals", "required.json")
-    tables: dict[str, dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
-    return tables
+    return read_table("refusals/required.json")
 
 
 @cache

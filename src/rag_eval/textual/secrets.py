@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from math import log2
 
+from rag_eval.textual import read_table
 from rag_eval.textual.tokens import holds_any
 
 Spans = Iterator[tuple[int, int]]
@@ -70,11 +71,7 @@ def _names_key(lowered: str) -> bool:
 @cache
 def _key() -> re.Pattern[str]:
     """Compile the forms of ``data/keys.toml``. A key begins where its word does, so that nothing is scanned twice."""
-    import tomllib  # start-up time: few answers have a long word
-    from importlib.resources import files
-
-    forms = tomllib.loads(files("rag_eval.textual").joinpath("data", "keys.toml").read_text(encoding="utf-8"))
-    return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in forms.values()]))
+    return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in read_table("keys.toml").values()]))
 
 
 def known_keys(text: str) -> Spans:

@@ -6,20 +6,17 @@ A text is cut at its white space, and each distinct piece is read once. In a pie
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
-from importlib.resources import files
 from itertools import chain, compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from rag_eval.textual import read_table
 from rag_eval.textual.tokens import STOP_WORDS
 
 _MAX_PIECES = 1 << 16  # distinct pieces that are remembered; then all are forgotten, which changes no result
 _MAX_WORD = 64  # characters of a piece that is remembered, and digits of a number that is read as one
 _ABSORBED = "×"  # the key of a magnitude whose value is in the number before it
-LEXICON: dict[str, Any] = tomllib.loads(
-    files("rag_eval.textual").joinpath("data", "lexicon.toml").read_text(encoding="utf-8")
-)
+LEXICON = read_table("lexicon.toml")
 
 
 def word_list(name: str) -> frozenset[str]:
