@@ -71,6 +71,7 @@ class Git:
         self._program = next((path for path in _SYSTEM_GITS if os.access(path, os.X_OK)), "git") if foreign else "git"
         self._environment = {**_bare(), **_ENVIRONMENT} if foreign else None
         self._seconds = MOST_SECONDS if foreign else None
+        self._trees: dict[str, CommitTree] = {}
         self.top, self.prefix = top or folder, ""
         if top:  # the caller knows the root, which saves asking git
             return
@@ -115,7 +116,9 @@ class Git:
 
     def at(self, commit: str) -> CommitTree:
         """Return the files of a commit, given by its id."""
-        return CommitTree(self, _checked(commit))
+        if commit not in self._trees:
+            self._trees[commit] = CommitTree(self, _checked(commit))
+        return self._trees[commit]
 
     def names(self) -> list[str]:
         """Return the paths of all files of the index."""

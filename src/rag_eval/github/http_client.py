@@ -260,7 +260,6 @@ def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Cal
         if now() - began > maximum:
             got.close()
             raise TimeoutError(_TOO_LONG.format(maximum))
-    got.release_conn()
     return b"".join(pieces)
 
 
