@@ -23,8 +23,8 @@ from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, enclosed_units, 
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import clustered
 from rag_eval.stats.clustered import BetweenRuns
-from rag_eval.stats.differences import Units
 from rag_eval.stats.intervals import Interval
+from rag_eval.stats.paired import Units
 from rag_eval.stats.tally import DECIMALS, Shown, Value, weighed
 
 Pair = tuple[Shown | None, Shown | None]

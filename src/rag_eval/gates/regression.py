@@ -19,8 +19,17 @@ from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statist
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.clustered import BetweenRuns, effect_with_runs, p_with_runs
-from rag_eval.stats.differences import Units, above_percentile, complete, effects, enough_in_both, has_gaps, units_of
-from rag_eval.stats.paired import holm, within_reach
+from rag_eval.stats.paired import (
+    Units,
+    above_percentile,
+    complete,
+    effects,
+    enough_in_both,
+    has_gaps,
+    holm,
+    units_of,
+    within_reach,
+)
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
 from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
 

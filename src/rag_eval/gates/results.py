@@ -61,20 +61,18 @@ class Scores(Mapping[str, Shown]):
     ) -> None:
         self.positions, self.shared_scores, self.case_scores = positions, shared_scores, case_scores
 
-    def _at(self, index: int) -> Score | None:
-        shared = len(self.shared_scores)
-        return self.shared_scores[index] if index < shared else self.case_scores[index - shared]
-
     def __getitem__(self, column: str) -> Shown:
-        score = self._at(self.positions[column])
+        score = self.get(column)
         if score is None:
             raise KeyError(column)
-        return as_shown(score)
+        return score
 
     def get(self, column: str, default: T | None = None) -> Shown | T | None:  # type: ignore[override]
         """Return a score by column, like a dict's ``get``; gates call it for every case."""
-        index = self.positions.get(column)
-        score = None if index is None else self._at(index)
+        index, shared = self.positions.get(column), len(self.shared_scores)
+        if index is None:
+            return default
+        score = self.shared_scores[index] if index < shared else self.case_scores[index - shared]
         return default if score is None else as_shown(score)
 
     def __iter__(self) -> Iterator[str]:

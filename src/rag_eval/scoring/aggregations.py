@@ -15,7 +15,8 @@ from math import ceil, fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.stats import clustered
-from rag_eval.stats.differences import (
+from rag_eval.stats.intervals import Interval, interval
+from rag_eval.stats.paired import (
     Units,
     above_percentile,
     complete,
@@ -23,10 +24,10 @@ from rag_eval.stats.differences import (
     has_gaps,
     mean_difference,
     other_difference,
+    paired_p,
+    swap,
     units_of,
 )
-from rag_eval.stats.intervals import Interval, interval
-from rag_eval.stats.paired import paired_p, swap
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
 
 if TYPE_CHECKING:

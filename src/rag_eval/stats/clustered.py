@@ -54,9 +54,16 @@ def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: floa
     """Return the interval of a mean from the rounded sum and the number of the scores of each question."""
     if not totals:
         return None
-    sizes = {size for _, size in totals}
-    if len(sizes) == 1 or None in bounds:
-        return interval(_linear(totals), "mean", bounds, confidence)
+    equal_sizes = len({size for _, size in totals}) == 1
+    if equal_sizes or None in bounds:
+        # The mean of each question, or, if questions differ in size, its contribution to the mean of all scores: the
+        # mean and its residuals over the mean number of scores, which vary as the ratio does.
+        n, cases = sum(totals.values()), sum(size * count for (_, size), count in totals.items())
+        ratio = fsum(total * count for (total, _), count in totals.items()) / cases
+        means: Counter[float] = Counter()
+        for (total, size), count in totals.items():
+            means[total / size if equal_sizes else ratio + (total - ratio * size) * n / cases] += count
+        return interval(means, "mean", bounds, confidence)
     (low, high), tail = bounds, (1 - confidence) / 2
     ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
     return Interval(settled(ends[0]), settled(ends[1]), small=False)
@@ -162,20 +169,6 @@ def hit_rate_interval(
         hits[1][sum([times for score, times in scores if loose is None or score >= loose]), size] += count
     ends = ratio_at_least(hits[0], 0.0, (1 - half) / 2), ratio_at_most(hits[1], 1.0, (1 - half) / 2)
     return Interval(settled(ends[0]), settled(ends[1]), small=strict is None)
-
-
-def _linear(totals: UnitTotals) -> Counter[float]:
-    """Return the mean of each question, or its contribution to the mean of all scores if questions differ in size.
-
-    The latter are the mean and its residuals over the mean number of scores: they vary as the ratio does.
-    """
-    n, cases = sum(totals.values()), sum(size * count for (_, size), count in totals.items())
-    ratio = fsum(total * count for (total, _), count in totals.items()) / cases
-    equal_sizes = len({size for _, size in totals}) == 1
-    effects: Counter[float] = Counter()
-    for (total, size), count in totals.items():
-        effects[total / size if equal_sizes else ratio + (total - ratio * size) * n / cases] += count
-    return effects
 
 
 def _around(questions: Mapping[Question, int], share: float, confidence: float) -> tuple[float | None, float | None]:

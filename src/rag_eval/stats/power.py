@@ -158,18 +158,12 @@ def _significant(size: int, level: float) -> list[int]:
     least, tail = (0, 1.0) if level >= 1 else (1, 0.0)
     first_counts = [least]
     for k in range(size - 1):
-        same = _carried(tail, k, least, least, 0.5)
+        # P(X >= least) over k + 1 trials, from that over k
+        same = tail + 0.5 * exp(log_binomial(least - 1, k, 0.5))
         if same > level * _EQUAL:
-            tail = _carried(tail, k, least, least + 1, 0.5)
+            tail -= 0.5 * exp(log_binomial(least, k, 0.5))
             least += 1
         else:
             tail = same
         first_counts.append(least)
     return first_counts
-
-
-def _carried(tail: float, k: int, least: int, following: int, p: float) -> float:
-    """Return P(X >= following) over k + 1 trials from ``tail``, P(X >= least) over k; following - least is 0 or 1."""
-    if following == least:
-        return tail + p * exp(log_binomial(least - 1, k, p))
-    return tail - (1 - p) * exp(log_binomial(least, k, p))
