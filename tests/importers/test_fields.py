@@ -615,3 +615,13 @@ def test_fields_that_are_read_are_not_named_as_left_out(command, tmp_path, form,
     other = {"zebra": "7", **record}
     whole = otlp(otlp_span(other)) if form == "otlp" else other
     assert "left out: zebra" in imported(command, tmp_path / "export.jsonl", form, whole)[1]
+
+
+def test_goldens_that_were_not_run_are_no_traces(command, tmp_path):
+    golden = {"input": "Who?", "expected_output": "I."}
+    rows, err = imported(command, tmp_path / "set.jsonl", "deepeval-trace", DEEPEVAL, golden, golden)
+    assert [row["q"] for row in rows] == ["Why?"]
+    assert "left out: goldens without actual_output (they were not run), 2 times" in err
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps(golden), "utf-8")
+    assert "set.jsonl:1: no answer was recorded" in command("import", "deepeval-trace", path)[2]

@@ -43,12 +43,16 @@ def test_a_row_is_valid_and_holds_what_was_recorded(command, tmp_path):
     assert (code, "valid, 1 trace" in out) == (0, True), out
 
 
-def test_text_ids_are_those_of_the_importers(tmp_path):
-    from rag_eval.importers.unwrap import text_id
+def test_text_ids_are_those_of_the_importers(tmp_path, command):
     from rag_eval.trace import as_chunk
 
-    for text in ("Null  keys\nare rejected.", "cafe\u0301", "", "日本語"):
-        assert as_chunk(text)["id"] == text_id(text)
+    texts = ["Null  keys\nare rejected.", "cafe\u0301", "日本語"]
+    path = tmp_path / "samples.jsonl"
+    path.write_text(json.dumps({"user_input": "Why?", "response": "So.", "retrieved_contexts": texts}), "utf-8")
+    row = json.loads(command("import", "ragas-trace", path)[1])
+    assert row["retrieved_ids"] == [as_chunk(text)["id"] for text in texts]
+    assert as_chunk("Null keys are rejected.")["id"] == row["retrieved_ids"][0]
+    assert as_chunk("caf\u00e9")["id"] == row["retrieved_ids"][1]
 
 
 def test_an_exception_is_a_row_and_goes_on(tmp_path):
