@@ -625,3 +625,19 @@ def test_goldens_that_were_not_run_are_no_traces(command, tmp_path):
     path = tmp_path / "set.jsonl"
     path.write_text(json.dumps(golden), "utf-8")
     assert "set.jsonl:1: no answer was recorded" in command("import", "deepeval-trace", path)[2]
+
+
+@each_row(
+    ("name", "record"),
+    [
+        ("msmarco", {"query_id": 1, "query": "Why?", "answers": [],
+                     "passages": {"passage_text": ["So.", "No."], "is_selected": [1]}}),
+        ("hotpotqa", {"id": "h", "question": "Why?", "answer": "So.", "supporting_facts": {"title": ["A"]},
+                      "context": {"title": ["A", "B"], "sentences": [["So."]]}}),
+    ],
+)  # fmt: skip
+def test_lists_of_different_lengths_are_a_problem(command, tmp_path, name, record):
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps(record), "utf-8")
+    code, _, err = command("dataset", name, path, "--out", tmp_path / "gold.jsonl")
+    assert (code, "set.json:1: is not a record of this data set" in err) == (2, True), err
