@@ -144,7 +144,7 @@ def test_an_interval_is_as_short_as_it_can_be(low, high, shown):
 
 def test_a_value_without_cases_has_no_interval():
     empty = MetricResult(None, 0, None, None, "higher", "answers")
-    assert (number_format.metric(empty), number_format.metric_interval(empty)) == ("–", "")
+    assert (number_format.number(empty.value), number_format.metric_interval(empty)) == ("–", "")
 
 
 def test_a_value_of_a_small_sample_is_marked():

@@ -144,11 +144,11 @@ def json_text(value: Any) -> str:
 
 
 def _as_objects(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
     if isinstance(value, dict):
         return {name: _as_objects(part) for name, part in value.items()}
-    return [_as_objects(part) for part in value] if isinstance(value, (tuple, list)) else value
+    if isinstance(value, (tuple, list)):
+        return _as_objects(value._asdict()) if hasattr(value, "_asdict") else [_as_objects(part) for part in value]
+    return value
 
 
 def csv_text(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

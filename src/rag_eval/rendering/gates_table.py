@@ -20,7 +20,6 @@ from rag_eval.rendering.number_format import (
     delta_of,
     deltas,
     is_completeness,
-    metric,
     number,
     probability,
     regression_interval,
@@ -299,7 +298,7 @@ def unit_of_tests(report: Report, n: int = 2) -> str:
 def value_of(report: Report, name: str) -> str:
     """Return a metric's value, as its gate shows it if it has one: two roundings would look like two values."""
     gate = next((gate for gate in report.gates if gate.name == name and _is_on_metric(report, gate)), None)
-    return metric(report.metrics[name], name) if gate is None else value(gate)
+    return number(report.metrics[name].value, name) if gate is None else value(gate)
 
 
 def _is_on_metric(report: Report, gate: GateResult) -> bool:

@@ -11,7 +11,7 @@ from rag_eval.gates.evidence import has_several_runs
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
 from rag_eval.rendering.document import Paragraph, Table, more, paragraphs
 from rag_eval.rendering.gates_table import counted, value_of
-from rag_eval.rendering.number_format import FEW, metric, metric_interval, value
+from rag_eval.rendering.number_format import FEW, metric_interval, number, value
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult
@@ -170,7 +170,7 @@ def in_slice(bounds: Bounds, part: SliceResult, name: str) -> str:
 
 def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str:
     gate = bounds.get((name, part, result.value))
-    return value(gate) if gate is not None else metric(result, name)
+    return value(gate) if gate is not None else number(result.value, name)
 
 
 def gated(report: Report) -> list[str]:
@@ -219,7 +219,7 @@ def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
         rows = [
             [
                 formatter.named(name, ""),
-                metric(report.metrics[name], name),
+                number(report.metrics[name].value, name),
                 *(in_slice(bounds, part, name) for part in shown),
             ]
             for name in valued(report, parts)

@@ -40,9 +40,8 @@ def value(gate: GateResult) -> str:
         return "–"
     if is_completeness(gate):
         return f"{gate.value:g}"
-    return shown(exactly(gate.as_value().number or 0.0), gate.gate.keeps, decimals(gate.value, gate.name)) + unit(
-        gate.name
-    )
+    exact, least = exactly(gate.as_value().number or 0.0), decimals(gate.value, gate.name)
+    return f"{shown(exact, gate.gate.keeps, least)}{unit(gate.name)}"
 
 
 def value_with_interval(gate: GateResult) -> str:
@@ -177,11 +176,6 @@ def at_least(number: float) -> str:
     exact = Decimal(repr(number))
     decimal_places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
     return f"{exact.quantize(Decimal(1).scaleb(-decimal_places), ROUND_CEILING):f}"
-
-
-def metric(result: MetricResult, name: str = "") -> str:
-    """Return a metric's value, ``–`` if it has none."""
-    return number(result.value, name)
 
 
 def metric_interval(result: MetricResult, name: str = "") -> str:

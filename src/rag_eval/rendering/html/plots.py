@@ -27,8 +27,8 @@ from rag_eval.rendering.html.element import (
 from rag_eval.rendering.number_format import (
     bound,
     is_completeness,
-    metric,
     metric_interval,
+    number,
     unit,
     value,
     value_with_interval,
@@ -276,12 +276,12 @@ def chart(
 
 
 def _grid(frame: _Frame, axes: Axes) -> Iterator[Markup]:
-    for number in ticks(*frame.up):
-        y = frame.y(number)
+    for tick in ticks(*frame.up):
+        y = frame.y(tick)
         yield tag("line", x1=_CHART_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
-        yield tag("text", f"{number:.4g}", x=_CHART_LEFT - 6, y=y + 4, class_="last")
-    for number in ticks(*frame.across) if axes.ticks else ():
-        yield tag("text", f"{number:.4g}", x=frame.x(number), y=_CHART_BOTTOM + 16, class_="tick")
+        yield tag("text", f"{tick:.4g}", x=_CHART_LEFT - 6, y=y + 4, class_="last")
+    for tick in ticks(*frame.across) if axes.ticks else ():
+        yield tag("text", f"{tick:.4g}", x=frame.x(tick), y=_CHART_BOTTOM + 16, class_="tick")
     texts = [
         (axes.up, 2.0, _CHART_TOP - 16, "first"),
         (axes.across, (_CHART_LEFT + _RIGHT) / 2, _CHART_BOTTOM + 32, "tick"),
@@ -398,7 +398,7 @@ def heat(report: Report) -> Iterator[Markup]:
         for name in metrics_tables.valued(report, parts):
             whole = report.metrics[name]
             cells = [tag("th", inline(FORMATTER.named(name, "")), scope="row")]
-            cells.append(tag("td", metric(whole, name), data_label="All cases"))
+            cells.append(tag("td", number(whole.value, name), data_label="All cases"))
             for part, text in zip(parts, heads, strict=True):
                 result = part.metrics.get(name)
                 shown = metrics_tables.in_slice(bounds, part, name) if result and result.n else "–"
