@@ -80,7 +80,7 @@ def test_an_empty_text_is_an_empty_mapping(text):
 
 
 def test_every_value_knows_its_place():
-    positions = parse("a: 1\nb:\n  - x\n  - {c/d: ~}\n").places
+    positions = parse("a: 1\nb:\n  - x\n  - {c/d: ~}\n").positions
     assert positions == {"": (1, 1), "/a": (1, 1), "/b": (2, 1), "/b/0": (3, 5), "/b/1": (4, 5), "/b/1/c~1d": (4, 6)}
 
 

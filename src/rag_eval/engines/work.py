@@ -153,11 +153,13 @@ class _Window:
     """The bytes between two positions of a file, which its caller closes."""
 
     def __init__(self, file: File, start: int, end: int) -> None:
-        self._file, self._place, self._end = file, start, end
+        self._file, self._position, self._end = file, start, end
 
     def read(self, size: int) -> bytes:
-        block = self._file.at(self._place, min(size, self._end - self._place)) if self._place < self._end else b""
-        self._place += len(block)
+        block = (
+            self._file.at(self._position, min(size, self._end - self._position)) if self._position < self._end else b""
+        )
+        self._position += len(block)
         return block
 
     def close(self) -> None:

@@ -87,8 +87,8 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
             elif metric != name:
                 ledger.note(path, _position(document, at)[0], f"{name} is read as {metric}", once=True)
                 for below in ("", *(f"/{escape_key(key)}" for key in entry if isinstance(entry, dict))):
-                    if position := document.places.get(at + below):
-                        document.places[f"{where}/{escape_key(metric)}{below}"] = position
+                    if position := document.positions.get(at + below):
+                        document.positions[f"{where}/{escape_key(metric)}{below}"] = position
             entries[metric] = entry
 
 
@@ -178,9 +178,9 @@ def _worded(error: SchemaError) -> Iterator[RowError]:
 
 def _position(document: YamlDocument, pointer: str) -> tuple[int, int]:
     """Return the position of a pointer, or of the closest value around it."""
-    while pointer not in document.places and pointer:
+    while pointer not in document.positions and pointer:
         pointer = pointer.rpartition("/")[0]
-    return document.places.get(pointer, (1, 1))
+    return document.positions.get(pointer, (1, 1))
 
 
 def _policy(document: YamlDocument, path: str) -> Policy:
@@ -257,7 +257,7 @@ def _gates(document: YamlDocument) -> Iterator[Gate]:
     """Yield a gate for each bound and margin: those on all cases, then those on slices."""
     for part, entries, where in _gate_sections(document.value):
         for name, entry in entries.items():
-            line = document.places[f"{where}/{escape_key(name)}"][0]
+            line = document.positions[f"{where}/{escape_key(name)}"][0]
             for direction in (*BOUNDS, *MARGINS):
                 if direction in entry:
                     bound = direction in BOUNDS

@@ -38,7 +38,7 @@ class YamlDocument(NamedTuple):
     """The value of a YAML text and the position (line, column) of every value in it by its JSON pointer."""
 
     value: Any
-    places: dict[str, tuple[int, int]]
+    positions: dict[str, tuple[int, int]]
 
 
 def parse(text: str) -> YamlDocument:
@@ -85,7 +85,7 @@ class _DocumentBuilder:
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
             raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", column, line)
         self._loader = loader(text)
-        self._places: dict[str, tuple[int, int]] = {}
+        self._positions: dict[str, tuple[int, int]] = {}
 
     def document(self) -> YamlDocument:
         events = self._events()
@@ -98,7 +98,7 @@ class _DocumentBuilder:
         extra = next(events)
         if not isinstance(extra, yaml.StreamEndEvent):
             raise _refusal(extra, "a second document begins here", "Keep one document per file.")
-        return YamlDocument({} if value is None else value, self._places)
+        return YamlDocument({} if value is None else value, self._positions)
 
     def _events(self) -> Iterator[Event]:
         try:
@@ -114,7 +114,7 @@ class _DocumentBuilder:
         _refuse_reuse(event)
         if depth > _DEPTH:
             raise _refusal(event, f"nested deeper than {_DEPTH} levels", "Flatten the value.")
-        self._places[pointer] = _place(event)
+        self._positions[pointer] = _position(event)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(events, pointer, depth)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -135,7 +135,7 @@ class _DocumentBuilder:
                 raise _refusal(event, f"the key '{one_line(key, 60)}' occurs twice", "Keep one of them.")
             below = f"{pointer}/{escape_key(key)}"
             value[key] = self._value(next(events), events, below, depth + 1)
-            self._places[below] = _place(event)
+            self._positions[below] = _position(event)
         return value
 
     def _scalar(self, event: Event) -> Any:
@@ -160,10 +160,10 @@ def _refuse_reuse(event: Event) -> None:
         raise _refusal(event, "tags are not allowed", "Remove the tag that begins with '!'.")
 
 
-def _place(event: Event) -> tuple[int, int]:
+def _position(event: Event) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
 def _refusal(event: Event, message: str, hint: str) -> YamlError:
-    line, column = _place(event)
+    line, column = _position(event)
     return YamlError(message, hint, column, line)

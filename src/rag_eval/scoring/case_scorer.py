@@ -117,17 +117,17 @@ class CaseScorer(BaseCaseScorer):
     def __init__(self, golds: Mapping[str, Gold], columns: Sequence[Measure], settings: Settings) -> None:
         self._settings = settings
         by: dict[str, list[Measure]] = {}
-        for one in columns:
-            by.setdefault(one.metric.depends_on, []).append(one)
+        for measure in columns:
+            by.setdefault(measure.metric.depends_on, []).append(measure)
         self._of_features = by.get("features", [])
         self._of_ranking = by.get("ranking", [])
-        self._of_text = [one for one in columns if one.metric.depends_on in ("leaks", "labels")]
+        self._of_text = [measure for measure in columns if measure.metric.depends_on in ("leaks", "labels")]
         self._groups = _grouped(by.get("case", []))
         self._plain_groups = [group for group in self._groups if not group.of_gold]
-        in_groups = [one for group in self._groups for one in group.columns]
+        in_groups = [measure for group in self._groups for measure in group.columns]
         self._no_case_scores: Scores = (None,) * len(in_groups)
         self.columns = tuple(
-            [one.column for one in (*self._of_features, *self._of_ranking, *self._of_text, *in_groups)]
+            [measure.column for measure in (*self._of_features, *self._of_ranking, *self._of_text, *in_groups)]
         )
         self.seeks_leaks = "leaks" in by
         self._known: dict[Features, CaseOutcome] = {}
@@ -171,7 +171,7 @@ class CaseScorer(BaseCaseScorer):
             outcome = _remember(known, features, self._outcome(case, with_text=not needs_text))
         scores = outcome.scores
         if needs_text:
-            scores = (*scores, *[one.score(case) for one in self._of_text])
+            scores = (*scores, *[measure.score(case) for measure in self._of_text])
         case_scores = self._case_scores(groups, case)
         return self.intern(outcome._replace(scores=scores, behaviours=behaviours, case_scores=case_scores))
 
@@ -193,12 +193,12 @@ class CaseScorer(BaseCaseScorer):
 
     def _outcome(self, case: Case, *, with_text: bool) -> CaseOutcome:
         """Return the outcome as far as the features decide it, with or without the scores of texts."""
-        scores = [one.score(case) for one in self._of_features]
+        scores = [measure.score(case) for measure in self._of_features]
         key = case.is_answerable, case.ranking if case.is_answerable else None
         ranked = self._by_ranking.get(key)
         if ranked is None:
-            ranked = _remember(self._by_ranking, key, tuple([one.score(case) for one in self._of_ranking]))
-        text = [one.score(case) for one in self._of_text] if with_text else ()
+            ranked = _remember(self._by_ranking, key, tuple([measure.score(case) for measure in self._of_ranking]))
+        text = [measure.score(case) for measure in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
         labels = label(case), coarse_label(case), level
         return self.intern(CaseOutcome((*scores, *ranked, *text), *labels, 0, self._no_case_scores))
@@ -208,7 +208,7 @@ class CaseScorer(BaseCaseScorer):
             return self._no_case_scores
         scores = list(self._no_case_scores)
         for group in groups:
-            scores[group.begin : group.end] = [one.score(case) for one in group.columns]
+            scores[group.begin : group.end] = [measure.score(case) for measure in group.columns]
         return tuple(scores)
 
     def intern(self, outcome: CaseOutcome) -> CaseOutcome:
@@ -244,8 +244,8 @@ class CaseScorer(BaseCaseScorer):
 def _grouped(columns: Iterable[Measure]) -> list[_Group]:
     """Return columns grouped by the optional fields that they need, with their positions among the scores."""
     by_needs: dict[tuple[str, ...], list[Measure]] = {}
-    for one in columns:
-        by_needs.setdefault(tuple([name for name in one.metric.needs if name in OPTIONAL]), []).append(one)
+    for measure in columns:
+        by_needs.setdefault(tuple([name for name in measure.metric.needs if name in OPTIONAL]), []).append(measure)
     groups: list[_Group] = []
     for needs, members in by_needs.items():
         begin = groups[-1].end if groups else 0
@@ -265,9 +265,9 @@ def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
     probes: dict[tuple[str, ...], None] = {}
     names = sorted(golds)
     seed = sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()
-    for place in sample_positions(len(names), _DRAWN, seed, in_order=False):
-        substrings = golds[names[place]].substrings
-        if substrings and not any([set(substrings) & set(one) for one in probes]):
+    for index in sample_positions(len(names), _DRAWN, seed, in_order=False):
+        substrings = golds[names[index]].substrings
+        if substrings and not any([set(substrings) & set(probe) for probe in probes]):
             probes[substrings] = None
         if len(probes) == _PROBES:
             break
@@ -285,5 +285,5 @@ def metric_scorer(
     golds: Mapping[str, Gold], measures: Sequence[Measure], settings: Settings, ignored: Container[str] = ()
 ) -> Scorer:
     """Return a scorer of traces by metrics. Aggregations of a metric share its scores."""
-    columns = {one.column: one for one in measures if one.metric.level == "case"}.values()
+    columns = {measure.column: measure for measure in measures if measure.metric.level == "case"}.values()
     return Scorer(golds, CaseScorer(golds, list(columns), settings), measures, ignored)

@@ -126,7 +126,7 @@ class Scorer:
         golds, slots, log, cases = self._golds, self._slots, self.log, self._cases
         suspects = cases.suspects(traces)
         name, run = "", log.run("")
-        for place, trace in enumerate(traces):
+        for index, trace in enumerate(traces):
             slot = slots.get(trace.qid)
             if slot is None or trace.q_id or trace.case_id:
                 qid = pair(trace) if pair else trace.qid
@@ -142,7 +142,7 @@ class Scorer:
                 log.replaced += 1
                 continue
             run.slots.append(slot)
-            run.outcomes.append(cases.score(golds[slot], trace, place in suspects))
+            run.outcomes.append(cases.score(golds[slot], trace, index in suspects))
             run.lines.append(trace.line)
             ids = trace.chunks if trace.retrieved_ids is None else trace.retrieved_ids
             is_pool = ids is not None and len(ids) > cases.least_pool

@@ -94,7 +94,7 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     stated = {"gold": top["gold"]} if "gold" in top else {}
     section = top.get("signoff") or {}
     settings = stated | (section if isinstance(section, dict) else {"signoff": section})
-    lines = {name: document.places.get(f"/signoff/{name}", (0, 0))[0] for name in [*settings, *SETTINGS]}
+    lines = {name: document.positions.get(f"/signoff/{name}", (0, 0))[0] for name in [*settings, *SETTINGS]}
     for name, value in settings.items():
         _refuse(name, value, file, lines[name])
     policy = SignoffPolicy()._replace(**settings)
