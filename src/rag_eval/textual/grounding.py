@@ -56,8 +56,8 @@ _LIST_NUMBER, _SEPARATOR, *_STATING_NOTHING = map(expression, LEXICON["stated_no
 class Sentence(NamedTuple):
     """A sentence of a claim.
 
-    ``keys`` are its words, ``content`` those with content, ``places`` where these are, ``pairs`` its neighbouring words
-    as one text.
+    ``keys`` are its words, ``content`` those with content, ``places`` where these are, ``pairs`` its neighbouring
+    words.
     """
 
     start: int
@@ -66,7 +66,7 @@ class Sentence(NamedTuple):
     keys: list[str]
     content: list[str]
     places: list[int]
-    pairs: list[str]
+    pairs: list[tuple[str, str]]
 
 
 class Checked(NamedTuple):
@@ -113,7 +113,7 @@ class SourceChunk(NamedTuple):
     keys: list[str]
     places: dict[str, list[int]]
     vocabulary: frozenset[str]
-    pairs: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
     denied: frozenset[str]
 
 
@@ -187,14 +187,14 @@ def _sentence(claim: str, span: Span) -> Sentence:
     content = [*filterfalse(FUNCTION.__contains__, read)]
     places = [*compress(range(len(read)), map(not_, map(FUNCTION.__contains__, read)))]
     kind = sentence_kind(claim, span, read, len(content)) if content else "transition"
-    return Sentence(span.start, span.end, kind, read, content, places, [*map(" ".join, pairwise(read))])
+    return Sentence(span.start, span.end, kind, read, content, places, [*pairwise(read)])
 
 
 def _read(text: str) -> SourceChunk:
     read, places = keys(text), defaultdict[str, list[int]](list)
     for place, key in enumerate(read):
         places[key].append(place)
-    pairs = frozenset(map(" ".join, pairwise(read)))
+    pairs = frozenset(pairwise(read))
     return SourceChunk(read, dict(places), frozenset(places), pairs, frozenset(_denied(read, 1)))
 
 
@@ -251,6 +251,8 @@ class Index:
                 word = source.keys[place]
                 window.pop(word, None)
                 window[word] = place
+                if len(window) < best[0]:
+                    continue
                 while place - (first := next(iter(window.values()))) >= width:
                     del window[next(iter(window))]
                 if (len(window), first - place) > best:

@@ -169,10 +169,9 @@ def possible_languages(folded: str) -> list[Language]:
 
     A short text without any needs only a hint.
     """
-    by_start, within, within_ascii = _hints()
-    starts = by_start.keys() & _word_starts(folded)
-    codes = {code for start in starts for code in by_start[start]}
-    codes.update([code for hint, code in (within_ascii if folded.isascii() else within) if hint in folded])
+    codes = set(chain.from_iterable(map(_codes_of, folded.split())))
+    within = _hints_within()[folded.isascii()]
+    codes.update([code for hint, code in within if hint in folded])
     if not codes:
         return []
     words = set(_WORD.findall(folded))
@@ -433,14 +432,26 @@ def _required() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _hints() -> tuple[dict[str, list[str]], list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the languages by the first letters of their hints, and the hints within words, each with its language."""
-    by_start: dict[str, list[str]] = {}
+def _hints() -> dict[str, list[str]]:
+    """Return the languages by the first letters of their hints."""
+    by_start = defaultdict[str, list[str]](list)
     for language in _languages():
         for start in language.hints:
-            by_start.setdefault(start, []).append(language.code)
+            by_start[start].append(language.code)
+    return by_start
+
+
+@cache
+def _hints_within() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return all hints within words, and those in ASCII, each with its language."""
     within = [(hint, language.code) for language in _languages() for hint in language.hints_within]
-    return by_start, within, [one for one in within if one[0].isascii()]
+    return within, [one for one in within if one[0].isascii()]
+
+
+@lru_cache(maxsize=1 << 14)
+def _codes_of(piece: str) -> list[str]:
+    """Return the languages that a piece of text without white space has a hint of."""
+    return [code for start in _starts_in(piece) for code in _hints().get(start, ())]
 
 
 def _word_starts(text: str) -> set[str]:
