@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from rag_eval.gold.lint import items, substrings, whole
-from rag_eval.gold.lint._sample import GoldSample, LintNote, Seen, watch
+from rag_eval.gold.lint.sample import GoldSample, LintNote, Seen, watch
 
 __all__ = ["CHECKS", "GoldFinding", "GoldSample", "Seen", "lint", "watch"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.gold.lint._sample import LintNote, few_or_most, fold
+from rag_eval.gold.lint.sample import LintNote, few_or_most, fold
 from rag_eval.metrics.answers import phrases
 from rag_eval.textual.tokens import tokens
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gold.lint._sample import GoldSample
+    from rag_eval.gold.lint.sample import GoldSample
 
     Stems = frozenset[str]
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.case import PHRASE_LIMIT
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.gold.lint._sample import INVISIBLE, TYPOGRAPHIC, LintNote, few_or_most, fold, tidy
+from rag_eval.gold.lint.sample import INVISIBLE, TYPOGRAPHIC, LintNote, few_or_most, fold, tidy
 from rag_eval.textual.refusals import recognise
 from rag_eval.textual.tokens import content_words
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gold.lint._sample import GoldSample
+    from rag_eval.gold.lint.sample import GoldSample
 
 LONG = 100  # characters; an answer hardly ever repeats more of them exactly
 MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tested on, and how many are enough to judge

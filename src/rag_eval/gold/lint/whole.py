@@ -15,13 +15,13 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates.policy import BOUNDS, Gate
 from rag_eval.gates.selection import document, expanded, slices_of
-from rag_eval.gold.lint._sample import LintNote
+from rag_eval.gold.lint.sample import LintNote
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import Value, exactly, tally
 
 if TYPE_CHECKING:
-    from rag_eval.gold.lint._sample import GoldSample
+    from rag_eval.gold.lint.sample import GoldSample
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
 """Fields that the ideal trace has."""
