@@ -168,8 +168,8 @@ class _Search:
     def _subject_of(self, policy: Policy, *, removed: bool = False) -> str:
         """Return the subject of the gates of ``policy``: the scored gold, no gold, or another system's gold.
 
-        It is another system's if the scored gold repeats almost none of it. Gates that the change
-        removed were moved to the scored gold only if their gold is gone too.
+        It is another system's if the scored gold repeats almost none of it. Gates that the change removed were moved to
+        the scored gold only if their gold is gone too.
         """
         named_gold = gold_named_by(self.authority, policy, self.tree)
         if named_gold is None:
@@ -186,7 +186,8 @@ class _Search:
     def _shared_part(self, policy: Policy) -> float:
         """Return the percentage of the gold of ``policy``, or of the scored one if it is smaller, that both have.
 
-        Items are the same if their question or their labels are. It is 100 if the gold of ``policy`` is unreadable.
+        Items are the same if their question or their labels are. If the gold of ``policy`` is unreadable it may be the
+        same gold, but readable gold that shares more is likelier.
         """
         named_gold = gold_named_by(self.authority, policy, self.tree)
         try:
@@ -194,7 +195,7 @@ class _Search:
             stored = stored_at(self.authority, self.tree, named_gold, limits) if named_gold else None
             theirs = stored_gold_set(Reader(ProblemCollector()), stored).golds.values() if stored else ()
         except (InputError, Irregular):
-            return 100.0
+            return _SHARED
         known, ours = {key for item in theirs for key in _item_keys(item)}, self.scored.values()
         shared = sum(not known.isdisjoint(_item_keys(item)) for item in ours)
         return 100 * shared / max(1, min(len(theirs), len(ours)))
