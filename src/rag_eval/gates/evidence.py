@@ -21,9 +21,8 @@ from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, enclosed_units, from_mean
 from rag_eval.scoring.scorecard import Completeness
-from rag_eval.stats import clustered
-from rag_eval.stats.clustered import BetweenRuns
-from rag_eval.stats.intervals import Interval
+from rag_eval.stats import intervals
+from rag_eval.stats.intervals import BetweenRuns, Interval
 from rag_eval.stats.paired import Units
 from rag_eval.stats.tally import DECIMALS, Shown, Value, weighed
 
@@ -155,11 +154,11 @@ class GroupedCases:
         if measure.fold not in MEANS:
             return enclosed_units(measure, self.column(measure.column), confidence)
         limits, by_run = bounds(measure), self.runs(measure.column)
-        interval = clustered.interval_of_totals(self.totals(measure.column), limits, confidence)
+        interval = intervals.interval_of_totals(self.totals(measure.column), limits, confidence)
         if interval and len(by_run) > 1:
-            runs = clustered.between_runs(self.by_question.totals(measure.column), by_run)
+            runs = intervals.between_runs(self.by_question.totals(measure.column), by_run)
             value = fsum(total for _, total, _ in by_run) / sum(n for n, _, _ in by_run)
-            interval = clustered.with_runs(interval, value, runs, limits, confidence)
+            interval = intervals.with_runs(interval, value, runs, limits, confidence)
         return from_mean(measure, interval)
 
 
@@ -363,7 +362,7 @@ class RunEvidence:
                 by_run.setdefault(case.run, []).append(step)
         totals = Counter((fsum(steps), len(steps)) for steps in by_question.values())
         runs = [(len(steps), fsum(steps), fsum(step * step for step in steps)) for steps in by_run.values()]
-        return clustered.between_runs(totals, runs)
+        return intervals.between_runs(totals, runs)
 
     def _scored(self, name: str, part: str) -> list[tuple[Question, Pair]]:
         """Return the cases with their scores in baseline and run, if either has one."""

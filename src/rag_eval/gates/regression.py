@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
-from rag_eval.stats.clustered import BetweenRuns, effect_with_runs, p_with_runs
+from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs
 from rag_eval.stats.paired import (
     Units,
     above_percentile,

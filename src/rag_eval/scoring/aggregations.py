@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import ceil, fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.stats import clustered
+from rag_eval.stats import intervals
 from rag_eval.stats.intervals import Interval, interval
 from rag_eval.stats.paired import (
     Units,
@@ -32,7 +32,7 @@ from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float,
 
 if TYPE_CHECKING:
     from rag_eval.metrics import Measure, Metric
-    from rag_eval.stats.clustered import BetweenRuns
+    from rag_eval.stats.intervals import BetweenRuns
 
     Pair = tuple[Shown | None, Shown | None]
     Unit = tuple[tuple[Any, int], ...]
@@ -197,14 +197,14 @@ def enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: floa
         if not positives or not negatives:
             return None
         if measure.fold == "auc":
-            return clustered.auc_interval(positives, negatives, confidence)
-        return clustered.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
+            return intervals.auc_interval(positives, negatives, confidence)
+        return intervals.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
     if measure.fold in MEANS:
         totals = Counter[tuple[float, int]]()
         for unit, count in units.items():
             totals[sum([score * times for score, times in unit]), sum([times for _, times in unit])] += count
-        return from_mean(measure, clustered.interval_of_totals(totals, bounds(measure), confidence))
-    return clustered.interval_of_questions(units, measure.fold, bounds(measure), confidence)
+        return from_mean(measure, intervals.interval_of_totals(totals, bounds(measure), confidence))
+    return intervals.interval_of_questions(units, measure.fold, bounds(measure), confidence)
 
 
 def bounds(measure: Measure) -> tuple[float, float | None]:
@@ -229,17 +229,17 @@ def difference(
         value = fsum(effect * count for effect, count in moved.items()) / moved.total()
         top = measure.metric.top
         ends = (None, None) if top is None else (-top, top)
-        return clustered.with_runs(alone, value, runs, ends, confidence)
+        return intervals.with_runs(alone, value, runs, ends, confidence)
     sides = [_side(pairs, side) for side in (0, 1)]
     if isinstance(pairs, Units):
-        intervals = [enclosed_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides]
+        enclosing = [enclosed_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides]
         sides = [weighed_scores(run_scores) for run_scores in sides]
     else:
-        intervals = [enclosed(measure, run_scores, confidence) for run_scores in sides]
+        enclosing = [enclosed(measure, run_scores, confidence) for run_scores in sides]
     values = [folded(measure, run_scores).number for run_scores in sides]
-    if None in values or None in intervals:
+    if None in values or None in enclosing:
         return None
-    return other_difference((float(values[0]), float(values[1])), *intervals)  # type: ignore[arg-type]
+    return other_difference((float(values[0]), float(values[1])), *enclosing)  # type: ignore[arg-type]
 
 
 def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
