@@ -641,3 +641,47 @@ def test_lists_of_different_lengths_are_a_problem(command, tmp_path, name, recor
     path.write_text(json.dumps(record), "utf-8")
     code, _, err = command("dataset", name, path, "--out", tmp_path / "gold.jsonl")
     assert (code, "set.json:1: is not a record of this data set" in err) == (2, True), err
+
+
+def phoenix_span(number, parent=None, **more):
+    context = {"trace_id": "t1", "span_id": f"s{number}"}
+    times = {"start_time": f"2026-11-23T03:00:0{number}Z", "end_time": f"2026-11-23T03:00:0{number}.5Z"}
+    return {"name": "step", "context": context, "parent_id": parent, "status_code": "OK", **times, **more}
+
+
+@each_row("kind", ["RETRIEVER", "retriever"])
+def test_the_kind_of_a_span_of_phoenix_is_in_its_own_field(command, tmp_path, kind):
+    root = phoenix_span(1, span_kind="CHAIN", attributes={"input.value": "Why?", "output.value": "So."})
+    found = phoenix_span(2, "s1", span_kind=kind, attributes={"output.value": TEXTS})
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "phoenix", root, found)
+    assert (row["retrieved_ids"], row["latency_ms"]) == (["c1"], {"total": 500.0, "retrieve": 500.0})
+    failed = {**root, "status_code": "ERROR", "status_message": "boom", "attributes": {"input.value": "Why?"}}
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "phoenix", failed, found)
+    assert (row["error"], row["ok"]) == ("boom", False)
+
+
+@each_row(
+    ("time", "valid"),
+    [
+        ("2026-11-23T03:00:00Z", True), ("2026-11-23 03:00:00 UTC", True), ("2024-02-29T00:00:00+05:30", True),
+        ("2026-11-23T23:59:60Z", True), ("2026-13-01T00:00:00Z", False), ("2026-00-01T00:00:00Z", False),
+        ("2026-02-29T00:00:00Z", False), ("2026-11-00T00:00:00Z", False), ("2026-11-23T24:00:00Z", False),
+        ("2026-11-23T03:60:00Z", False), ("2026-11-23T03:00:61Z", False), ("yesterday", False),
+    ],
+)  # fmt: skip
+def test_a_time_is_iso_8601(command, tmp_path, time, valid):
+    path = tmp_path / "spans.jsonl"
+    attributes = {"input.value": "Why?", "output.value": "So."}
+    path.write_text(json.dumps(phoenix_span(1, start_time=time, span_kind="LLM", attributes=attributes)), "utf-8")
+    code, _, err = command("import", "phoenix", path)
+    assert (code, f":1: /start_time: is not a time: '{time}'" in err) == ((0, False) if valid else (2, True)), err
+
+
+def test_a_record_of_a_table_with_an_error_in_place_of_an_answer(command, tmp_path):
+    (tmp_path / "map.yml").write_text("question: q\nanswer: a\nerror: e\nlatency_s: s\ncost_usd: c\n", "utf-8")
+    records = [{"q": "Why?", "a": "", "e": "boom"}, {"q": "Who?", "a": "I.", "e": "late", "s": "1.5", "c": 0.25}]
+    words = ("--map", tmp_path / "map.yml")
+    [failed, answered], _ = imported(command, tmp_path / "t.jsonl", "table", *records, words=words)
+    assert (failed["error"], failed["ok"], "answer_json" in failed) == ("boom", False, False)
+    assert (answered["answer_json"]["claim"], "error" in answered) == ("I.", False)
+    assert (answered["latency_ms"], answered["usage"]) == ({"total": 1500.0}, {"cost_usd": 0.25})
