@@ -696,10 +696,11 @@ def test_explain_says_why_a_question_scored_as_it_did(rag, project):
 def test_explain_says_by_which_rule_a_claim_refuses(rag, project):
     lost = "I could not find this in the documents."
     write_rows(project / "runs" / "trace.jsonl", [{**BAD[0], "answer_json": {"claim": lost}}])
-    assert "\nrefused      no\n" in rag("explain", "S1")[1]
+    pattern = "the built-in pattern 'i could not find' (en, lacks)"
+    fix = f"To count {pattern}, write in eval-gates.yml: refusal: {{builtin: true}}"
+    assert f"\nrefused      no. {fix}\n" in rag("explain", "S1")[1]
     (project / "eval-gates.yml").write_text("version: 1\nrefusal: {builtin: true}\n", "utf-8")
-    rule = "by the built-in pattern 'i could not find' (en, lacks)"
-    assert f"\nrefused      yes, {rule}\n" in rag("explain", "S1")[1]
+    assert f"\nrefused      yes, by {pattern}\n" in rag("explain", "S1")[1]
 
 
 def test_explain_shows_what_bears_each_sentence_out(rag):
