@@ -98,7 +98,7 @@ class Case:
     @cached_property
     def cited_evidence(self) -> frozenset[str]:
         """Return the citations that point at the item's evidence."""
-        return frozenset([cite for cite in self.cites if self._is_evidence(self._chunk(cite))])
+        return frozenset([cite for cite in self.cites if self.is_evidence(cite)])
 
     @cached_property
     def overlap(self) -> bool:
@@ -143,7 +143,7 @@ class Case:
 
     def is_evidence(self, name: str) -> bool:
         """Return whether an id is part of the item's evidence."""
-        return bool(self.evidence_level) and self._is_evidence(self._chunk(name))
+        return self._is_evidence(self._chunk(name))
 
     def _is_evidence(self, chunk: Chunk) -> bool:
         gold = self.gold

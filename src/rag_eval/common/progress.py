@@ -93,15 +93,11 @@ def watch(*, quiet: bool) -> Watch:
     """Return a watch that shows progress on a terminal; it is silent in logs, if ``quiet``, and in CI."""
     if quiet or os.environ.get("CI") or not sys.stderr.isatty():
         return SILENT
-    return Progress(sys.stderr, columns=_columns(sys.stderr))
-
-
-def _columns(terminal: TextIO) -> int:
-    """Return the width of the terminal."""
     try:
-        return os.get_terminal_size(terminal.fileno()).columns - 1 or 79
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns - 1
     except (OSError, ValueError):
-        return 79
+        columns = 0
+    return Progress(sys.stderr, columns=columns or 79)
 
 
 def _time(seconds: float) -> str:

@@ -135,18 +135,15 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
     def _join_retrievals(self, retrievals: tuple[Retrieval, ...]) -> None:
         """Set missing fields of the trace from all retrievals in their order."""
         if self.retrieved_ids is None:
-            self.retrieved_ids = tuple(
-                dict.fromkeys([name for retrieval in retrievals for name in retrieval.retrieved])
-            )
+            ids = [name for retrieval in retrievals for name in retrieval.retrieved]
+            self.retrieved_ids = tuple(dict.fromkeys(ids))
         if self.chunks is None and any([retrieval.chunks is not None for retrieval in retrievals]):
-            chunks = {
-                chunk.id: chunk for retrieval in reversed(retrievals) for chunk in reversed(retrieval.chunks or ())
-            }
-            order = dict.fromkeys([chunk.id for retrieval in retrievals for chunk in retrieval.chunks or ()])
-            self.chunks = tuple([chunks[name] for name in order])
-        self.retrievals = tuple(
-            [Retrieval(retrieval.query, retrieval.retrieved, None, retrieval.ms) for retrieval in retrievals]
-        )
+            chunks: dict[str, Chunk] = {}
+            for retrieval in retrievals:
+                for chunk in retrieval.chunks or ():
+                    chunks.setdefault(chunk.id, chunk)
+            self.chunks = tuple(chunks.values())
+        self.retrievals = tuple([Retrieval(one.query, one.retrieved, None, one.ms) for one in retrievals])
 
     @classmethod
     def from_row(cls, row: dict[str, Any], qid: str, line: int) -> Trace:
