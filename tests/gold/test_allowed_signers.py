@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from rag_eval.gold.signoff.signatures import allowed_signers
@@ -32,6 +34,20 @@ def problems(text):
 def test_a_named_person_with_a_key_is_allowed(options, end):
     text = f'# our signers\n  bob@example.org\t{options}  {KEY} a comment, "of any kind{end}'
     assert allowed_signers(text.encode(), "signers") == {"bob@example.org"}
+
+
+@pytest.mark.parametrize("kind", ["ssh-rsa", *(f"ecdsa-sha2-nistp{size}" for size in (256, 384, 521))])
+def test_keys_of_other_kinds_are_allowed(kind):
+    name = kind.encode()
+    key = base64.b64encode(len(name).to_bytes(4, "big") + name + bytes(40)).decode()
+    assert allowed_signers(f"bob@example.org {SPACE} {kind} {key}\n".encode(), "signers") == {"bob@example.org"}
+
+
+@pytest.mark.parametrize(("count", "unlisted"), [(99, 0), (100, 0), (103, 3)])
+def test_a_hundred_problems_are_listed_and_the_others_counted(count, unlisted):
+    with pytest.raises(InputError) as refused:
+        allowed_signers(b"bob\n" * count, "signers")
+    assert (len(refused.value.problems), refused.value.more) == (min(count, 100), unlisted)
 
 
 def test_several_persons_and_several_keys_of_one():

@@ -97,7 +97,9 @@ def test_an_edit_after_the_sign_off_breaks_the_chain_and_a_second_record_mends_i
 
 def test_a_record_on_the_base_never_counts_again():
     base = Side(BASE.items, files(EDIT))
-    assert found(base, Side(EDITED, base.records)) == ["replayed-record"]
+    (finding,) = check(base, Side(EDITED, base.records), POLICY, Advice("sign it"))
+    assert finding.code == "replayed-record"
+    assert finding.message.endswith("the only record that signs it was used before: a record counts only once")
 
 
 def test_a_record_that_is_used_up_elsewhere_never_counts():

@@ -251,7 +251,11 @@ def test_somebody_else_than_the_authors_signs():
     assert found([record("bob")], FOUR, wrote("BOB")) == ["four-eyes"]
     assert found([record("bob")], FOUR, wrote("ann", "bob")) == ["four-eyes"]
     assert found([record("ann"), record("bob")], FOUR, wrote("ann")) == []
-    assert found([record("ann")], FOUR, wrote("ann")) == ["four-eyes"]
+    (finding,) = check(BASE, Side(EDITED, files(record("ann"))), FOUR, ADVICE, proof=wrote("ann"))
+    assert (finding.code, finding.fix) == (
+        "four-eyes",
+        "sign it  # run by a signer who is not an author of the change",
+    )
     assert found([], FOUR, wrote("ann")) == ["unsigned-change"]
     assert found([], FOUR, wrote("ann"), items=BASE.items) == []
 
