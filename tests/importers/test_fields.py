@@ -685,3 +685,17 @@ def test_a_record_of_a_table_with_an_error_in_place_of_an_answer(command, tmp_pa
     assert (failed["error"], failed["ok"], "answer_json" in failed) == ("boom", False, False)
     assert (answered["answer_json"]["claim"], "error" in answered) == ("I.", False)
     assert (answered["latency_ms"], answered["usage"]) == ({"total": 1500.0}, {"cost_usd": 0.25})
+
+
+@each_row(
+    ("time", "seconds"),
+    [
+        ("1970-01-01T05:30:01+05:30", 1.0), ("1970-01-01T00:00:01Z", 1.0),
+        ("2000-01-01T05:30:00+05:30", 946684800.0), ("1999-12-31T18:30:00-05:30", 946684800.0),
+        ("2000-01-01 00:00:00.250", 946684800.25), (946684800250, 946684800.25),
+    ],
+)  # fmt: skip
+def test_a_time_in_seconds_since_1970(command, tmp_path, time, seconds):
+    run = {**LANGSMITH, "start_time": time, "end_time": None}
+    [row], _ = imported(command, tmp_path / "runs.jsonl", "langsmith", run)
+    assert row["ts"] == seconds
