@@ -5,7 +5,7 @@ docs/groundedness.md describes how sentences are compared with chunks, and how f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS
@@ -15,49 +15,30 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"
+_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 5}
+_COUNT: dict[str, Any] = {
+    "better": "lower",
+    "scale": "count",
+    "needs": "trace.chunks.text",
+    "folds": {"": "mean", ".total": "total"},
+}
 
 
-@metric(
-    _CHECKED,
-    source="enterprise framework",
-    version=5,
-    scale="share",
-    needs="trace.chunks.text",
-    settings="refusal groundedness",
-)
+@metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", **_TERMS)
 def claim_support(case: Case) -> Ratio | None:
     """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion` (`groundedness.inference` for sentences with may, might or likely), no number in it is made up, and the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations and statements about gaps in the sources are not checked."""  # noqa: E501
     verdicts = case.verdicts
     return (sum(verdicts), len(verdicts)) if verdicts else None
 
 
-@metric(
-    _CHECKED,
-    source="enterprise framework",
-    version=5,
-    better="lower",
-    scale="count",
-    needs="trace.chunks.text",
-    folds={"": "mean", ".total": "total"},
-    settings="refusal groundedness",
-    unit="sentences",
-)
+@metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, **_TERMS)
 def unsupported_claims(case: Case) -> int | None:
     """Number of checked sentences of an answer that the chunks do not support."""
     verdicts = case.verdicts
     return len(verdicts) - sum(verdicts) if verdicts else None
 
 
-@metric(
-    "answers with chunk texts",
-    source="enterprise framework",
-    version=5,
-    better="lower",
-    scale="count",
-    needs="trace.chunks.text",
-    folds={"": "mean", ".total": "total"},
-    unit="numbers",
-)
+@metric("answers with chunk texts", unit="numbers", **_COUNT, **_TERMS)
 def numeric_fabrication(case: Case) -> int | None:
     """Number of made-up numbers in an answer: distinct numbers that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits must occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
     if case.grounded is None:
@@ -65,13 +46,7 @@ def numeric_fabrication(case: Case) -> int | None:
     return len({item.sentence.keys[position] for item in case.grounded for position in item.made_up})
 
 
-@metric(
-    "answered items with expected claims",
-    source="enterprise framework",
-    version=5,
-    scale="share",
-    needs="gold.expected_claims",
-)
+@metric("answered items with expected claims", scale="share", needs="gold.expected_claims", **_TERMS)
 def expected_claims_found(case: Case) -> Ratio | None:
     """Share of the expected claims that an answer makes. It makes a claim if its sentences have nearly all words of the claim and all its numbers, and do not deny it."""  # noqa: E501
     claims = case.gold.expected_claims
@@ -80,13 +55,7 @@ def expected_claims_found(case: Case) -> Ratio | None:
     return sum(_makes(case, claim) for claim in claims), len(claims)
 
 
-@metric(
-    "answered items with forbidden claims",
-    source="enterprise framework",
-    version=5,
-    better="lower",
-    needs="gold.forbidden_claims",
-)
+@metric("answered items with forbidden claims", better="lower", needs="gold.forbidden_claims", **_TERMS)
 def forbidden_claims_made(case: Case) -> bool | None:
     """Share of answers that make a forbidden claim. An answer makes a claim if it has nearly all words of the claim and all its numbers, and does not deny it."""  # noqa: E501
     claims = case.gold.forbidden_claims
