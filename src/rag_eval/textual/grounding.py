@@ -16,15 +16,19 @@ from operator import itemgetter, not_
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
-from rag_eval.textual.sentences import CHECKED, Kind, Span, sentence_kind, sentences
 from rag_eval.textual.tokens import MAX_PASSAGE, MAX_PASSAGES
 from rag_eval.textual.words import (
+    CHECKED,
     CURRENCIES,
     FUNCTION,
     LEXICON,
     NEGATIONS,
+    Kind,
+    Span,
     expression,
     keys,
+    sentence_kind,
+    sentences,
     stem,
     word_list,
     words,

@@ -62,6 +62,7 @@ _MIN_CONTENT = 3  # characters; a shorter clause has no content
 _MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
 WORD_START = 6
 """Letters of a word that are compared, of hints and of words that a pattern requires."""
+_ENDS = {"before": r"[\s,:]*$", "concedes": r"\s*$"}  # of the entries that end right before something
 KINDS: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
 """The kinds of patterns that refuse."""
 
@@ -202,6 +203,7 @@ class Language:
         self.typical = frozenset(map(fold, self.table.get("typical", ())))
         self.whole = frozenset(map(fold, self.table.get("whole", ())))
         self.hints = frozenset(fold(word)[:WORD_START] for word in self.table.get("hints", ()))
+        self._end = r"(?!\w)" if self.spaced else ""
         self._patterns: dict[str, re.Pattern[str]] = {}
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
@@ -280,26 +282,26 @@ class Language:
         return {"", *(_word_starts(text) if self.spaced else [*text, *map("".join, pairwise(text))])}
 
     def _is_condition(self, sentence: str, match: _Match) -> bool:
-        if self._behind.match(sentence, match.end) or self._case.match(sentence, 0, _MAX_SENTENCE):
+        if self._entry("behind").match(sentence, match.end) or self._entry("case").match(sentence, 0, _MAX_SENTENCE):
             return True
-        return self._before.search(sentence, max(0, match.start - _CONDITION_WINDOW), match.start) is not None
+        return self._entry("before").search(sentence, max(0, match.start - _CONDITION_WINDOW), match.start) is not None
 
     def _end_of_others(self, sentence: str) -> int:
         """Return where a subject other than the speaker ends; the text behind it is about others."""
-        other = self._others.search(sentence, 0, _MAX_SENTENCE) if "others" in self.table else None
+        other = self._entry("others").search(sentence, 0, _MAX_SENTENCE) if "others" in self.table else None
         return other.end() if other else len(sentence) + 1
 
     def _is_turned(self, sentence: str, match: _Match) -> bool:
         """Return whether a sentence turns from its refusal to an answer, or from an answer to its refusal."""
-        opening = self._turns.match(sentence, 0, match.start)
+        opening = self._entry("turns").match(sentence, 0, match.start)
         first = opening.end() if opening else 0  # it turns from earlier sentences, which have no content
         before = self._content(sentence[first : match.start], match.kind)
-        if self._concedes.match(sentence, 0, match.start):
+        if self._entry("concedes").match(sentence, 0, match.start):
             clauses = sentence[match.end : _MAX_SENTENCE].split(",")[1:]
             return any(self._content(clause, match.kind) for clause in clauses)
-        if before > MAX_PREAMBLE or (before and self._turns.search(sentence, first, match.end)):
+        if before > MAX_PREAMBLE or (before and self._entry("turns").search(sentence, first, match.end)):
             return True
-        turn = self._turns.search(sentence, match.end, _MAX_SENTENCE)
+        turn = self._entry("turns").search(sentence, match.end, _MAX_SENTENCE)
         return turn is not None and self._content(sentence[turn.end() :], match.kind) > 0
 
     def _is_answered(self, ending: str, rest: Sequence[str], match: _Match) -> bool:
@@ -308,11 +310,11 @@ class Language:
         Little content is enough behind an offer: ``I have no opinion, but I can give some facts. Lemons are yellow.``
         """
         kind, limit = match.kind, MAX_CONTENT[match.kind]
-        if self._turns.search(ending, 0, _MAX_SENTENCE):
+        if self._entry("turns").search(ending, 0, _MAX_SENTENCE):
             limit = MAX_OFFERED
         total, listing = 0, False
         for sentence in rest:
-            turn = self._turns.search(sentence, 0, _TURN_WINDOW)
+            turn = self._entry("turns").search(sentence, 0, _TURN_WINDOW)
             length = 0 if listing else self._content(sentence, kind)
             if turn and length:
                 length = self._content(sentence[turn.end() :], kind)
@@ -333,30 +335,37 @@ class Language:
     def _length(self, text: str, kind: Kind) -> int:
         """Return the same for text that does not refuse."""
         text = _bare(text)
-        if len(text) < _MIN_CONTENT or self._idle.search(text, 0, _MAX_SENTENCE):
+        if len(text) < _MIN_CONTENT or self._entry("idle").search(text, 0, _MAX_SENTENCE):
             return 0
-        return 0 if kind == "declines" and self._moral.search(text, 0, _MAX_SENTENCE) else len(text)
-
-    def _compile(self, *names: str, start: bool = True, end: str = "") -> re.Pattern[str]:
-        """Compile the alternatives of the entries ``names``; without any, a pattern that never matches."""
-        entries = [self.table[name] for name in names if name in self.table]
-        texts = [text for entry in entries for text in ([entry] if isinstance(entry, str) else entry)]
-        return self._compiled(texts or ["(?!)"], start, end)
-
-    def _compiled(self, texts: Sequence[str], start: bool, end: str) -> re.Pattern[str]:
-        parts = [_PART.sub(lambda part: self._words[part[1]], _joined(text)) for text in texts]
-        boundary = r"(?<!\w)" if start and self.spaced else ""
-        return re.compile(f"{boundary}(?:{'|'.join(map(fold, parts))}){end}")
+        return 0 if kind == "declines" and self._entry("moral").search(text, 0, _MAX_SENTENCE) else len(text)
 
     def pattern(self, rule: str) -> re.Pattern[str]:
         """Return a pattern of ``declines`` or ``lacks``, compiled at its first use."""
         if rule not in self._patterns:
-            self._patterns[rule] = self._compiled([rule], start=True, end=self._end)
+            self._patterns[rule] = re.compile(self._alternatives([rule], end=self._end))
         return self._patterns[rule]
 
-    @property
-    def _end(self) -> str:
-        return r"(?!\w)" if self.spaced else ""
+    def _entry(self, name: str) -> re.Pattern[str]:
+        """Return the alternatives of another entry as a pattern, which never matches if there are none."""
+        if name not in self._patterns:
+            if name == "turns":
+                text = f"{self._alternatives(self._texts(name), end=self._end)}|;"
+            elif name == "idle":
+                lead, idle = [self._alternatives(self._texts(one), start=False) for one in ("lead", "idle")]
+                text = f"^(?:{lead})?{idle}|{self._alternatives(self._texts('idle_within'))}"
+            else:
+                text = self._alternatives(self._texts(name), start=name != "behind", end=_ENDS.get(name, ""))
+            self._patterns[name] = re.compile(text)
+        return self._patterns[name]
+
+    def _texts(self, name: str) -> Sequence[str]:
+        entry = self.table.get(name) or "(?!)"
+        return [entry] if isinstance(entry, str) else entry
+
+    def _alternatives(self, texts: Sequence[str], *, start: bool = True, end: str = "") -> str:
+        parts = [_PART.sub(lambda part: self._words[part[1]], _joined(text)) for text in texts]
+        boundary = r"(?<!\w)" if start and self.spaced else ""
+        return f"{boundary}(?:{'|'.join(map(fold, parts))}){end}"
 
     @cached_property
     def _words(self) -> dict[str, str]:
@@ -384,40 +393,6 @@ class Language:
             for word in rule.required[0]:
                 numbers[word].append(number)
         return numbers
-
-    @cached_property
-    def _turns(self) -> re.Pattern[str]:
-        return re.compile(f"{self._compile('turns', end=self._end).pattern}|;")
-
-    @cached_property
-    def _idle(self) -> re.Pattern[str]:
-        lead, idle = self._compile("lead", start=False).pattern, self._compile("idle", start=False).pattern
-        within = self._compile("idle_within").pattern
-        return re.compile(f"^(?:{lead})?{idle}|{within}")
-
-    @cached_property
-    def _moral(self) -> re.Pattern[str]:
-        return self._compile("moral")
-
-    @cached_property
-    def _before(self) -> re.Pattern[str]:
-        return self._compile("before", end=r"[\s,:]*$")
-
-    @cached_property
-    def _behind(self) -> re.Pattern[str]:
-        return self._compile("behind", start=False)
-
-    @cached_property
-    def _case(self) -> re.Pattern[str]:
-        return self._compile("case")
-
-    @cached_property
-    def _others(self) -> re.Pattern[str]:
-        return self._compile("others")
-
-    @cached_property
-    def _concedes(self) -> re.Pattern[str]:
-        return self._compile("concedes", end=r"\s*$")
 
 
 @cache
