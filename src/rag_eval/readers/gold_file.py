@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ def read_gold(reader: Reader, path: str, digest: Digest | None = None) -> dict[s
 
 def read_gold_as(reader: Reader, path: str, digest: Digest | None, make: Callable[[Gold], G]) -> dict[str, G]:
     """Return the results of ``make`` for the gold items of ``path`` by qid, in file order."""
-    return _read(reader, path, (gold for gold, _ in _entries(reader, path, digest, with_rows=False)), make)
+    return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)), make)
 
 
 def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
@@ -65,15 +66,19 @@ def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Cal
             if line != gold.line:
                 message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {line}"
                 ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
-        # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
-        indices = [index for group in gold.support_groups or () for index in group]
-        if not all([type(index) is int and index < len(gold.supports or ()) for index in indices]):
+        if gold.support_groups and not _groups_fit(gold):
             hint = "Count the entries of supports from 0, in whole numbers."
             message = "names an entry that supports does not have"
             ledger.problem(path, gold.line, "/required_support_groups", message, hint)
             gold = replace(gold, support_groups=None)  # scoring continues until all problems are found
         items[gold.qid] = make(gold)
     return items
+
+
+def _groups_fit(gold: Gold) -> bool:
+    # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
+    indices = [index for group in gold.support_groups or () for index in group]
+    return all([type(index) is int and index < len(gold.supports or ()) for index in indices])
 
 
 def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
