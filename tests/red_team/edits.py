@@ -86,6 +86,8 @@ class Change:
     inputs: dict = field(default_factory=dict)
     files: dict = field(default_factory=dict)  # further files of the pull request; None removes one
     gates_file: str | None = "eval-gates.yml"
+    left: str | None = None  # the folder of the base, if the system moves to another one
+    is_copied: bool = False
     form: str = "lines"
 
     def chosen(self, qids):
@@ -95,9 +97,10 @@ class Change:
     def write(self):
         """Write the files of the pull request into the work tree, with a record of what changed in the gold."""
         forms = {"lines": lines, "array": _array, "gzip": lambda rows: gzip.compress(lines(rows), mtime=0)}
-        before, after = self.repository.read(self.below + GATES["gold"]), forms[self.form](self.golds)
-        for path in (GATES["gold"], "eval-gates.yml"):
-            (self.repository.path / self.below / path).unlink()
+        base = self.below if self.left is None else self.left
+        before, after = self.repository.read(base + GATES["gold"]), forms[self.form](self.golds)
+        for path in () if self.is_copied else (GATES["gold"], "eval-gates.yml"):
+            (self.repository.path / base / path).unlink()
         self.repository.write(self.below + self.gold, after)
         if self.signed and "signoff" in self.gates and self.form == "lines" and hashes(before) != hashes(after):
             made = record(before, after, dataset="red", gold=self.below + self.gold, mutates=True)
@@ -371,6 +374,13 @@ def phrases(change, message):
 def move_gates(change, path):
     """Move or remove the gates file."""
     change.gates_file = path
+
+
+@edit(st.tuples(st.sampled_from(["moved/", "apps/b/deep/"]), st.booleans()))
+def move_folder(change, message):
+    """Move the folder of the system, or copy it, and have the workflow name the new one."""
+    change.left = change.below if change.left is None else change.left
+    change.below, change.is_copied = message
 
 
 @edit(st.sampled_from(["tracked", "input", "gates"]))
