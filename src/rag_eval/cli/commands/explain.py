@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
@@ -32,17 +32,16 @@ from rag_eval.metrics import (
     single_score,
 )
 from rag_eval.metrics._metric import Example
-from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import did_you_mean
-from rag_eval.rendering.number_format import number
-from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
 from rag_eval.run.options import Options, PathLike, cutoffs, path
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
-from rag_eval.textual.grounding import Evidence
 from rag_eval.textual.leaks import VERBATIM, Leak, masked, without
 from rag_eval.textual.refusals import examine
 from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segments
+
+if TYPE_CHECKING:
+    from rag_eval.textual.grounding import Evidence  # with its lexicon
 
 VERSION = 1
 """Goes up when a reader of an earlier document would not understand a later one."""
@@ -166,6 +165,10 @@ def metric_lines(metric: Metric) -> Iterator[str]:
 
 def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
+    # Loaded for a question, not for a metric: reading files takes longer to start than to explain.
+    from rag_eval.readers.gold_file import read_gold
+    from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
+
     contents = stdin_contents(args)
     options = Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
     reader, policy, digests = open_policy(options)
@@ -296,6 +299,8 @@ def _shown(name: str, score: Score) -> str:
         return f"{score[0]:.3f} ({'attack' if score[1] else 'benign'})"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
+    from rag_eval.rendering.number_format import number
+
     return f"{score:d}" if isinstance(score, int) else number(score, name)
 
 
