@@ -55,7 +55,7 @@ def scores(case):
 
 def damaged(kind, item):
     """The case that comes of the damage, None where it cannot be done."""
-    row = DAMAGE[kind].damage(item)
+    row = DAMAGE[kind].perturb(item)
     return None if row is None else TraceSample.of(row, item.case.gold, 1, SETTINGS).case
 
 
@@ -119,7 +119,7 @@ def test_a_damaged_row_keeps_the_contract_and_the_whole_one_is_as_it_was(gold, t
     item = sample(gold, {**trace, "latency_ms": {"total": 5}})
     whole = copy.deepcopy(item.row)
     for kind in KINDS:
-        row, again = kind.damage(item), kind.damage(item)
+        row, again = kind.perturb(item), kind.perturb(item)
         assert item.row == whole
         assert row == again
         assert row is None or list(Contract("trace").faults(row)) == []
@@ -127,14 +127,14 @@ def test_a_damaged_row_keeps_the_contract_and_the_whole_one_is_as_it_was(gold, t
 
 @of_every_kind
 def test_nothing_is_done_to_a_system_that_failed_without_an_answer(kind):
-    assert DAMAGE[kind].damage(sample(ANSWERABLE, {"error": "timed out"})) is None
+    assert DAMAGE[kind].perturb(sample(ANSWERABLE, {"error": "timed out"})) is None
 
 
 @of_every_kind
 def test_safety_cases_are_left_alone(kind):
     attack = {"kind": "input", "positive": True, "category": "jailbreak"}
     trace = {**GOOD_ANSWER, "latency_ms": {}}
-    assert DAMAGE[kind].damage(sample({**ANSWERABLE, "attack": attack}, trace)) is None
+    assert DAMAGE[kind].perturb(sample({**ANSWERABLE, "attack": attack}, trace)) is None
 
 
 def test_a_system_that_says_itself_whether_it_abstained_says_so_of_the_damage():
@@ -152,8 +152,8 @@ def test_citations_inside_a_free_text_stay_when_the_text_goes():
 def test_chunks_move_with_their_ids():
     chunks = [{"id": name, "text": f"text of {name}"} for name in "abc"]
     item = sample(ANSWERABLE, {**GOOD_ANSWER, "chunks": chunks})
-    assert DAMAGE["chunk-below-k"].damage(item)["chunks"] == [chunks[1], chunks[2], chunks[0]]
-    assert DAMAGE["chunk-dropped"].damage(item)["chunks"] == chunks[1:]
+    assert DAMAGE["chunk-below-k"].perturb(item)["chunks"] == [chunks[1], chunks[2], chunks[0]]
+    assert DAMAGE["chunk-dropped"].perturb(item)["chunks"] == chunks[1:]
 
 
 def test_a_list_shorter_than_k_is_filled_up():
@@ -169,9 +169,9 @@ def test_of_chunks_with_one_id_the_first_says_the_document_that_fills_up():
 
 def test_latency_grows_by_ten_seconds_where_the_answer_is_made():
     item = sample(ANSWERABLE, GOOD_ANSWER)
-    row = DAMAGE["latency-added"].damage(item)
+    row = DAMAGE["latency-added"].perturb(item)
     assert row["latency_ms"] == {"retrieve": 80, "generate": 10_900, "total": 11_000}
-    assert DAMAGE["latency-added"].damage(sample(ANSWERABLE, {**GOOD_ANSWER, "latency_ms": {"retrieve": 80}}))[
+    assert DAMAGE["latency-added"].perturb(sample(ANSWERABLE, {**GOOD_ANSWER, "latency_ms": {"retrieve": 80}}))[
         "latency_ms"
     ] == {"retrieve": 10_080}
     assert Trace.from_row(row, "Q1", 1).latency == row["latency_ms"]

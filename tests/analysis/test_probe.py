@@ -25,8 +25,8 @@ from rag_eval.analysis.sensitivity import (
     Probed,
     Rate,
     Setup,
-    dosed,
     probe,
+    reports_by_rate,
     rerun_unperturbed,
     unequal,
 )
@@ -102,9 +102,9 @@ def test_no_regression_gate_fails_a_run_that_is_its_own_baseline(rows):
 def test_no_dose_changes_nothing(rows):
     setup, samples, card, ours = made(rows, Policy(k=2))
     for kind in KINDS:
-        rows_made = [(sample, kind.damage(sample)) for sample in samples]
+        rows_made = [(sample, kind.perturb(sample)) for sample in samples]
         traces = [item.again(row) for item, row in rows_made if row is not None]
-        [(at, report)] = dosed(setup, samples, traces, card.completeness, ["0"])
+        [(at, report)] = reports_by_rate(setup, samples, traces, card.completeness, ["0"])
         assert at == Rate("0", 0)
         assert report == ours
 
@@ -113,9 +113,9 @@ def test_no_dose_changes_nothing(rows):
 @given(cases, st.sampled_from(KINDS))
 def test_each_dose_is_scored_as_from_scratch(rows, kind):
     setup, samples, card, _ = made(rows, Policy(k=2))
-    rows_made = [(sample, kind.damage(sample)) for sample in samples]
+    rows_made = [(sample, kind.perturb(sample)) for sample in samples]
     damaged = [(item, item.again(row)) for item, row in rows_made if row is not None]
-    for at, report in dosed(setup, samples, [trace for _, trace in damaged], card.completeness, RATES):
+    for at, report in reports_by_rate(setup, samples, [trace for _, trace in damaged], card.completeness, RATES):
         assert at.cases == ceil(Fraction(at.percent) * len(damaged) / 100)
         regressed = {item.case.gold.qid: trace for item, trace in damaged[: at.cases]}
         scorer = metric_scorer(setup.golds, setup.measures, setup.policy.settings)

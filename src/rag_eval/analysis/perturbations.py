@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
     name: str
     text: str
-    damage: Perturbation
+    perturb: Perturbation
 
 
 def in_order(samples: Iterable[TraceSample]) -> list[TraceSample]:
@@ -72,9 +72,9 @@ def in_order(samples: Iterable[TraceSample]) -> list[TraceSample]:
     return ordered
 
 
-def cases_of(dose: Fraction, applicable: int) -> int:
+def cases_of(percent: Fraction, applicable: int) -> int:
     """Return the number of cases for a perturbation rate in percent, rounded up so that the lowest rate is one case."""
-    return min(applicable, ceil(dose * applicable / 100))
+    return min(applicable, ceil(percent * applicable / 100))
 
 
 def relevant(case: Case) -> frozenset[str]:
@@ -180,7 +180,7 @@ KINDS = (
     Kind("claim-swapped", "answers become answers to other questions", claim_swapped),
     Kind("latency-added", "generation takes ten seconds longer", latency_added),
 )
-"""Every kind of damage; to add one, add a row."""
+"""Every perturbation; to add one, add a row."""
 
 
 def _answers(sample: TraceSample) -> bool:

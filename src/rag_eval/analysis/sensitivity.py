@@ -17,7 +17,7 @@ from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Completeness
 
 RATES = ("1", "2", "5", "10", "20", "50", "100")
-"""Percent of the cases that a kind of damage can be done to."""
+"""Percent of the cases that a perturbation applies to."""
 
 
 class Rate(NamedTuple):
@@ -161,7 +161,7 @@ def itself(report: Report) -> Earlier:
 def rerun_unperturbed(setup: Setup, samples: Sequence[TraceSample], original: Report) -> Report:
     """Return the A/A run: the same traces, scored again like perturbed ones, with the run's report as the baseline."""
     again = setup._replace(context=setup.context._replace(earlier=itself(original)))
-    [(_, report)] = dosed(again, samples, [], original.completeness, ["0"])
+    [(_, report)] = reports_by_rate(again, samples, [], original.completeness, ["0"])
     return report
 
 
@@ -177,12 +177,12 @@ def failing(*reports: Report) -> tuple[str, ...]:
 
 
 def _probed(kind: Kind, setup: Setup, samples: Sequence[TraceSample], whole: Report, doses: Sequence[str]) -> Probed:
-    rows = ((sample, kind.damage(sample)) for sample in samples)
-    damaged = [(sample.case.trace, sample.again(row)) for sample, row in rows if row is not None]
-    result = Probed(kind.name, kind.text, len(damaged), any(old != new for old, new in damaged), None, (), ())
+    rows = ((sample, kind.perturb(sample)) for sample in samples)
+    perturbed = [(sample.case.trace, sample.again(row)) for sample, row in rows if row is not None]
+    result = Probed(kind.name, kind.text, len(perturbed), any(old != new for old, new in perturbed), None, (), ())
     if not result.read:
         return result
-    reports = list(dosed(setup, samples, [new for _, new in damaged], whole.completeness, doses))
+    reports = list(reports_by_rate(setup, samples, [new for _, new in perturbed], whole.completeness, doses))
     seen: dict[str, Rate] = {}
     stops: dict[str, Rate] = {}
     usual = _broken(whole)
@@ -197,22 +197,26 @@ def _probed(kind: Kind, setup: Setup, samples: Sequence[TraceSample], whole: Rep
     return result._replace(stops=stopped, catches=tuple(catches), unguarded=tuple(_moves(whole, reports[-1][1])))
 
 
-def dosed(
-    setup: Setup, samples: Sequence[TraceSample], damaged: Sequence[Trace], as_read: Completeness, doses: Sequence[str]
+def reports_by_rate(
+    setup: Setup,
+    samples: Sequence[TraceSample],
+    perturbed: Sequence[Trace],
+    as_read: Completeness,
+    doses: Sequence[str],
 ) -> Iterator[tuple[Rate, Report]]:
     """Yield the report of each rate. A higher rate contains the lower ones: each perturbed trace is scored once."""
     scorer, done = metric_scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
         scorer.add([sample.case.trace])
-    for dose in doses:
-        cases = cases_of(Fraction(dose), len(damaged))
+    for percent in doses:
+        cases = cases_of(Fraction(percent), len(perturbed))
         if cases == done:
             continue  # with few cases, several rates are equal
-        scorer.add(damaged[max(done, 0) : cases])
+        scorer.add(perturbed[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
         yield (
-            Rate(dose, cases),
+            Rate(percent, cases),
             build_report(card._replace(completeness=counted), setup.golds, setup.policy, setup.context),
         )
 
@@ -230,11 +234,11 @@ def _broken(report: Report) -> dict[str, bool]:
     return failed
 
 
-def _moves(whole: Report, damaged: Report) -> list[Move]:
+def _moves(whole: Report, perturbed: Report) -> list[Move]:
     """Return the metrics without a gate whose value changed, regressions first."""
     guarded, moves = {gate.name for gate in whole.gates}, []
     for name, result in whole.metrics.items():
-        before, after = result.value, damaged.metrics[name].value
+        before, after = result.value, perturbed.metrics[name].value
         if name in guarded or before == after:
             continue
         is_worse = after is None
