@@ -127,9 +127,10 @@ def _template():
     alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     for words in (
-        ("init", "-q", "-b", "main"),
+        ("init", "-q", "-b", "main", "--template="),
         ("config", "user.email", "ann@example.org"),
         ("config", "user.name", "Ann"),
+        ("config", "maintenance.auto", "false"),  # a process for each commit
     ):
         subprocess.run(["git", *words], cwd=folder, env={**inherited, **alone}, check=True)
     return folder
