@@ -699,3 +699,24 @@ def test_a_time_in_seconds_since_1970(command, tmp_path, time, seconds):
     run = {**LANGSMITH, "start_time": time, "end_time": None}
     [row], _ = imported(command, tmp_path / "runs.jsonl", "langsmith", run)
     assert row["ts"] == seconds
+
+
+@each_row(
+    ("form", "record"),
+    [
+        ("langsmith", {**LANGSMITH, "run_type": "chain", "parent_run_id": "r0"}),
+        *(("langfuse", {**LANGFUSE, "type": kind, "parentObservationId": "o0"}) for kind in ("CHAIN", "AGENT")),
+        *(("mlflow", mlflow(span={"parent_span_id": "09"}, **{"mlflow.spanType": kind}))
+          for kind in ("CHAIN", "AGENT")),
+        *(("otlp", otlp(otlp_span({**ROOT, **kind}, 2, 1))) for kind in (
+            {"openinference.span.kind": "CHAIN"}, {"openinference.span.kind": "AGENT"},
+            {"openinference.span.kind": "", "gen_ai.operation.name": "invoke_agent"},
+            {"openinference.span.kind": "", "gen_ai.operation.name": "invoke_workflow"},
+            {"openinference.span.kind": "", "traceloop.span.kind": "workflow"},
+            {"openinference.span.kind": "", "traceloop.span.kind": "agent"},
+            {"openinference.span.kind": "", "ai.observability.span_type": "record_root"})),
+    ],
+)  # fmt: skip
+def test_the_topmost_step_answers_if_its_parent_is_not_in_the_file(command, tmp_path, form, record):
+    [row], err = imported(command, tmp_path / "export.jsonl", form, record)
+    assert (row["q"], row["answer_json"]["claim"]) == ("Why?", "So."), err
