@@ -30,11 +30,8 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.progress import watch as progress
-from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, fields, headline
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
@@ -193,8 +190,11 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
     from rag_eval.cases.pairing import QuestionIndex
+    from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
     from rag_eval.engines.work import Task, Work, score_file
     from rag_eval.readers.gold_file import read_gold_as
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.readers.source import Reader
     from rag_eval.scoring import reference
     from rag_eval.scoring.reference import PackedGold, ReferenceScorer
 
