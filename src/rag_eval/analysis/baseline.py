@@ -193,13 +193,13 @@ def _passed(cases: Sequence[Question]) -> bool:
     return bool(cases) and all(case.label in GOOD for case in cases)
 
 
-def disagreeing(names: Iterable[str], fields: Iterable[str], now: RunEvidence) -> Iterator[Finding]:
+def disagreeing(names: Iterable[str], fields: Sequence[str], now: RunEvidence) -> Iterator[Finding]:
     """Yield metrics whose slices all move one way while the whole moves the other: the mixture changed."""
-    fields = list(fields)
-    for name in names if fields else ():
+    present = sorted(now.present()) if fields else []
+    by_field = {field: [part for part in present if part.startswith(f"{field}=")] for field in fields}
+    for name in names if by_field else ():
         whole = _moved(now, name)
-        for field in fields if whole else ():
-            parts = sorted(part for part in now.present() if part.startswith(f"{field}="))
+        for field, parts in by_field.items():
             moved = [_moved(now, name, part) for part in parts]
             if whole and len(parts) > 1 and all(move is not None and move * whole < 0 for move in moved):
                 message = f"{name} moved one way in every slice by {field}, and the other way over all cases"
@@ -229,16 +229,10 @@ def less_judged(names: Iterable[str], k: int, now: RunEvidence) -> Iterator[Find
     name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
     pair = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
     if pair and (pair.regression or 0.0) >= _LESS_JUDGED:
-        message = (
-            f"{name} fell from {pair.baseline:.3f} to {pair.value:.3f}: recall, precision and ndcg count chunks "
-            "without a grade as irrelevant"
-        )
-        yield Finding(
-            "less-judged",
-            "warning",
-            message,
-            "Grade the new chunks, or gate bpref, which ignores chunks without a grade.",
-        )
+        message = f"{name} fell from {pair.baseline:.3f} to {pair.value:.3f}"
+        message += ": recall, precision and ndcg count chunks without a grade as irrelevant"
+        fix = "Grade the new chunks, or gate bpref, which ignores chunks without a grade."
+        yield Finding("less-judged", "warning", message, fix)
 
 
 def _shown(row: Tested, side: str) -> str:
@@ -255,8 +249,7 @@ def _margin(row: Tested) -> str:
 
 def estimates(name: str) -> bool:
     """Return whether a metric's value estimates the system's: not a sum, a maximum, or a value of the whole run."""
-    value_measure = measure(name)
-    return FOLDS[value_measure.fold].estimates and value_measure.metric.level == "case"
+    return FOLDS[measure(name).fold].estimates and measure(name).metric.level == "case"
 
 
 class Spread(NamedTuple):
