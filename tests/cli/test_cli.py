@@ -341,6 +341,8 @@ def test_score_writes_every_format_whole(rag, project):
     files = {path.name: path.read_text(encoding="utf-8") for path in (project / "report").iterdir()}
     assert set(files) == {file for _, file in RENDERERS.values()}
     assert files["report.json"] == out
+    for form, (_, file) in RENDERERS.items():
+        assert rag("gate", "report/report.json", "--format", form, "--verbose")[:2] == (0, files[file]), form
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there, names are Unicode")

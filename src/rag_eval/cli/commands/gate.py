@@ -11,15 +11,14 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
+from rag_eval.rendering import RENDERERS
 from rag_eval.rendering.json_file import from_json
-
-FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
     add_option(parser, "--gates", "FILE", "gates file to judge by (default: the report's own gates)")
-    add_outputs(parser, FORMATS)
+    add_outputs(parser, RENDERERS)
 
 
 def run(args: argparse.Namespace) -> int:
