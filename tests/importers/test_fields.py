@@ -720,3 +720,20 @@ def test_a_time_in_seconds_since_1970(command, tmp_path, time, seconds):
 def test_the_topmost_step_answers_if_its_parent_is_not_in_the_file(command, tmp_path, form, record):
     [row], err = imported(command, tmp_path / "export.jsonl", form, record)
     assert (row["q"], row["answer_json"]["claim"]) == ("Why?", "So."), err
+
+
+@each_row(
+    ("form", "record", "names"),
+    [
+        ("azure-eval", AZURE, "answer_length has_citation citation_match gpt_relevance"),
+        ("promptfoo-trace", PROMPTFOO, "success score namedScores gradingResult"),
+        ("deepeval-trace", DEEPEVAL, "metrics_data success evaluation_cost"),
+        ("langsmith", LANGSMITH, "feedback_stats feedback"),
+        ("ragas-trace", RAGAS, "faithfulness"),
+    ],
+)
+def test_values_that_others_judged_are_left_out_with_that_reason(command, tmp_path, form, record, names):
+    judged = dict.fromkeys(names.split(), 3) | record
+    err = imported(command, tmp_path / "export.jsonl", form, judged)[1]
+    reason = "(an LLM or a person judged it; rag-eval computes its own metrics)"
+    assert [name for name in names.split() if f"left out: {name} {reason}" not in err] == []
