@@ -211,6 +211,7 @@ CORE_METRICS = [
     ("core-metrics-trace", {**RESULT, "id": 7, "latency_ms": {"folder_selection": 1, "retrieval": 2, "generation": 3}},
      "latency_ms", {"folder_select": 1, "retrieve": 2, "generate": 3}),
     ("core-metrics-trace", {"question": "Why?", "id": 7, "abstained": True}, "answer", ""),
+    ("core-metrics", {**CASE, "id": 7}, "answerable", True),
 ]  # fmt: skip
 RECORDS = [
     *CORE_METRICS,
@@ -737,3 +738,10 @@ def test_values_that_others_judged_are_left_out_with_that_reason(command, tmp_pa
     err = imported(command, tmp_path / "export.jsonl", form, judged)[1]
     reason = "(an LLM or a person judged it; rag-eval computes its own metrics)"
     assert [name for name in names.split() if f"left out: {name} {reason}" not in err] == []
+
+
+def test_a_patch_of_a_run_replaces_what_the_post_has(command, tmp_path):
+    post = {**LANGSMITH, "end_time": None, "outputs": {"answer": "Draft."}}
+    patch = {"id": "r1", "trace_id": "r1", "outputs": {"answer": "So."}, "end_time": 2000, "inputs": {}}
+    [row], _ = imported(command, tmp_path / "batch.jsonl", "langsmith", {"post": [post], "patch": [patch]})
+    assert (row["q"], row["answer_json"]["claim"], row["latency_ms"]["total"]) == ("Why?", "So.", 1000.0)

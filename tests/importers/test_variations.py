@@ -307,6 +307,7 @@ def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, key
         ("Q1 Q0 d1 1 2.5 bm25\n", "trec-run", "a rank and a score in columns four and five"),
         ("Q1 Q0 d1 1 2.5\n", "trec-run", "a rank and a score in columns four and five"),
         ("Q1 0 d1 -1\n", "trec-qrels", "four columns, the last is an integer"),
+        ("Q1 0 d#1 1\n", "trec-qrels", "four columns, the last is an integer"),
         ("query-id\tcorpus-id\tscore\n", "beir", "the header query-id, corpus-id"),
         ("colour;size\nred;2\n", "table", "a header of columns"),
         ("question\tanswer\ttruth\nWhy?\tSo.\tSo.\n", "azure-eval", "the columns question and truth"),
