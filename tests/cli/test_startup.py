@@ -7,7 +7,7 @@ import pytest
 
 from project import GATES, GOLD, TRACE, gates, gold_of, json_lines, trace_of
 
-HEAVY = ["yaml", "tabulate", "urllib3", "numpy", "dask", "distributed"]
+HEAVY = ["jsonschema", "referencing", "yaml", "tabulate", "urllib3", "numpy", "dask", "distributed"]
 HEAVY += ["concurrent.futures", "multiprocessing", "importlib.metadata", "socket"]
 HELP = ["--help", "--version", "score --help", "compare --help", "gate --help", "gold --help", "demo --help"]
 
@@ -49,6 +49,11 @@ def test_a_small_run_loads_nothing_heavy(form, project):
 def test_a_gates_file_adds_only_yaml(project):
     (project / GATES).write_text(gates())
     assert loaded_by(["score", "--format", "markdown"], project) == ["yaml"]
+
+
+def test_only_a_refused_row_loads_jsonschema(project):
+    (project / TRACE).write_text('{"qid": "Q1"}\n')
+    assert "jsonschema" in loaded_by(["score", "--format", "markdown"], project)
 
 
 def test_a_run_without_chunk_texts_reads_no_lexicon(project):

@@ -29,9 +29,9 @@ from rag_eval.readers.schema_validation import (
     EXTRA,
     RowError,
     SchemaError,
-    compile_schema,
     describe_error,
     load_schema,
+    schema_errors,
     unknown_key,
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
@@ -95,7 +95,7 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
 def _faults(value: Any) -> Iterator[RowError]:
     """Yield the faults under the schema, otherwise those that no schema can express."""
     schema = load_schema("eval-gates", Decimal)  # as the file's numbers: 0.0001 is less than the nearest float
-    if errors := sorted(compile_schema(schema)(value), key=lambda error: pointer(error.path)):
+    if errors := sorted(schema_errors(schema, value), key=lambda error: pointer(error.path)):
         faults = [fault for error in errors for fault in _worded(error)]
         wrong = {fault.where.rpartition("/")[0] for fault in faults if fault.keyword == _WRONG_SIDE}
         # A bound on the wrong side explains the missing bound.
