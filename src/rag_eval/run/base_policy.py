@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
     from rag_eval.run.authority import Authority
 
-_NAMED = 5
+_NAMED, _MOST_LINKS = 5, 40
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 _SAME_GOLD, _NO_GOLD, _OTHER_GOLD = "the gold that is scored", "no gold of their own", "another system's gold"
 _ENDINGS = (".yml", ".yaml")
@@ -246,7 +246,7 @@ def _discovered(authority: Authority, tree: Snapshot, folder: str) -> str | None
     folder = posixpath.dirname(start) if start else ""
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
-        if (data := _read_through_link(tree, project)) is not None and (named := gates_of_project(data, project)):
+        if (data := _read_through_links(tree, project)) is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and read(tree, path) is not None else None
         if not folder or any(has_path(tree, posixpath.join(folder, name)) for name in GATES_FILES):
@@ -254,20 +254,22 @@ def _discovered(authority: Authority, tree: Snapshot, folder: str) -> str | None
         folder = posixpath.dirname(folder)
 
 
-def _read_through_link(tree: Snapshot, path: str) -> bytes | None:
-    """Return the bytes of one file, or of the file that a link there leads to, as the work tree is read."""
-    try:
-        return read(tree, path)
-    except Irregular as odd:
-        if odd.folder or odd.path != path:
-            return None
-    folder, name = posixpath.split(path)
-    link = tree.entries(f"{folder}/" if folder else "")[name]
-    try:
-        target = tree.contents([link])[link].decode("utf-8", "replace")
-    except RagEvalError:  # a submodule
-        return None
-    return read_regular(tree, posixpath.normpath(posixpath.join(folder, target)))
+def _read_through_links(tree: Snapshot, path: str) -> bytes | None:
+    """Return the bytes of one file, or of the file that links at or above it lead to, as the work tree is read."""
+    for _ in range(_MOST_LINKS):
+        try:
+            return read(tree, path)
+        except Irregular as odd:
+            if odd.folder:
+                return None
+            folder, name = posixpath.split(odd.path)
+            link = tree.entries(folder)[name]
+            try:
+                target = tree.contents([link])[link].decode("utf-8", "replace")
+            except RagEvalError:  # a submodule
+                return None
+            path = posixpath.normpath(posixpath.join(folder, target) + path.removeprefix(odd.path))
+    return None
 
 
 def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[str]:
