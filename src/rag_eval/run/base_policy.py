@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
 _NAMED, _MOST_LINKS = 5, 40
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
-_SAME_GOLD, _NO_GOLD, _OTHER_GOLD = "the gold that is scored", "no gold of their own", "another system's gold"
 _ENDINGS = (".yml", ".yaml")
 _REMOVED = "This change removes several gates files", "Move one of them in a separate pull request, or use"
-_COPIED = "Several gates files of the base are about copies of this gold set", "For the first run of a new system use"
+_SEVERAL = "Several gates files of the base may be about this gold set", "For the first run of a new system use"
 
 
 def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
@@ -101,41 +100,52 @@ class _Search:
         return self._policy_elsewhere(gates) or next(filter(None, map(self.policy_at, named)), None)
 
     def _policy_elsewhere(self, gates: str) -> Policy | None:
-        """Return the gates above the gold or at the root, or those that the change deletes or moves.
+        """Return the gates above the gold or at the root, those that the change removes, or those of copied gold.
 
-        Otherwise it returns gates in any file whose gold was copied. Gates about this gold precede those that name no
-        gold. Those of another system decide only if the change removes them and brings new gates or new gold: it may be
-        the same system with another name and reworded questions.
+        Gates that name this gold file precede those about gold that resembles it. If nothing does, gates without gold
+        remain. Those that the change removes, or whose gold it removes, count only if it brings new gates or new gold:
+        it may be the same system with another name and reworded questions. Raises UsageError if several may apply.
         """
-        near = filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold)))
-        standing = [(policy, self._subject_of(policy)) for policy in near]
-        if same := [policy for policy, subject in standing if subject == _SAME_GOLD]:
+        here = self.authority.inside(self.gold)
+        near = list(filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold))))
+        if same := [policy for policy in near if gold_named_by(self.authority, policy, self.tree) == here]:
             return same[0]
         files, before, after = self.tree.paths(), self.authority.before.paths(), self.authority.after.paths()
         removed = list(self.gates_in(files, sorted((files.keys() & before.keys()) - after.keys())))
-        moves = [(policy, self._subject_of(policy, removed=True)) for policy in removed]
-        if same := [policy for policy, subject in moves if subject == _SAME_GOLD]:
+        if same := [policy for policy in removed if gold_named_by(self.authority, policy, self.tree) == here]:
             return _only_policy(same, _REMOVED)
-        if policy := self._gates_of_copied_gold([*removed, *self.gates_in(files, _yaml_files(files))]):
-            return policy
-        for policies in (standing, moves):
-            if without := [policy for policy, subject in policies if subject == _NO_GOLD]:
-                return without[0] if policies is standing else _only_policy(without, _REMOVED)
-        is_known_system = not gates and self.authority.inside(self.gold) in files
-        return None if is_known_system or not removed else _only_policy(removed, _REMOVED)
+        others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
+        for policy in list(others.values()):
+            # Gates next to others for the same file are the first gates of that folder.
+            if gold_named_by(self.authority, policy, self.authority.before) == here:
+                del others[policy.file]
+        if alike := self._most_alike(others.values()):
+            return _only_policy(alike, _SEVERAL)
+        left = [policy for policy in near if not self._has_gold(policy, self.tree, self.authority.after)][:1]
+        if not gates and here in files:  # a system that the base knows
+            left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
+        else:
+            left += removed
+            left += [
+                policy
+                for policy in others.values()
+                if self._has_gold(policy, self.tree) and not self._has_gold(policy, self.authority.after)
+            ]
+        files_left = {policy.file: policy for policy in left}
+        are_removed = files_left.keys() <= {policy.file for policy in removed}
+        return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
 
-    def _gates_of_copied_gold(self, policies: list[Policy]) -> Policy | None:
-        """Return the gates about gold at another path that shares most with the scored gold."""
-        # Gates next to others for the same file are the first gates of that folder.
-        elsewhere = [
-            policy
-            for policy in policies
-            if gold_named_by(self.authority, policy, self.authority.before) != self.authority.inside(self.gold)
-        ]
-        shares = [(self._shared_part(policy), policy) for policy in elsewhere]
-        best = max((share for share, _ in shares), default=0.0)
-        equal = {repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in shares if share == best}
-        return _only_policy(list(equal.values()), _COPIED) if best >= _SHARED else None
+    def _most_alike(self, policies: Iterable[Policy]) -> list[Policy]:
+        """Return the gates whose gold shares most with the scored gold, without those that state the same."""
+        alike = [(share, policy) for policy in policies if (share := self._similarity(policy)) is not None]
+        best = max((share for share, _ in alike), default=0.0)
+        stated = {repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in alike if share == best}
+        return list(stated.values())
+
+    def _has_gold(self, policy: Policy, *trees: Tree) -> bool:
+        """Return whether the gold that a gates file names is in all of these states."""
+        path = gold_named_by(self.authority, policy, self.tree)
+        return path is not None and all(has_path(tree, path) for tree in trees)
 
     def policy_at(self, path: str) -> Policy | None:
         """Return the gates at a path of the base; None without a file."""
@@ -165,29 +175,12 @@ class _Search:
             )
         return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
-    def _subject_of(self, policy: Policy, *, removed: bool = False) -> str:
-        """Return the subject of the gates of ``policy``: the scored gold, no gold, or another system's gold.
+    def _similarity(self, policy: Policy) -> float | None:
+        """Return the part of all items of the scored gold and that of ``policy`` that both have; None if too few.
 
-        It is another system's if the scored gold repeats almost none of it. Gates that the change removed were moved to
-        the scored gold only if their gold is gone too.
-        """
-        named_gold = gold_named_by(self.authority, policy, self.tree)
-        if named_gold is None:
-            return _NO_GOLD
-        if named_gold == self.authority.inside(self.gold):
-            return _SAME_GOLD
-        if not has_path(self.tree, named_gold):
-            return _NO_GOLD
-        is_gone = not has_path(self.authority.after, named_gold)
-        if is_gone and not removed:
-            return _SAME_GOLD
-        return _SAME_GOLD if is_gone == removed and self._shared_part(policy) >= _SHARED else _OTHER_GOLD
-
-    def _shared_part(self, policy: Policy) -> float:
-        """Return the percentage of the gold of ``policy``, or of the scored one if it is smaller, that both have.
-
-        Items are the same if their question or their labels are. If the gold of ``policy`` is unreadable it may be the
-        same gold, but readable gold that shares more is likelier.
+        Items are the same if their question or their labels are. The smaller gold must share a tenth, but a small set
+        that is a part of the scored one resembles it less than its whole copy. If the gold of ``policy`` is unreadable
+        it may be the same gold, but readable gold is likelier.
         """
         named_gold = gold_named_by(self.authority, policy, self.tree)
         try:
@@ -195,10 +188,12 @@ class _Search:
             stored = stored_at(self.authority, self.tree, named_gold, limits) if named_gold else None
             theirs = stored_gold_set(Reader(ProblemCollector()), stored).golds.values() if stored else ()
         except (InputError, Irregular):
-            return _SHARED
+            return 0.0
         known, ours = {key for item in theirs for key in _item_keys(item)}, self.scored.values()
         shared = sum(not known.isdisjoint(_item_keys(item)) for item in ours)
-        return 100 * shared / max(1, min(len(theirs), len(ours)))
+        if shared * 100 < _SHARED * max(1, min(len(theirs), len(ours))):
+            return None
+        return shared / max(len(theirs), len(ours), len(theirs) + len(ours) - shared)
 
 
 def _item_keys(gold: Gold) -> list[object]:
