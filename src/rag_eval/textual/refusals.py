@@ -29,8 +29,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from functools import cache, cached_property, lru_cache
-from itertools import chain, pairwise
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.textual import read_table
@@ -170,12 +170,13 @@ def possible_languages(folded: str) -> list[Language]:
 
     A short text without any needs only a hint.
     """
-    codes = set(chain.from_iterable(map(_codes_of, folded.split())))
+    words = set(_WORD.findall(folded))
+    starts = _hints().keys() & {word[:WORD_START] for word in words}
+    codes = {code for start in starts for code in _hints()[start]}
     within = _hints_within()[folded.isascii()]
     codes.update([code for hint, code in within if hint in folded])
     if not codes:
         return []
-    words = set(_WORD.findall(folded))
     hinted = [one for one in _languages() if one.code in codes]
     typical = [one for one in hinted if not one.spaced or not one.typical.isdisjoint(words)]
     return typical if typical or len(words) >= _MANY_WORDS else hinted
@@ -423,20 +424,9 @@ def _hints_within() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     return within, [one for one in within if one[0].isascii()]
 
 
-@lru_cache(maxsize=1 << 14)
-def _codes_of(piece: str) -> list[str]:
-    """Return the languages that a piece of text without white space has a hint of."""
-    return [code for start in _starts_in(piece) for code in _hints().get(start, ())]
-
-
 def _word_starts(text: str) -> set[str]:
     """Return the first letters of the words of a text."""
-    return set(chain.from_iterable(map(_starts_in, text.split())))
-
-
-@lru_cache(maxsize=1 << 14)
-def _starts_in(piece: str) -> list[str]:
-    return [word[:WORD_START] for word in _WORD.findall(piece)]
+    return {word[:WORD_START] for word in _WORD.findall(text)}
 
 
 @cache
