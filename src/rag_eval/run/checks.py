@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rag_eval.analysis.report import levels
-from rag_eval.cases.case import Case
+from rag_eval.cases.case import PHRASE_LIMIT, Case
 from rag_eval.cases.labels import UNRETRIEVED
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.digests import by_line_ends, sample_positions
@@ -181,7 +181,10 @@ def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: s
 
 
 def unrecognised_refusals(inputs: Inputs, questions: Sequence[Question], trace_sha256: str) -> list[Finding]:
-    """Find answers to unanswerable items that refuse in other words than the token, in a sample of them."""
+    """Find answers to unanswerable items that refuse in other words than the token.
+
+    A sample is read, of which only short answers: long ones cost much and rarely refuse.
+    """
     answered = [question for question in questions if question.label == "HALLUCINATION"]
     if inputs.policy.builtin or not answered:
         return []
@@ -189,7 +192,7 @@ def unrecognised_refusals(inputs: Inputs, questions: Sequence[Question], trace_s
 
     sample = _sampled(answered, trace_sha256)
     claims = [case.claim for _, case in read_cases(inputs, inputs.policy, inputs.golds, sample)]
-    refusals = [claim for claim in claims if recognise(claim)]
+    refusals = [claim for claim in claims if len(claim) <= PHRASE_LIMIT and recognise(claim)]
     if not refusals:
         return []
     message = (
