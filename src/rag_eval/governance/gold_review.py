@@ -169,7 +169,7 @@ def violations_of_base_policy(context: ReviewContext) -> list[str]:
     policies, authority = _policies(context), context.authority
     now = {violation.code for policy in policies for violation in _check(context, policy)}
     if now and (authority.signoff == "require" or "signoff" in context.head.stated):
-        own = _signoff_policy(context, authority.head, context.head.file)
+        own = _head_signoff_policy(context)
         now -= {item.code for item in _check(context, own or _at_place(context, checking.SignoffPolicy()))}
     return sorted(now)
 
@@ -177,7 +177,7 @@ def violations_of_base_policy(context: ReviewContext) -> list[str]:
 def key_changes(context: ReviewContext) -> list[PolicyChange]:
     """Return the keys that the change adds to the base's allowed-signers file, and those that it removes."""
     authority, base = context.authority, context.base
-    policy = _signoff_policy(context, authority.gates, base.file) if base else None
+    policy = _signoff_policy(context, authority.gates, authority.on_base(base.file)) if base else None
     if not policy or not policy.allowed_signers:
         return []
 
@@ -322,14 +322,19 @@ def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limi
 def _policies(context: ReviewContext) -> list[SignoffPolicy]:
     """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
     authority = context.authority
-    head = _signoff_policy(context, authority.head, context.head.file)
-    base = _signoff_policy(context, authority.gates, context.base.file) if context.base else None
+    head = _head_signoff_policy(context)
+    path = authority.on_base(context.base.file) if context.base else None
+    base = _signoff_policy(context, authority.gates, path)
     first = authority.fork is NOTHING or authority.gates is None
     return repository.in_force(base, head, lambda policy: _at_place(context, policy), first=first)
 
 
-def _signoff_policy(context: ReviewContext, tree: Tree | None, file: str) -> SignoffPolicy | None:
-    path = context.authority.inside(file) if file else None
+def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
+    path = context.authority.inside(context.head.file) if context.head.file else None
+    return _signoff_policy(context, context.authority.head, path)
+
+
+def _signoff_policy(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
     policy = repository.policy_at(tree, path) if tree and path else None
     return _at_place(context, policy) if policy else None
 

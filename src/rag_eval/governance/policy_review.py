@@ -99,7 +99,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     new_errors = sorted({finding.code for finding in meant if finding.level == "error"} - errors)
     effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, new_errors)
     changed, notes = _without_base_changes(changes(base.stated, head.stated, effects), context, base)
-    old, new = context.authority.inside(base.file), head.file and context.authority.inside(head.file)
+    old, new = context.authority.on_base(base.file), head.file and context.authority.inside(head.file)
     if old != new:
         through = tuple(sorted(set(loosened_gates(effects.base, effects.head))))
         moved = PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)
@@ -124,7 +124,7 @@ def _without_base_changes(
 ) -> tuple[list[PolicyChange], list[InputNote]]:
     """Split the differences from the base into changes of this branch, and a note on changes of the base since."""
     authority = context.authority
-    began, path = authority.fork_of_gates, authority.inside(base.file)
+    began, path = authority.fork_of_gates, authority.on_base(base.file)
     data = read_regular(began, path) if began and path else None
     policy = None if data is None else policy_of(data, base.file, ProblemCollector())
     if policy is None:

@@ -65,6 +65,10 @@ class Authority(NamedTuple):
         """Return a path as git has it, without following links, because the head controls them."""
         return self._below(os.path.abspath(path))  # noqa: PTH100
 
+    def on_base(self, path: str) -> str | None:
+        """Return the path of a file that was read from the base, where links of the head lead nowhere else."""
+        return self.written(path) or self.inside(path)
+
     def _below(self, path: str) -> str | None:
         try:
             relative = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")

@@ -297,7 +297,7 @@ def has_path(tree: Tree, path: str) -> bool:
 
 def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
     """Return the path of the gold that a gates file of the base names, as ``tree`` has that file."""
-    file = authority.written(base.file) or authority.inside(base.file)
+    file = authority.on_base(base.file)
     if file is None:
         return None
     data = read_regular(tree, file)
