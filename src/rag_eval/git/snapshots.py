@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -12,8 +13,10 @@ from rag_eval.errors import RagEvalError
 
 FOLDERS = ("040000", "40000")
 REGULAR = ("100644", "100755")
-_KINDS = {"120000": "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
+LINK = "120000"
+_KINDS = {LINK: "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
 _SHA256 = 64  # hexadecimal digits
+_MOST_LINKS = 40
 _ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # by SHA-1 or by SHA-256
 
 
@@ -168,11 +171,11 @@ def parents(commit: bytes) -> list[str]:
 
 
 class Irregular(RagEvalError):
-    """An entry of git that is not a regular file: its ``path``, and whether it is a folder."""
+    """An entry of git that is not a regular file: its ``path``, and whether it is a folder or a link."""
 
-    def __init__(self, message: str, path: str, folder: bool) -> None:
+    def __init__(self, message: str, path: str, mode: str) -> None:
         super().__init__(message)
-        self.path, self.folder = path, folder
+        self.path, self.folder, self.link = path, mode in FOLDERS, mode == LINK
 
 
 def refuse_irregular(mode: str, path: str) -> None:
@@ -180,7 +183,7 @@ def refuse_irregular(mode: str, path: str) -> None:
     if mode not in REGULAR:
         kind = _KINDS.get(mode, "no regular file")
         message = f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file."
-        raise Irregular(message, path, mode in FOLDERS)
+        raise Irregular(message, path, mode)
 
 
 def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
@@ -201,6 +204,23 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return read(tree, path)
     except Irregular:
         return None
+
+
+def follow_links(tree: Snapshot, path: str) -> str:
+    """Return the path that ``path`` leads to by the links of this tree, which a change cannot let lead elsewhere."""
+    for _ in range(_MOST_LINKS):
+        try:
+            tree.files(path)
+        except Irregular as odd:
+            if not odd.link:
+                return path
+            folder, name = posixpath.split(odd.path)
+            link = tree.entries(folder)[name]
+            target = tree.contents([link])[link].decode("utf-8", "replace")
+            path = posixpath.normpath(posixpath.join(folder, target) + path.removeprefix(odd.path))
+        else:
+            return path
+    return path
 
 
 def differing(snapshot: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:

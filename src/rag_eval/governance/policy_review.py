@@ -21,7 +21,7 @@ from rag_eval.errors import Finding
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
-from rag_eval.git.snapshots import Irregular, read_regular
+from rag_eval.git.snapshots import Irregular, follow_links, read_regular
 from rag_eval.governance import gold_review
 from rag_eval.governance.gold_review import ReviewContext
 from rag_eval.readers.gates_file import in_folder_of, policy_of
@@ -275,7 +275,7 @@ def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputN
         return [], []
     findings: list[Finding] = []
     notes: list[InputNote] = []
-    before = _recorded_verdicts(context, context.authority.fork)
+    before = _recorded_verdicts(context, is_head=False)
     qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
     severities, file = levels(*context.policies), context.head.verdicts
     if qids and severities["changed-verdict"] != "off":
@@ -288,24 +288,27 @@ def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputN
         fix = "Restore these rows from the base branch. A verdict changes only with its judge or its input."
         finding = Finding("changed-verdict", "error" if is_gated else "warning", message, fix, file)
         findings.append(levelled(finding, severities))
-    new = now.keys() - before.keys() & _recorded_verdicts(context, context.authority.head).keys()
+    new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True).keys()
     if new and context.authority.gates is not None:
         message = f"{len(new)} of {len(now)} verdicts were committed with this change: no job asked the judge for them"
         notes.append(InputNote(file, 0, message, 1))
     return findings, notes
 
 
-def _recorded_verdicts(context: ReviewContext, tree: Tree) -> dict[str, tuple[str, Verdict]]:
+def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> dict[str, tuple[str, Verdict]]:
     """Return question and verdict by hash, from the verdict files that the gates of base and change name."""
     stated = [
         in_folder_of(policy.file, policy.stated["verdicts"])
         for policy in context.policies
         if "verdicts" in policy.stated
     ]
-    verdicts: dict[str, tuple[str, Verdict]] = {}
+    authority, verdicts = context.authority, dict[str, tuple[str, Verdict]]()
     for path in dict.fromkeys([*stated, *(policy.verdicts for policy in context.policies if policy.verdicts)]):
-        inside = context.authority.inside(path)
-        data = read_regular(tree, inside) if inside else None
+        name, data = authority.inside(path) if is_head else authority.on_base(path), None
+        if name and is_head:
+            data = read_regular(authority.head, name)
+        elif name:
+            data = read_regular(authority.fork, follow_links(authority.fork, name))
         if data is not None:
             reader = Reader(ProblemCollector(), Limits(**(context.base or context.head).limits), contents={path: data})
             rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]

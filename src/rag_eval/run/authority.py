@@ -41,7 +41,7 @@ class Authority(NamedTuple):
     commit: str
     through: str
     gates: Snapshot | None
-    fork: Tree
+    fork: Snapshot
     head: Tree
     top: str
     used_records: Tree = NOTHING
@@ -52,7 +52,7 @@ class Authority(NamedTuple):
     people: People | None = None
     written_at: Callable[[str], Written | None] | None = None
     ci: bool = False
-    fork_of_gates: Tree | None = None
+    fork_of_gates: Snapshot | None = None
     unknown: bool = False
     wrong_checkout: str = ""
 

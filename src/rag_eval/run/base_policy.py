@@ -16,7 +16,7 @@ from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import restrict
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, follow_links, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot
     from rag_eval.run.authority import Authority
 
-_NAMED, _MOST_LINKS = 5, 40
+_NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 _ENDINGS = (".yml", ".yaml")
 _REMOVED = "This change removes several gates files", "Move one of them in a separate pull request, or use"
@@ -241,30 +241,14 @@ def _discovered(authority: Authority, tree: Snapshot, folder: str) -> str | None
     folder = posixpath.dirname(start) if start else ""
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
-        if (data := _read_through_links(tree, project)) is not None and (named := gates_of_project(data, project)):
+        if (data := read_regular(tree, follow_links(tree, project))) is not None and (
+            named := gates_of_project(data, project)
+        ):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and read(tree, path) is not None else None
         if not folder or any(has_path(tree, posixpath.join(folder, name)) for name in GATES_FILES):
             return None
         folder = posixpath.dirname(folder)
-
-
-def _read_through_links(tree: Snapshot, path: str) -> bytes | None:
-    """Return the bytes of one file, or of the file that links at or above it lead to, as the work tree is read."""
-    for _ in range(_MOST_LINKS):
-        try:
-            return read(tree, path)
-        except Irregular as odd:
-            if odd.folder:
-                return None
-            folder, name = posixpath.split(odd.path)
-            link = tree.entries(folder)[name]
-            try:
-                target = tree.contents([link])[link].decode("utf-8", "replace")
-            except RagEvalError:  # a submodule
-                return None
-            path = posixpath.normpath(posixpath.join(folder, target) + path.removeprefix(odd.path))
-    return None
 
 
 def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[str]:

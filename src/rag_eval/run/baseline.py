@@ -14,7 +14,7 @@ from rag_eval.analysis.baseline import Earlier, impossible
 from rag_eval.common.digests import by_line_ends
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import Finding, InputError, Problem
-from rag_eval.git.snapshots import read, read_regular
+from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import json_kind
@@ -60,8 +60,8 @@ class BaselineFile:
     def at(self, path: str) -> _Content | None:
         """Return the content of a file of the base, otherwise of the work tree; None without a file."""
         authority = self.authority
-        inside = authority.inside(path) if authority else None
-        if authority and authority.gates and inside and (data := read(authority.gates, inside)) is not None:
+        name, tree = (authority.on_base(path), authority.gates) if authority else (None, None)
+        if authority and tree and name and (data := read(tree, follow_links(tree, name))) is not None:
             return _Content(data, sha256(data).hexdigest(), authority.ref)
         return _from_work_tree(self.reader, path)
 
@@ -123,8 +123,8 @@ def read_baseline(
     cases = tuple(case for case in now.questions if case.qid in known) if now else recorded.questions
     sha, ref = (content.sha256, content.ref) if content else ("", "")
     earlier = Earlier(recorded, cases, (now or recorded).contracts, path, sha, ref)
-    inside = file.authority.inside(path) if file.authority and ref else None
-    if file.authority and file.authority.written_at and inside and (written := file.authority.written_at(inside)):
+    name = file.authority.on_base(path) if file.authority and ref else None
+    if file.authority and file.authority.written_at and name and (written := file.authority.written_at(name)):
         earlier = earlier._replace(written=written.commit, commits_ago=written.commits, days_ago=written.days)
     return earlier, findings + foreign
 
@@ -141,7 +141,7 @@ def read_rerun(baseline: BaselineFile, path: str) -> tuple[Report | None, list[F
 def report_override(file: BaselineFile, meant: str) -> list[Finding]:
     """Return the finding that the caller's baseline replaces the one of the base branch (``meant``)."""
     authority = file.authority
-    if not meant or authority is None or authority.inside(meant) == authority.inside(file.path):
+    if not meant or authority is None or authority.on_base(meant) == authority.on_base(file.path):
         return []
     message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
     return [Finding("baseline-overridden", "warning", message, "Name it only in eval-gates.yml.", file.path)]
@@ -200,9 +200,9 @@ def _origin_findings(file: BaselineFile) -> list[Finding]:
         return [Finding("baseline-from-head", "warning", message, fix, path)]
     current = _from_work_tree(file.reader, path)
     known: set[str | None] = {content.sha256}
-    inside, began = authority.inside(path), authority.fork_of_gates
-    if began is not None and inside is not None:
-        data = read_regular(began, inside)
+    name, began = authority.on_base(path), authority.fork_of_gates
+    if began is not None and name is not None:
+        data = read_regular(began, follow_links(began, name))
         known.add(None if data is None else sha256(data).hexdigest())
     if current.is_one_of(known) if current else None in known:
         return []
