@@ -93,7 +93,7 @@ class _Search:
             return self.policy_at(path)
         named = [name for name in (authority.written(gates), authority.inside(gates)) if name] if gates else []
         is_by_change = options.is_discovered and not _is_standard_name(gates)
-        here = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+        here = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
         for path in dict.fromkeys(name for name in (*([] if is_by_change else named), *here) if name):
             if policy := self.policy_at(path):
                 return policy
@@ -237,13 +237,12 @@ def _discovered(authority: Authority, tree: Snapshot, folder: str) -> str | None
 
     None if there is none, or a gates file of the usual name is nearer.
     """
-    start = authority.inside(os.path.join(folder, PROJECT_FILE))  # noqa: PTH118
-    folder = posixpath.dirname(start) if start else ""
+    start = authority.on_base(folder or ".")
+    folder = follow_links(tree, start) if start and start != "." else ""
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
-        if (data := read_regular(tree, follow_links(tree, project))) is not None and (
-            named := gates_of_project(data, project)
-        ):
+        data = read_regular(tree, follow_links(tree, project))
+        if data is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and read(tree, path) is not None else None
         if not folder or any(has_path(tree, posixpath.join(folder, name)) for name in GATES_FILES):
