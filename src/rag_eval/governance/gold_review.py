@@ -18,7 +18,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD, Limits
 from rag_eval.errors import Finding, InputError, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import checking, repository
 from rag_eval.gold.signoff.identity import NO_PROOF, default_records, proves, unchecked
@@ -281,7 +281,7 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
     Without gates on the base it is the path of the scored gold, otherwise the usual one.
     """
     authority = context.authority
-    named = authority.inside(context.options.gold) if context.options.gold else None
+    named = _named_gold(context)
     if named and has_path(tree, named):
         return named
     if context.base:
@@ -339,9 +339,15 @@ def _signoff_policy(context: ReviewContext, tree: Tree | None, path: str | None)
     return _at_place(context, policy) if policy else None
 
 
+def _named_gold(context: ReviewContext) -> str | None:
+    """Return the path of the gold that the caller named, by the links of the base."""
+    path = context.authority.on_base(context.options.gold) if context.options.gold else None
+    return follow_links(context.authority.fork, path) if path else None
+
+
 def _at_place(context: ReviewContext, policy: SignoffPolicy) -> SignoffPolicy:
     """Return the policy for the gold that the caller named in place of the policy's own."""
-    gold = context.authority.inside(context.options.gold) if context.options.gold else None
+    gold = _named_gold(context)
     return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=default_records(gold or ""))
 
 
