@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, parents, read
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, parents, read
 from rag_eval.git.snapshots import object_id as blob_id
 from rag_eval.readers.work_tree import WorkTree
 from seams import Git, GitError, InputError
@@ -375,3 +375,41 @@ def test_a_change_cannot_pretend_to_have_begun_later(repo, forked, where):
         return
     with pytest.raises(GitError, match="does not match its id"):
         git.verified_merge_base(main, pr)
+
+
+def _committed(repo):
+    repo.git("add", "--all")
+    repo.git("commit", "--quiet", "--message", "links")
+    return Git(str(repo.path)).at(repo.git("rev-parse", "HEAD").strip())
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("folder/file", "folder/file"),
+        ("missing", "missing"),
+        ("link", "folder/file"),
+        ("twice", "folder/file"),
+        ("linked/file", "folder/file"),
+        ("linked/up", "folder/file"),
+        ("linked/missing", "folder/missing"),
+        ("linked", "folder"),
+        ("outside", "../file"),
+        ("folder", "folder"),
+    ],
+)
+def test_links_lead_to_a_path_of_the_same_tree(repo, path, leads_to):
+    (repo.path / "folder").mkdir()
+    (repo.path / "folder/file").write_bytes(b"text")
+    links = {"link": "folder/file", "twice": "link", "linked": "folder", "folder/up": "../link", "outside": "../file"}
+    for name, target in links.items():
+        (repo.path / name).symlink_to(target)
+    assert follow_links(_committed(repo), path) == leads_to
+
+
+def test_links_that_lead_to_each_other_end_at_a_link(repo):
+    (repo.path / "one").symlink_to("two")
+    (repo.path / "two").symlink_to("one")
+    tree = _committed(repo)
+    with pytest.raises(Irregular, match="symbolic link"):
+        read(tree, follow_links(tree, "one"))
