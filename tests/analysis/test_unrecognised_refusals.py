@@ -27,6 +27,15 @@ def test_refusals_in_other_words_are_named_with_the_setting_that_counts_them(tmp
     assert fix == "To count them as refusals, write in the gates file: refusal: {builtin: true}"
 
 
+def test_an_empty_answer_is_an_example_only_if_all_are_empty(tmp_path):
+    [(message, _)] = findings(tmp_path, ["", "I don't know."])
+    assert message.endswith(
+        "2 of 2 answers to unanswerable questions refuse in other words than the token: 'I don't know.'"
+    )
+    [(message, _)] = findings(tmp_path, [""])
+    assert message.endswith("refuse in other words than the token: they are empty")
+
+
 @pytest.mark.parametrize(
     ("claims", "gates"),
     [

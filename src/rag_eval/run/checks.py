@@ -198,7 +198,8 @@ def unrecognised_refusals(inputs: Inputs, questions: Sequence[Question], trace_s
     message = (
         f"{len(refusals)} of {len(claims)} answers to unanswerable questions refuse in other words than the token: "
     )
-    message += quoted(min(refusals, key=len), 60)
+    worded = [claim for claim in refusals if claim.strip()]
+    message += quoted(min(worded, key=len), 60) if worded else "they are empty"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
     return [Finding("unrecognised-refusals", "warning", message, fix, inputs.policy.trace)]
 
