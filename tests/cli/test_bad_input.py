@@ -187,6 +187,13 @@ def test_no_device_or_pipe_is_replaced_by_a_file(folder, place):
     assert (code, f"{place} is a device or a pipe" in output) == (2, True), output
 
 
+def test_a_report_folder_that_is_a_file_is_named(folder):
+    (folder / "taken").write_text("mine")
+    code, output = ended(folder, ["score", "--gold", "gold.jsonl", "--trace", "trace.jsonl", "--out", "taken"])
+    assert (code, "taken is not a folder. Name a folder." in output) == (2, True), output
+    assert (folder / "taken").read_text() == "mine"
+
+
 def options(command):
     """Return the option strings of a command."""
     parser = build_parser(command, [], bare=False)

@@ -244,6 +244,8 @@ def write_data(path: str | Path, pieces: Iterable[bytes]) -> None:
 
 def write_together(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
     """Write text files into ``folder`` by name, all or none."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder. Name a folder.")
     write_files((folder / name, [text.encode()]) for name, text in texts)
 
 
