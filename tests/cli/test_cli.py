@@ -382,6 +382,12 @@ def test_validate_refuses_a_trace_that_names_no_question(rag, project):
     assert err.splitlines()[0] in rag("score")[2]
 
 
+def test_flat_scores_say_that_they_read_answer_json_only(rag, project):
+    write_rows(project / "runs" / "trace.jsonl", [{"qid": "Q1", "answer": "30 days"}])
+    _, _, err = rag("score", "--format", "scores")
+    assert "--format scores finds no answer in 1 trace. It reads only qid, q_id and answer_json." in err
+
+
 def test_score_refuses_to_write_scores_as_a_report(rag, project):
     assert rag("score", "--format", "scores", "--out", "report")[0] == 2
 

@@ -34,6 +34,15 @@ def test_trec_files_keep_the_order_and_the_grades(command, tmp_path):
     }
 
 
+def test_files_are_written_to_the_current_folder_unless_out_names_another(command, tmp_path, monkeypatch):
+    gold = {"qid": "A1", "question": "q?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["d1"]}
+    golds = write_rows(tmp_path / "gold.jsonl", [gold])
+    traces = write_rows(tmp_path / "trace.jsonl", [{"qid": "A1", "retrieved_ids": ["d1"], "answer": "x"}])
+    monkeypatch.chdir(tmp_path)
+    assert command("export", "trec", "--gold", str(golds), "--trace", str(traces))[0] == 0
+    assert (tmp_path / "qrels.txt").read_text() == "A1 0 d1 1\n"
+
+
 def test_ragas_samples_come_back_as_the_same_traces(command, tmp_path):
     gold, trace = QUICKSTART / "gold.jsonl", QUICKSTART / "bad.jsonl"
     text = files_of(command, tmp_path, "ragas", gold, trace)["samples.jsonl"]

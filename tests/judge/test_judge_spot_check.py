@@ -67,6 +67,14 @@ def test_rare_grades_and_kinds_are_drawn_and_weigh_what_they_represent(check, tm
     assert sum(row["weight"] for row, score in zip(result, scores, strict=True) if score == 1) == pytest.approx(10)
 
 
+def test_the_rubric_is_shown_before_the_first_answer_only_if_there_is_one(check):
+    _, out, _ = check("--n", "1", answers=["3", "4", ""])
+    rubric, _, _ = out.partition("] question: ")
+    assert "groundedness" in rubric
+    _, out, _ = check("--n", "1", answers=[])
+    assert "groundedness" not in out
+
+
 def test_the_record_says_who_graded_what_and_when(check, tmp_path):
     _, out, _ = check("--n", "3", "--seed", "s", answers=["3", "", "well put", "9", "x", "0", "5", "", "s"])
     first, second = rows(tmp_path / LABELS)
