@@ -169,8 +169,8 @@ def violations_of_base_policy(context: ReviewContext) -> list[str]:
     policies, authority = _policies(context), context.authority
     now = {violation.code for policy in policies for violation in _check(context, policy)}
     if now and (authority.signoff == "require" or "signoff" in context.head.stated):
-        own = _head_signoff_policy(context)
-        now -= {item.code for item in _check(context, own or _at_place(context, checking.SignoffPolicy()))}
+        head_policy = _head_signoff_policy(context)
+        now -= {item.code for item in _check(context, head_policy or _at_place(context, checking.SignoffPolicy()))}
     return sorted(now)
 
 

@@ -119,8 +119,8 @@ class _Search:
             # Gates next to others for the same file are the first gates of that folder.
             if gold_named_by(self.authority, policy, self.authority.before) == here:
                 del others[policy.file]
-        if alike := self._most_alike(others.values()):
-            return _only_policy(alike, _SEVERAL)
+        if similar := self._most_similar(others.values()):
+            return _only_policy(similar, _SEVERAL)
         left = [policy for policy in near if not self._has_gold(policy, self.tree, self.authority.after)][:1]
         if not gates and here in files:  # a system that the base knows
             left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
@@ -135,11 +135,13 @@ class _Search:
         are_removed = files_left.keys() <= {policy.file for policy in removed}
         return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
 
-    def _most_alike(self, policies: Iterable[Policy]) -> list[Policy]:
+    def _most_similar(self, policies: Iterable[Policy]) -> list[Policy]:
         """Return the gates whose gold shares most with the scored gold, without those that state the same."""
-        alike = [(share, policy) for policy in policies if (share := self._similarity(policy)) is not None]
-        best = max((share for share, _ in alike), default=0.0)
-        stated = {repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in alike if share == best}
+        similar = [(share, policy) for policy in policies if (share := self._similarity(policy)) is not None]
+        best = max((share for share, _ in similar), default=0.0)
+        stated = {
+            repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in similar if share == best
+        }
         return list(stated.values())
 
     def _has_gold(self, policy: Policy, *trees: Tree) -> bool:

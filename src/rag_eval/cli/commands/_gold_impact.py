@@ -76,8 +76,8 @@ def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
     except RagEvalError as error:
         return [f"The effect of the changes to {path} cannot be computed: {error.first}"]
     effects = PolicyEffects(meant.gates, redefined.gates, run.report.gates)
-    listed = [f"  {_change(change)}" for change in changes(before.stated, after.stated, effects)]
-    return [f"{path} changes:", *listed] if listed else []
+    lines = [f"  {_change(change)}" for change in changes(before.stated, after.stated, effects)]
+    return [f"{path} changes:", *lines] if lines else []
 
 
 def _change(change: PolicyChange) -> str:
