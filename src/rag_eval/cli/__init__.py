@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score the traces in parts."
 _HOOK = ["gold", "check", "--staged"]
-_INTERRUPTED = 130
+INTERRUPTED = 130
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE)
 
 
@@ -85,7 +85,7 @@ def guarded(work: Callable[[], int]) -> int:
     except RagEvalError as error:
         return _say([f"rag-eval: {error}"], error.exit_code)
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one boundary: any other error is a defect, and reported as one
         return _surroundings(error) or _report_defect()
 

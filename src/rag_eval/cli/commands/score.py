@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli import guarded
+from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     add_baseline,
     add_flag,
@@ -227,19 +227,20 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
 
 
 def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
-    """Score, and again after each change of ``files``; Ctrl-C ends it with the last exit code."""
-    code = 0
+    """Score, and again after each change of ``files`` is written whole; Ctrl-C ends it with the last exit code."""
+    code, state = 0, _states(files())
     try:
-        while True:
-            before = _states(files())
-            code = guarded(score)
+        while (code := guarded(score)) != INTERRUPTED:
             sys.stdout.write("\nWatching for changes; Ctrl-C ends.\n")
             sys.stdout.flush()
-            while _states(files()) == before:
+            scored, previous = state, None
+            while state == scored or state != previous:  # unchanged, or still being written
                 time.sleep(_PAUSE)
+                previous, state = state, _states(files())
             sys.stdout.write("\n")
     except KeyboardInterrupt:
-        return code
+        pass
+    return code
 
 
 def _files(args: argparse.Namespace) -> list[str]:
