@@ -219,9 +219,7 @@ def test_a_limit_that_lasts_longer_is_not_slept_out(fake, github, clock):
 
 def test_a_server_that_stays_down_is_given_up(fake, github, clock):
     fake.faults = [Fault("", 500, times=99, message="boom\n::error::x")]
-    with pytest.raises(
-        GitHubError, match=r"answered 500 \(6 attempts at most\)\. GitHub says 'boom ::error::x'"
-    ) as down:
+    with pytest.raises(GitHubError, match=r"answered 500 \(6 attempts\)\. GitHub says 'boom ::error::x'") as down:
         list(github.comments(2))
     assert (down.value.status, len(fake.seen), clock.slept) == (500, 6, [1, 2, 4, 8, 16])
 
@@ -230,7 +228,7 @@ def test_a_server_that_cannot_be_reached_has_status_0(clock):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    with pytest.raises(GitHubError, match=r"could not be reached \(6 attempts at most\)\. GitHub says ") as gone:
+    with pytest.raises(GitHubError, match=r"could not be reached \(6 attempts\): .+\. Run the job") as gone:
         GitHub(f"http://127.0.0.1:{port}", TOKEN, "octo/hello", clock.network()).update_comment(1, "hello")
     assert gone.value.status == 0
     assert len(clock.slept) == 5
@@ -416,6 +414,19 @@ def test_what_is_no_address_of_a_proxy_is_told_without_its_login(address):
     with pytest.raises(UsageError, match="HTTPS_PROXY is not the address") as caught:
         GitHub("http://api.github.test", TOKEN, "octo/hello", Network(proxy=address)).login()
     assert "secret" not in str(caught.value)
+
+
+def test_a_proxy_that_fails_is_named_without_its_login(clock):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    network = clock.network()._replace(proxy=f"http://me:secret@127.0.0.1:{port}", proxy_from="input 'proxy'")
+    with pytest.raises(
+        GitHubError, match=r"could not be reached \(6 attempts\): the proxy of input 'proxy' fails: "
+    ) as gone:
+        GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
+    assert "refused" in str(gone.value)
+    assert all(part not in str(gone.value) for part in ("secret", "GitHub says", "NewConnectionError"))
 
 
 def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from rag_eval import __version__
-from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Http:
             if is_outage_over_limit:
                 self._outage = self.outage_limit
             if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_outage_over_limit:
-                text = _sentence(request, answer, seconds)
+                text = _sentence(request, answer, seconds, attempt)
                 raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
             self._patience -= seconds
             self._outage += seconds if answer.is_outage else 0.0
@@ -213,7 +213,10 @@ class Http:
             raise GitHubError(f"No secure connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
         except (exceptions.HTTPError, OSError) as error:
             self._pool.clear()
-            return Response(0, {}, one_line(str(error), 200).encode())
+            reason = one_line(str(error), 200)
+            if isinstance(error, exceptions.ProxyError):
+                reason = f"the proxy of {self._network.proxy_from} fails: {one_line(str(error.original_error), 200)}"
+            return Response(0, {}, reason.encode())
         return Response(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
 
 
@@ -300,15 +303,17 @@ def _delay(answer: Response, attempt: int, now: float) -> float | None:
     return max(seconds, 1.0)
 
 
-def _sentence(request: Request, answer: Response, seconds: float | None) -> str:
+def _sentence(request: Request, answer: Response, seconds: float | None, attempts: int) -> str:
     """Return what went wrong and how to fix it."""
     aim, needs = request.aim, request.needs or "the permission"
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
     if answer.rate_limited():
         return f"Could not {aim}: GitHub's rate limit lasts another {seconds:.0f} s. Run the job again later."
     if seconds is not None:
-        what = f"answered {answer.status}" if answer.status else "could not be reached"
-        return f"Could not {aim}: GitHub {what} ({_MAX_ATTEMPTS} attempts at most).{reply} Run the job again later."
+        tried = f"({quantity(attempts, 'attempt')})"
+        what = f"answered {answer.status} {tried}.{reply}"
+        what = what if answer.status else f"could not be reached {tried}: {answer.message()}."
+        return f"Could not {aim}: GitHub {what} Run the job again later."
     if answer.status == 403:
         if "is locked" in reply:
             return f"Could not {aim}: the conversation is locked. Unlock it to get a comment."
