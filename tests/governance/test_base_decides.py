@@ -328,6 +328,24 @@ def test_first_gates_of_a_folder_beside_those_of_another_are_bootstrap(project, 
     assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
 
 
+def test_a_system_that_moves_as_it_is_keeps_its_gates_beside_others_about_the_same_questions(project, score):
+    lines = "gold: gold.jsonl\ntrace: ../runs/trace.jsonl\ncompleteness: {unknown: 9}\n"
+    for folder, count, metric in ("all", 8, "chr"), ("smoke", 4, "mrr"):
+        project.write(f"{folder}/gold.jsonl", json_lines(GOLDS[:count]))
+        project.write(f"{folder}/eval-gates.yml", gates(lines, precision="", **{metric: "{min: 0.8}"}))
+    project.put(gates=None, gold=None)
+    project.done("two systems")
+    project.branch("pr")
+    project.git("mv", "smoke", "quick")
+    project.done("moved")
+    report = score("--gates", "quick/eval-gates.yml")
+    assert (score.code, broken(report)) == (0, [])
+    assert policy(report) == {"the gates file": ("looser", [])}
+    project.write("quick/gold.jsonl", json_lines(GOLDS[:3]))
+    assert score("--gates", "quick/eval-gates.yml") is None
+    assert "Several gates files of the base may be about this gold set" in score.said
+
+
 @pytest.fixture
 def service(tmp_path, monkeypatch):
     """A project in a folder of its repository, beside the gates of another one."""

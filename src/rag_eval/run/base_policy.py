@@ -6,8 +6,9 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rag_eval.analysis.policy_changes import changes
 from rag_eval.cases.pairing import plain_question
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quoted
@@ -119,8 +120,8 @@ class _Search:
             # Gates next to others for the same file are the first gates of that folder.
             if gold_named_by(self.authority, policy, self.authority.before) == here:
                 del others[policy.file]
-        if similar := self._most_similar(others.values()):
-            return _only_policy(similar, _SEVERAL)
+        if similar := [policy for policy in others.values() if self._shares_items(policy)]:
+            return _only_policy(self._moved(similar) or _strictest(similar), _SEVERAL)
         left = [policy for policy in near if not self._has_gold(policy, self.tree, self.authority.after)][:1]
         if not gates and here in files:  # a system that the base knows
             left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
@@ -135,14 +136,18 @@ class _Search:
         are_removed = files_left.keys() <= {policy.file for policy in removed}
         return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
 
-    def _most_similar(self, policies: Iterable[Policy]) -> list[Policy]:
-        """Return the gates whose gold shares most with the scored gold, without those that state the same."""
-        similar = [(share, policy) for policy in policies if (share := self._similarity(policy)) is not None]
-        best = max((share for share, _ in similar), default=0.0)
-        stated = {
-            repr({**policy.stated, "gold": "", "trace": ""}): policy for share, policy in similar if share == best
-        }
-        return list(stated.values())
+    def _moved(self, similar: list[Policy]) -> list[Policy]:
+        """Return the gates of the gold that this change moves as it is, if no other gates have the same gold."""
+        here, head = self.authority.inside(self.gold), self.authority.head
+        ours = here and sorted(_content(head, here).values())
+        same = []
+        for policy in similar:
+            path = gold_named_by(self.authority, policy, self.tree)
+            if ours and path and sorted(_content(self.tree, path).values()) == ours:
+                same.append(policy)
+        gone = same and not self._has_gold(same[0], self.authority.after)
+        file = self.authority.on_base(same[0].file) if gone else None
+        return same if len(same) == 1 and file and not has_path(self.authority.after, file) else []
 
     def _has_gold(self, policy: Policy, *trees: Tree) -> bool:
         """Return whether the gold that a gates file names is in all of these states."""
@@ -177,12 +182,10 @@ class _Search:
             )
         return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
-    def _similarity(self, policy: Policy) -> float | None:
-        """Return the part of all items of the scored gold and that of ``policy`` that both have; None if too few.
+    def _shares_items(self, policy: Policy) -> bool:
+        """Return whether the gold of ``policy`` has a tenth of the items of the smaller of both sets.
 
-        Items are the same if their question or their labels are. The smaller gold must share a tenth, but a small set
-        that is a part of the scored one resembles it less than its whole copy. If the gold of ``policy`` is unreadable
-        it may be the same gold, but readable gold is likelier.
+        Items are the same if their question or their labels are. Unreadable gold may be the same gold.
         """
         named_gold = gold_named_by(self.authority, policy, self.tree)
         try:
@@ -190,17 +193,36 @@ class _Search:
             stored = stored_at(self.authority, self.tree, named_gold, limits) if named_gold else None
             theirs = stored_gold_set(Reader(ProblemCollector()), stored).golds.values() if stored else ()
         except (InputError, Irregular):
-            return 0.0
+            return True
         known, ours = {key for item in theirs for key in _item_keys(item)}, self.scored.values()
         shared = sum(not known.isdisjoint(_item_keys(item)) for item in ours)
-        if shared * 100 < _SHARED * max(1, min(len(theirs), len(ours))):
-            return None
-        return shared / max(len(theirs), len(ours), len(theirs) + len(ours) - shared)
+        return shared * 100 >= _SHARED * max(1, min(len(theirs), len(ours)))
 
 
 def _item_keys(gold: Gold) -> list[object]:
     labels = gold.substrings, gold.citations
     return [plain_question(gold.question), *([labels] if all(labels) else [])]
+
+
+def _strictest(policies: list[Policy]) -> list[Policy]:
+    """Return the gates that are at least as strict as all the others; all different ones if there are none.
+
+    The gates that resemble the change most are not enough: it could cut its gold to that of looser gates.
+    """
+    by_statement = {repr(_without_places(policy)): policy for policy in policies}
+    for policy in by_statement.values():
+        against_others = (changes(_without_places(other), _without_places(policy)) for other in by_statement.values())
+        if all(change.kind != "looser" for changed in against_others for change in changed):
+            return [policy]
+    return list(by_statement.values())
+
+
+def _without_places(policy: Policy) -> dict[str, Any]:
+    """Return the content of a gates file without the names of its gold set, records and traces."""
+    stated = {**policy.stated, "gold": "", "trace": ""}
+    if "signoff" in stated:
+        stated["signoff"] = {**stated["signoff"], "dataset": "", "gold": "", "records": ""}
+    return stated
 
 
 def _only_policy(policies: list[Policy], several: tuple[str, str]) -> Policy:
