@@ -396,6 +396,11 @@ def test_a_folder_is_read_in_the_order_of_its_numbers(rag, folder):
     assert json.loads(out)["metrics"][0]["slow"] is True
 
 
+def test_the_largest_step_of_a_drift_is_a_drop(rag, folder):
+    out = " ".join(rag("history", "precision", folder)[1].split())
+    assert "slow drift. No single step from one report to the next is significant; the largest drop is 0.067." in out
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_names_every_report(rag, folder, form):
     code, out, err = rag("history", "precision", folder, "--format", form)

@@ -95,7 +95,7 @@ def test_brackets_and_abbreviations_are_explained(rag):
 def test_ten_wrong_questions_are_shown_and_then_how_to_see_more(rag, many):
     brief, whole = rag("score")[1], rag("score", "--verbose")[1]
     assert sum(line.startswith("Q") for line in brief.splitlines()) == 9  # and ::03
-    assert "… and 20 more. rag-eval score -v shows all; rag-eval explain QID says why one is wrong." in brief
+    assert "… and 20 more. rag-eval score -v shows all; rag-eval explain QID shows why one is wrong." in brief
     assert sum(line.startswith("Q") for line in whole.splitlines()) == 29
 
 

@@ -125,12 +125,13 @@ def spark(readings: Sequence[Reading]) -> str:
 def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
     """Yield the remarks on a metric."""
     best, step, metric = series.best, series.step, formatter.named(series.metric, "")
+    loss = "drop" if series.better == "higher" else "rise"
     if series.slow:
-        largest = f"the largest is {step.regression:+.3f}" if step else "there is none"
+        largest = f"the largest {loss} is {step.regression:.3f}" if step else "there is none"
         yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
     elif step is not None and step.is_worse:
         before, after = (formatter.code(label, _LABEL) for label in (step.before, step.after))
-        yield f"{metric}: the largest significant step is {step.regression:+.3f}, from {before} to {after}."
+        yield f"{metric}: the largest significant {loss} is {step.regression:.3f}, from {before} to {after}."
     if best is not None and best.is_worse and (series.oldest is None or best.before != series.oldest.before):
         yield f"{metric}: worse by {best.regression:.3f} than its best, {formatter.code(best.before, _LABEL)}."
     for why, readings in series.uncompared:

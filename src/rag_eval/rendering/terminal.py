@@ -215,19 +215,19 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
 
 
 def _failures(report: Report, limit: int) -> str:
-    """Return the table of the first wrong questions, and what their labels mean."""
-    failing = cases.failing(report)
+    """Return the table of the first wrong questions, newly broken ones first, and what their labels mean."""
+    was = {(flip.qid, flip.run): f"was {flip.before}" for flip in report.flips}
+    failing = sorted(cases.failing(report), key=lambda item: (item.qid, item.run) not in was)
     if not failing:
         return ""
-    before = {(flip.qid, flip.run): flip.before for flip in report.flips}
     several, shown = has_several_runs(report.questions), failing[:limit]
     headers = ["run"] if several else []
-    headers += ["before"] if report.baseline else []
+    headers += ["newly broken"] if was else []
     rows = [
         [
             shortened(one_line(item.qid, 40), _QID),
             *([one_line(item.run or "", _RUN)] if several else []),
-            *([one_line(before.get((item.qid, item.run), "–"))] if report.baseline else []),
+            *([one_line(was.get((item.qid, item.run), ""))] if was else []),
             item.label,
             shortened(one_line(item.question, _TEXT), _TEXT),
         ]
@@ -235,7 +235,7 @@ def _failures(report: Report, limit: int) -> str:
     ]
     cut = len(failing) - len(shown)
     qid = failing[0].qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", failing[0].qid) else "QID"  # others need quotes
-    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} says why one is wrong."]
+    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} shows why one is wrong."]
     used = sorted({question.label for question in shown}, key=list(MEANING).index)
     table = grid(["wrong question", *headers, "label", "text"], rows)
     return "\n".join([table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in used)])

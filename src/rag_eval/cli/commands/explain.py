@@ -215,12 +215,13 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"gold text    {_joined(gold.substrings)}{outcome}"
     yield f"gold cites   {_joined(gold.citations)}"
     yield from _evidence_facts(case)
-    yield f"cited        {_joined(case.cites) if trace.citations is not None else 'no list given'}"
+    unretrieved = [cite for cite in case.cites if cite not in trace.retrieved]
+    more = f"; not retrieved: {_joined(unretrieved)}" if unretrieved else ""
+    yield f"cited        {_joined(case.cites) if trace.citations is not None else 'no list given'}{more}"
     yield f"retrieved    {_joined(trace.retrieved)}"
-    yield f"unretrieved  {_joined([cite for cite in case.cites if cite not in trace.retrieved])}"
     if case.ranking is not None:
         ranks = ", ".join(map(str, case.ranking.first_ranks)) or "none"
-        yield f"ranks        of the relevant ({case.ranking.level} level, {case.ranking.relevant} in all): {ranks}"
+        yield f"ranks        {ranks} ({case.ranking.relevant} relevant, {case.ranking.level} level)"
     yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
 

@@ -40,6 +40,10 @@ Next:
      Then: rag-eval validate eval/gold.jsonl
   3. {answer}
 """
+_SIGN = """\
+  4. Commit the gold set with a sign-off: git add eval eval-gates.yml && rag-eval gold signoff --baseline --reason '…'
+     Then require one for every change: add signoff: {require: record} to eval-gates.yml
+"""
 _ANSWER = """\
       # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
 """
@@ -103,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
             print_lines(f"wrote  {path}")
-    sys.stdout.write("\n" + _NEXT.format(answer=_answering(source)))
+    sys.stdout.write("\n" + _NEXT.format(answer=_answering(source)) + (_SIGN if args.signoff else ""))
     return PASSED
 
 
