@@ -6,19 +6,20 @@ Every answer is checked: unexpected content is a ``GitHubError``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import datetime
-from itertools import product
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.git.snapshots import FOLDERS, is_object_id, object_id
+from rag_eval.git.snapshots import is_object_id, object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network
+from rag_eval.github.raw_objects import commit_bytes, tree_bytes, trees_bytes
 from rag_eval.gold.signoff.identity import Authorship, Review
+
+T = TypeVar("T")
 
 BOT = "github-actions[bot]"
 """The login that writes with a workflow's own token."""
@@ -34,13 +35,6 @@ _REF = re.compile(r"(?!.*\.\.)[^\x00-\x20\x7f~^:?*\[\\]+")
 _CO_AUTHOR = re.compile(r"(?im)^[ \t]*co-authored-by[ \t]*:[ \t]*([^<\n]*)(?:<([^>\n]*)>)?")
 _NAME = "read the login of the token"
 _SURPRISE = "Check if a proxy changed it."
-
-
-_ZONES = tuple(
-    f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}{abs(minutes) % 60:02}" for minutes in range(-720, 841, 15)
-)
-_LONG, _TOO_LONG = 1 << 13, 1 << 20
-"""Characters of a message from which on only pairs of one zone are tried, and none."""
 
 
 class Comment(NamedTuple):
@@ -105,9 +99,9 @@ class GitHub:
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of the issue or pull request ``number``, oldest first, page by page."""
-        path = self._path(f"issues/{number:d}/comments")
-        for row in self._all_pages(path, "read the comments", "pull-requests: read"):
-            yield _comment(row)
+        yield from map(
+            _comment, self._all_pages(f"issues/{number:d}/comments", "read the comments", "pull-requests: read")
+        )
 
     def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
         """Write a new comment.
@@ -116,18 +110,14 @@ class GitHub:
         comment may exist.
         """
         path = self._path(f"issues/{number:d}/comments")
-        attempts = self._http.attempts(Request("POST", path, "comment", "pull-requests: write", content={"body": body}))
-        while (answer := next(attempts)) is None:
-            if comment := already():
-                return comment
-        return _comment(answer.json())
+        request = Request("POST", path, "comment", "pull-requests: write", content={"body": body})
+        return self._created(request, already, _comment)
 
     def update_comment(self, comment_id: int, body: str) -> Comment:
         """Replace the text of a comment."""
         path = self._path(f"issues/comments/{comment_id:d}")
         request = Request("PATCH", path, "change the comment", "pull-requests: write", content={"body": body})
-        answer = self._http.send(request)
-        return _comment(answer.json())
+        return _comment(self._http.send(request).json())
 
     def check_runs(self, sha: str, name: str) -> list[CheckRun]:
         """Return the newest check runs of a commit with this name, 100 at most."""
@@ -138,12 +128,8 @@ class GitHub:
 
     def create_check_run(self, content: Mapping[str, Any], already: Callable[[], CheckRun | None]) -> CheckRun:
         """Write a new check run; ``already`` is called as in :meth:`create_comment`."""
-        path = self._path("check-runs")
-        attempts = self._http.attempts(Request("POST", path, "write the check run", "checks: write", content=content))
-        while (answer := next(attempts)) is None:
-            if check_run := already():
-                return check_run
-        return _check_run(answer.json())
+        request = Request("POST", self._path("check-runs"), "write the check run", "checks: write", content=content)
+        return self._created(request, already, _check_run)
 
     def add_to_check_run(self, check_id: int, output: Mapping[str, Any]) -> bool:
         """Add annotations to a check run; return False if GitHub failed, because a retry might add them twice."""
@@ -190,12 +176,9 @@ class GitHub:
             raise GitHubError(f"{what}. Check out with fetch-depth: 2 or more, so that git has them.")
         if kind != "tree":
             return {sha: self.raw(kind, sha) for sha in shas}
-        trees: dict[str, bytes] = {}
+        trees = {sha: self._raw[sha] for sha in shas if sha in self._raw}
         for sha in shas:
             if sha in trees:
-                continue
-            if sha in self._raw:
-                trees[sha] = self._raw[sha]
                 continue
             aim = f"read tree {sha[:12]}"
             answer = self._object(f"git/trees/{_checked_hash(sha)}?recursive=1", aim, "contents: read")
@@ -224,14 +207,13 @@ class GitHub:
         """Yield the open pull requests of a branch of ``owner``'s; all open ones if either is empty."""
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
-        for row in self._all_pages(f"{self._path('pulls')}?{asked}", "list the pull requests", "pull-requests: read"):
+        for row in self._all_pages(f"pulls?{asked}", "list the pull requests", "pull-requests: read"):
             yield OpenPull(_whole(row, "number", "pull request"), _sha(text_of(row.get("head"), "sha")))
 
     def reviews(self, number: int) -> list[Review]:
         """Return all reviews of the pull request ``number``, oldest first."""
-        path = self._path(f"pulls/{number:d}/reviews")
         reviews = []
-        for row in self._all_pages(path, "read the reviews", "pull-requests: read"):
+        for row in self._all_pages(f"pulls/{number:d}/reviews", "read the reviews", "pull-requests: read"):
             user, number = text_of(row.get("user"), "login"), _whole(row, "id", "review")
             reviews.append(Review(number, user, text_of(row, "state"), text_of(row, "commit_id")))
         return reviews
@@ -242,8 +224,7 @@ class GitHub:
         ``head`` is the last commit of the pull request. GitHubError is raised if the pull request has a newer one, or
         as many commits as GitHub lists at most: there may be more.
         """
-        path = self._path(f"pulls/{within:d}/commits")
-        rows = list(self._all_pages(path, "read the commits", "pull-requests: read"))
+        rows = list(self._all_pages(f"pulls/{within:d}/commits", "read the commits", "pull-requests: read"))
         if len(rows) >= MOST_COMMITS:
             what = f"#{within} has {MOST_COMMITS} or more commits, and GitHub does not list the others"
             raise GitHubError(f"{what}: their authors are unknown. Split the pull request.")
@@ -252,7 +233,7 @@ class GitHub:
             raise GitHubError(f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
         touching = set()
         for touched in paths:
-            history = f"{self._path('commits')}?{urlencode({'sha': _checked_hash(head), 'path': touched})}"
+            history = f"commits?{urlencode({'sha': _checked_hash(head), 'path': touched})}"
             aim = f"read the history of {quoted(touched)}"
             touching |= {_sha(text_of(row, "sha")) for row in self._all_pages(history, aim, "contents: read")}
         return [author for sha, row in commits.items() if sha in touching for author in _authors(sha, row)]
@@ -265,9 +246,16 @@ class GitHub:
     def _object(self, rest: str, aim: str, needs: str) -> Mapping[str, Any]:
         return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
 
-    def _all_pages(self, path: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
+    def _created(self, request: Request, already: Callable[[], T | None], read: Callable[[object], T]) -> T:
+        attempts = self._http.attempts(request)
+        while (answer := next(attempts)) is None:
+            if made := already():
+                return made
+        return read(answer.json())
+
+    def _all_pages(self, rest: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of all pages."""
-        joint = "&" if "?" in path else "?"
+        path, joint = self._path(rest), "&" if "?" in rest else "?"
         for page in range(1, _MOST_PAGES + 1):
             answer = self._http.send(Request("GET", f"{path}{joint}per_page={_PER_PAGE}&page={page}", aim, needs))
             rows = _list(answer.json())
@@ -350,79 +338,3 @@ def _authors(sha: str, row: Mapping[str, Any]) -> Iterator[Authorship]:
     yield Authorship(sha, account, text_of(named, "name"), text_of(named, "email"))
     for name, email in _CO_AUTHOR.findall(text_of(commit, "message")):
         yield Authorship(sha, None, name.strip(), email.strip(), co_author=True)
-
-
-def commit_bytes(answer: Mapping[str, Any], sha: str) -> bytes | None:
-    """Return the bytes of the commit ``sha``; None if no reading of ``answer`` has that id."""
-    try:
-        candidates = _signed(answer, sha) if answer["verification"]["signature"] else _unsigned(answer)
-        for text in candidates:
-            data = text.encode()
-            if object_id(data, "commit", like=sha) == sha:
-                return data
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, OSError):
-        pass  # an answer of another form
-    return None
-
-
-def tree_bytes(entries: Iterable[tuple[str, str, str]], sha: str) -> bytes | None:
-    """Return the bytes of the tree ``sha`` with these modes, names and ids; None if they have another id."""
-    rows = (f"{mode.lstrip('0')} {name}\0".encode() + bytes.fromhex(entry) for mode, name, entry in entries)
-    try:
-        data = b"".join(rows)
-    except ValueError:  # a name with half a surrogate pair
-        return None
-    return data if object_id(data, "tree", like=sha) == sha else None
-
-
-def trees_bytes(entries: Iterable[tuple[str, str, str]], sha: str) -> dict[str, bytes] | None:
-    """Return the bytes of the tree ``sha`` and of all trees below it; None if one of them has another id.
-
-    The entries have the paths from that tree, folders included, in any order.
-    """
-    ids, rows = {"": sha}, dict[str, list[tuple[str, str, str]]]({"": []})
-    for mode, path, entry in entries:
-        folder, _, name = path.rpartition("/")
-        rows.setdefault(folder, []).append((mode, name, entry))
-        if mode in FOLDERS:
-            ids[path] = entry
-            rows.setdefault(path, [])
-    trees: dict[str, bytes] = {}
-    for folder, inside in rows.items():
-        # Git sorts a folder as if its name ended in a slash.
-        ordered = sorted(inside, key=lambda row: row[1] + "/" if row[0] in FOLDERS else row[1])
-        data = tree_bytes(ordered, ids[folder]) if folder in ids else None
-        if data is None:
-            return None
-        trees[ids[folder]] = data
-    return trees
-
-
-def _signed(answer: Mapping[str, Any], sha: str) -> Iterator[str]:
-    """Yield a commit with its signature in the header, behind the committer or at the end."""
-    head, _, message = answer["verification"]["payload"].partition("\n\n")
-    lines = answer["verification"]["signature"].rstrip("\n").split("\n")
-    name = "gpgsig" if len(sha) == len("0" * 40) else "gpgsig-sha256"
-    headers = head.split("\n")
-    committer = next((at for at, line in enumerate(headers) if line.startswith("committer ")), 0)
-    for at, tail, end in product((len(headers), committer + 1), ([""], []), ("", "\n")):
-        signature = "\n ".join([f"{name} {lines[0]}", *lines[1:], *tail])
-        yield "\n".join([*headers[:at], signature, *headers[at:]]) + f"\n\n{message}{end}"
-
-
-def _unsigned(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a commit in every time zone that its author and its committer may have been in."""
-    message = answer["message"]
-    head = "".join(
-        [f"tree {answer['tree']['sha']}\n", *(f"parent {parent['sha']}\n" for parent in answer["parents"]), "author "]
-    )
-    author, committer = (_person(answer[role]) for role in ("author", "committer"))
-    zones = [(zone, zone) for zone in _ZONES]
-    if len(message) <= _LONG:
-        zones += [(entry, other) for entry, other in product(_ZONES, repeat=2) if entry != other]
-    for (item, other), end in product(zones if len(message) <= _TOO_LONG else [], ("\n", "")):
-        yield f"{head}{author} {item}\ncommitter {committer} {other}\n\n{message}{end}"
-
-
-def _person(person: Mapping[str, str]) -> str:
-    return f"{person['name']} <{person['email']}> {int(datetime.fromisoformat(person['date']).timestamp())}"
