@@ -17,6 +17,7 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
 from rag_eval.git.snapshots import NOTHING, CommitTree, is_object_id, parents
+from rag_eval.github.http_client import text_of
 from rag_eval.gold.signoff.identity import approvals, authors
 from rag_eval.run.authority import Authority
 
@@ -49,10 +50,7 @@ class Trigger(NamedTuple):
 
     def text_at(self, *path: str) -> str:
         """Return a text of the event, empty if it has none."""
-        value: Any = self.event
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        return value if isinstance(value, str) else ""
+        return text_of(self.event, *path)
 
     @property
     def queued(self) -> int | None:

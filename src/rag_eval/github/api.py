@@ -94,8 +94,7 @@ class GitHub:
             answer = self._http.send(request).json()
         except GitHubError:
             return BOT
-        data = answer.get("data") if isinstance(answer, dict) else None
-        return text_of(data.get("viewer") if isinstance(data, dict) else None, "login") or BOT
+        return text_of(answer, "data", "viewer", "login") or BOT
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of the issue or pull request ``number``, oldest first, page by page."""
@@ -195,26 +194,26 @@ class GitHub:
         ends = "...".join(quote(_checked_ref(ref), safe="") for ref in (base, head))
         aim = f"compare {quoted(base)} with {quoted(head)}"
         answer = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
-        return _sha(text_of(answer.get("merge_base_commit"), "sha"))
+        return _sha(text_of(answer, "merge_base_commit", "sha"))
 
     def opened_by(self, number: int) -> str:
         """Return the login of the author of pull request ``number``, empty if the account was deleted."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
         _whole(answer, "number", "pull request")  # otherwise it is no pull request, and a missing author means nothing
-        return text_of(answer.get("user"), "login")
+        return text_of(answer, "user", "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
         """Yield the open pull requests of a branch of ``owner``'s; all open ones if either is empty."""
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
         for row in self._all_pages(f"pulls?{asked}", "list the pull requests", "pull-requests: read"):
-            yield OpenPull(_whole(row, "number", "pull request"), _sha(text_of(row.get("head"), "sha")))
+            yield OpenPull(_whole(row, "number", "pull request"), _sha(text_of(row, "head", "sha")))
 
     def reviews(self, number: int) -> list[Review]:
         """Return all reviews of the pull request ``number``, oldest first."""
         reviews = []
         for row in self._all_pages(f"pulls/{number:d}/reviews", "read the reviews", "pull-requests: read"):
-            user, number = text_of(row.get("user"), "login"), _whole(row, "id", "review")
+            user, number = text_of(row, "user", "login"), _whole(row, "id", "review")
             reviews.append(Review(number, user, text_of(row, "state"), text_of(row, "commit_id")))
         return reviews
 
@@ -241,7 +240,7 @@ class GitHub:
     def pull_head(self, number: int) -> str:
         """Return the hash of the last commit of a pull request."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        return _sha(text_of(answer.get("head"), "sha"))
+        return _sha(text_of(answer, "head", "sha"))
 
     def _object(self, rest: str, aim: str, needs: str) -> Mapping[str, Any]:
         return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
@@ -323,7 +322,7 @@ def _whole(row: Mapping[str, Any], key: str, what: str) -> int:
 def _comment(row: object) -> Comment:
     answer = _object(row, "comment")
     number = _whole(answer, "id", "comment")
-    return Comment(number, text_of(answer.get("user"), "login"), text_of(row, "body"), text_of(row, "html_url"))
+    return Comment(number, text_of(answer, "user", "login"), text_of(row, "body"), text_of(row, "html_url"))
 
 
 def _check_run(row: object) -> CheckRun:
@@ -333,8 +332,7 @@ def _check_run(row: object) -> CheckRun:
 
 def _authors(sha: str, row: Mapping[str, Any]) -> Iterator[Authorship]:
     commit = _object(row.get("commit"), "commit")
-    named = commit.get("author")
-    account = text_of(row.get("author"), "login") or None
-    yield Authorship(sha, account, text_of(named, "name"), text_of(named, "email"))
+    account = text_of(row, "author", "login") or None
+    yield Authorship(sha, account, text_of(commit, "author", "name"), text_of(commit, "author", "email"))
     for name, email in _CO_AUTHOR.findall(text_of(commit, "message")):
         yield Authorship(sha, None, name.strip(), email.strip(), co_author=True)

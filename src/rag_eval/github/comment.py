@@ -53,8 +53,7 @@ _LAST = re.compile(rf"\n\nCommit `[0-9A-Za-z]{{1,7}}`(?: · (?:{_RUN}|\[{_RUN}\]
 _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
 
 
-_WORKFLOW, _USE = "another workflow", "another use in this run"
-_FAILED = f"{_USE}, which failed,"
+_FAILED = "another use in this run, which failed,"
 LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
 _ROOM = MOST_CHARACTERS - 2_500  # an id of 100 letters, up to twelve characters each in the first line, and a heading
@@ -159,8 +158,9 @@ def parse_marker(body: str) -> Marker | None:
 
 def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment | None:
     """Return the action's comment among ``comments``; the newest run's if simultaneous runs left several."""
-    ours = [c for c in comments if c.author == author and (marker := parse_marker(c.body)) and marker.id == comment_id]
-    return max(ours, key=lambda comment: (_run(comment.body), -comment.id), default=None)
+    marked = [(parse_marker(comment.body), comment) for comment in comments if comment.author == author]
+    ours = [(marker.run, -comment.id, comment) for marker, comment in marked if marker and marker.id == comment_id]
+    return max(ours)[2] if ours else None
 
 
 def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
@@ -181,7 +181,7 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     standing = find(api.comments(number), author, marker.id)
     if standing is not None:
         try:
-            return _replace(api, standing, body, mode)
+            return _replace(api, standing, body, marker, mode)
         except GitHubError as error:
             if error.status not in (404, 410):  # otherwise it was deleted after it was listed
                 raise
@@ -190,42 +190,30 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     made = api.create_comment(number, body, lambda: find(api.comments(number), author, marker.id))
     # A comment that appeared before a retry may be another run's.
     if not _same(made.body, body):
-        return _replace(api, made, body, mode)
+        return _replace(api, made, body, marker, mode)
     if made.author == author:
         return Posted(made.url, "created", "")
     why = f"its author is {quoted(made.author)}, not {quoted(author)}, so the next run will add another comment"
     return Posted(made.url, "created", why, needs_attention=True)
 
 
-def _replace(api: GitHub, standing: Comment, body: str, mode: Mode) -> Posted:
-    rival = _rival(parse_marker(standing.body), parse_marker(body))
-    if rival != _WORKFLOW and _run(standing.body) > _run(body):
-        newer = f"run {_run(standing.body)} is newer and has already commented"
+def _replace(api: GitHub, standing: Comment, body: str, ours: Marker, mode: Mode) -> Posted:
+    theirs = parse_marker(standing.body) or Marker(ours.id, "", 0)
+    rival = ""  # the other writer, if known
+    if theirs.workflow and ours.workflow and theirs.workflow != ours.workflow:
+        rival = "another workflow"
+    elif theirs.run > ours.run:
+        newer = f"run {theirs.run} is newer and has already commented"
         return Posted(standing.url, "skipped", newer, needs_attention=True)
+    elif theirs.by and (theirs.by, theirs.run) == (ours.by, ours.run):
+        rival = _FAILED if theirs.failed and not ours.failed else "another use in this run"
     reason = f"{rival} wrote it. If both should comment, give each its own comment-id" if rival else ""
     if rival == _FAILED:
         return Posted(standing.url, "unchanged", reason, needs_attention=True)
     if _same(standing.body, body) or (mode == "on-change" and _same(_text(standing.body), _text(body))):
         return Posted(standing.url, "unchanged", reason or "it already has the same text", needs_attention=bool(reason))
-    return Posted(
-        api.update_comment(standing.id, body).url or standing.url, "updated", reason, needs_attention=bool(reason)
-    )
-
-
-def _rival(item: Marker | None, other: Marker | None) -> str:
-    """Return the other writer of the current comment, if known; empty if it is an earlier one of ours."""
-    if item is None or other is None:
-        return ""
-    if item.workflow and other.workflow and item.workflow != other.workflow:
-        return _WORKFLOW
-    if not item.by or (item.by, item.run) != (other.by, other.run):
-        return ""
-    return _FAILED if item.failed and not other.failed else _USE
-
-
-def _run(body: str) -> int:
-    marker = parse_marker(body)
-    return marker.run if marker else 0
+    url = api.update_comment(standing.id, body).url or standing.url
+    return Posted(url, "updated", reason, needs_attention=bool(reason))
 
 
 def _text(body: str) -> str:
@@ -254,15 +242,11 @@ class ReportOrigin(NamedTuple):
     def of_event(cls, event: Mapping[str, Any]) -> ReportOrigin:
         """Read a ``workflow_run`` event. Raise UsageError for any other event."""
         run = event.get("workflow_run")
-        head = text_of(run, "head_sha")
+        head, owner = text_of(run, "head_sha"), text_of(run, "head_repository", "owner", "login")
         if not isinstance(run, dict) or not head:
             raise UsageError("This is not a workflow_run event. Name the last commit of the pull request with --head.")
-        number = run.get("run_number")
-        value = run.get("head_repository")
-        owner = text_of(value.get("owner") if isinstance(value, dict) else None, "login")
-        branch, number = text_of(run, "head_branch"), number if isinstance(number, int) else 0
-        known = run.get("id")
-        return cls(head, owner, branch, number, text_of(run, "path"), known if isinstance(known, int) else 0)
+        number, known = (value if isinstance(value, int) else 0 for value in (run.get("run_number"), run.get("id")))
+        return cls(head, owner, text_of(run, "head_branch"), number, text_of(run, "path"), known)
 
 
 class CommentBody(NamedTuple):

@@ -326,10 +326,11 @@ def _sentence(request: Request, answer: Response, seconds: float | None, attempt
     return f"Could not {aim}: {reasons.get(answer.status, f'GitHub answered {answer.status}.{reply}')}"
 
 
-def text_of(value: object, key: str) -> str:
-    """Return the string under ``key`` of a JSON object, empty if there is none."""
-    text = value.get(key) if isinstance(value, dict) else None
-    return text if isinstance(text, str) else ""
+def text_of(value: object, *path: str) -> str:
+    """Return the string at the end of a path of keys through JSON objects, empty if there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _checked_address(api_url: str) -> SplitResult:
