@@ -203,6 +203,7 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
         "    if asked['qid'] == 'Q1': sys.exit(3)\n"
         "    if asked['qid'] == 'Q2': time.sleep(9)\n"
         "    if asked['qid'] == 'Q3': print('not json', flush=True); continue\n"
+        "    if asked['qid'] == 'Q5': sys.stdout.buffer.write(b'{\"answer\": \"\\xff\"}\\n'); continue\n"
         "    print(json.dumps({'answer': asked['question'].upper(), 'chunks': ['one']}), flush=True)\n"
     )
     out = tmp_path / "trace.jsonl"
@@ -219,7 +220,7 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
         "--concurrency",
         "2",
     )
-    assert (code, "3 with an error" in err) == (0, True), err
+    assert (code, "4 with an error" in err, "Traceback" in err) == (0, True, False), err
     result = rows(out)
     assert result[0]["answer_json"]["claim"] == "QUESTION 0?"
     assert result[0]["retrieved_ids"][0].startswith("text:")
@@ -227,6 +228,7 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
     assert result[2]["timed_out"] is True
     assert "no JSON" in result[3]["error"]
     assert result[4]["answer_json"]["claim"] == "QUESTION 4?"
+    assert "can't encode character '\\udcff'" in result[5]["error"]
 
 
 @pytest.mark.parametrize(
@@ -284,6 +286,7 @@ def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatc
     assert rows(tmp_path / "b.jsonl")[0]["answer_json"] == {"claim": "a text"}
     (tmp_path / "my_broken_app.py").write_text("{}['key']\n", "utf-8")
     (tmp_path / "my_cut_app.py").write_text("def answer(\n", "utf-8")
+    (tmp_path / "my_ending_app.py").write_text("raise SystemExit(0)\n", "utf-8")
     for name in (
         "my_rag_app:none",
         "my_rag_app:__doc__",
@@ -291,6 +294,7 @@ def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatc
         "builtins:str",
         "my_broken_app:a",
         "my_cut_app:a",
+        "my_ending_app:a",
     ):
         code, _, err = command("collect", "--python", name, "--gold", gold, "--out", "c.jsonl")
         assert (code, f"--python {name} cannot be loaded: " in err) == (2, True)
@@ -340,6 +344,10 @@ def test_times_and_usage_of_a_reply_are_recorded(command, tmp_path, gold, serve,
         ("{'answer': 'x', 'chunks': [{'text': 't', 'score': float('nan')}]}", "not JSON compliant"),
         ("{'answer_json': {'claim': 'x'}, 'flags': object()}", "not JSON serializable"),
         ("{'error': 'the model is down'}", "the model is down"),
+        ("{'answer': 'half of a pair: \\ud800'}", "can't encode character '\\ud800'"),
+        ("{'reply': {}['\\ud800']}", "KeyError: '\\ud800'"),
+        ("__import__('sys').exit()", "SystemExit"),
+        ("(_ for _ in ()).throw(__import__('asyncio').CancelledError())", "CancelledError"),
     ],
 )
 def test_a_reply_that_no_trace_can_have_is_an_error_of_its_question(command, tmp_path, gold, monkeypatch, reply, error):
@@ -386,6 +394,7 @@ def test_a_matrix_sets_the_environment_of_a_command(command, tmp_path, gold):
         ("--url", "a: {env: {X: 1}}", "mappings named body or headers with --url. Write: a: {body: {top_k: 5}}"),
         ("--exec", "a: {body: {k: 1}}", "mappings named env with --exec. Write: a: {env: {TOP_K: 5}}"),
         ("--exec", "a: {env: {X: [1]}}", "'X' in env of the matrix must be a text or a number"),
+        ("--exec", 'a: {env: {X: "\\0"}}', "cannot be started: embedded null byte. Check the command"),
         ("--url", "a: {body: 1}", "'a' must be a mapping"),
         ("--url", "a: {headers: {X-Api-Key: abc}}", "the header X-Api-Key of the matrix contains a secret"),
         ("--python", "a: {body: {k: 1}}", "--matrix needs --url or --exec"),
@@ -533,6 +542,30 @@ def test_a_server_that_is_not_there_is_said_before_anything_is_asked(command, tm
     out = tmp_path / "t.jsonl"
     code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", out)
     assert (code, "does not answer" in err, "Start the server" in err, out.exists()) == (2, True, True, False)
+
+
+@pytest.mark.parametrize("url", ["http://", "http://xn--/", "http://..", "http://host:port", "host", "ftp://host"])
+def test_an_address_that_is_none_is_refused(command, gold, tmp_path, url):
+    code, _, err = command("collect", "--url", url, "--gold", gold, "--out", tmp_path / "t.jsonl")
+    assert (code, err) == (2, "rag-eval: --url is not a URL. Write: --url http://HOST\n")
+    assert not list(tmp_path.glob("t.jsonl*"))
+
+
+@pytest.mark.parametrize("secret", ["k\u00e9y", "two\nlines"])
+def test_a_key_that_no_request_can_have_is_refused_without_showing_it(command, tmp_path, gold, monkeypatch, secret):
+    monkeypatch.setenv("RAG_TOKEN", secret)
+    (tmp_path / "map.yml").write_text('headers: {Authorization: "Bearer ${RAG_TOKEN}"}\n')
+    words = ("--url", "http://127.0.0.1:9", "--request", tmp_path / "map.yml", "--gold", gold)
+    code, _, err = command("collect", *words, "--out", tmp_path / "t.jsonl")
+    assert (code, "the header Authorization has other characters than printable ASCII" in err) == (2, True), err
+    assert secret.splitlines()[0] not in err
+
+
+def test_a_health_path_that_makes_no_url_is_named(command, tmp_path, gold):
+    (tmp_path / "map.yml").write_text("health: ':port'\n")
+    words = ("--url", "http://127.0.0.1", "--request", tmp_path / "map.yml", "--gold", gold)
+    code, _, err = command("collect", *words, "--out", tmp_path / "t.jsonl")
+    assert (code, "http://127.0.0.1:port does not answer: InvalidURL: Invalid port: 'port'" in err) == (2, True), err
 
 
 @pytest.fixture

@@ -185,6 +185,21 @@ def test_an_address_that_is_none_is_named_without_its_secrets(command, live, mon
 
 
 @pytest.mark.parametrize(
+    ("tool", "variable", "named"),
+    [
+        ("langsmith", "LANGSMITH_API_KEY", "LANGSMITH_API_KEY has"),
+        ("langfuse", "LANGFUSE_SECRET_KEY", "LANGFUSE_SECRET_KEY has"),
+        ("phoenix", "PHOENIX_API_KEY", "the header Authorization has"),
+        ("phoenix", "PHOENIX_CLIENT_HEADERS", "the header x has"),
+    ],
+)
+def test_a_key_that_no_header_can_have_is_refused(command, live, monkeypatch, tool, variable, named):
+    monkeypatch.setenv(variable, "x=k\u00e9y")
+    code, _, err = command("import", tool, "--from-api", *SINCE, "--out", "t.jsonl", "--retries", "1")
+    assert (code, f"{named} other characters than printable ASCII" in err, "k\u00e9y" in err) == (2, True, False), err
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (

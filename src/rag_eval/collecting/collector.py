@@ -118,18 +118,23 @@ def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Ro
         began, clock = round(time.time(), 3), time.perf_counter()
         try:
             row = system.ask(qid, text, pace.timeout)
+            json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair cannot be written
+        except TimeoutError as error:
+            row = {"error": _shown(f"timeout: {error}"), "ok": False, "timed_out": True}
         except Busy as error:
             if attempt < pace.retries:
                 time.sleep(min(error.seconds if error.seconds is not None else 0.5 * 2**attempt, _LONGEST_PAUSE))
                 continue
-            return {"ts": began, "error": str(error)[:2000], "ok": False}
+            return {"ts": began, "error": _shown(str(error)), "ok": False}
         except Exception as error:  # noqa: BLE001 - whatever the system raises is its answer to this question
-            if not isinstance(error, TimeoutError):
-                return {"ts": began, "error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
-            row = {"error": f"timeout: {error}", "ok": False, "timed_out": True}
+            return {"ts": began, "error": _shown(f"{type(error).__name__}: {error}"), "ok": False}
         spent = round((time.perf_counter() - clock) * 1000, 3)
         return {"ts": began, **row, "latency_ms": {"total": spent, **row.get("latency_ms", {})}}
     raise AssertionError("every attempt returns")
+
+
+def _shown(error: str) -> str:
+    return error[:2000].encode("utf-8", "backslashreplace").decode()
 
 
 class _Turns:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 from uuid import UUID
 
 import msgspec
 
-from rag_eval.collecting.systems import retry_after
+from rag_eval.collecting.systems import http_client, retry_after
 from rag_eval.common.escaping import one_line
-from rag_eval.errors import MissingExtra, UsageError
+from rag_eval.errors import UsageError
 from rag_eval.importers.unwrap import QID_KEYS, as_dict
 
 Row = dict[str, Any]
@@ -61,22 +61,17 @@ class Page(NamedTuple):
 class TraceServer:
     """One server. Busy servers are retried; every other failure is a UsageError that names the fix."""
 
-    def __init__(self, request: FetchRequest, address: tuple[str, str], **client: Any) -> None:
-        try:
-            import httpx
-        except ImportError:
-            raise MissingExtra("rag-eval import --from-api", "collect") from None
-        variable, url = address
-        fix = f"Write: export {variable}=https://HOST"
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            raise UsageError(f"{variable} is not a URL. {fix}") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise UsageError(f"{variable} is not a URL. {fix}")
-        self._httpx, self._request, self._variable = httpx, request, variable
-        self._base = url.rstrip("/")
-        self._client = httpx.Client(timeout=request.timeout, follow_redirects=False, **client)
+    def __init__(
+        self, request: FetchRequest, address: tuple[str, str], headers: Mapping[str, str] | None = None, **client: Any
+    ) -> None:
+        self._request, (self._variable, url), self._base = request, address, address[1].rstrip("/")
+        client["timeout"] = request.timeout
+        made = http_client("rag-eval import --from-api", self._variable, url, headers or {}, **client)
+        self._httpx, self._client = made
+        if self._httpx.URL(url).userinfo:
+            raise UsageError(
+                f"{self._variable} is not a URL without a secret. Write: export {self._variable}=https://HOST"
+            )
 
     def page(self, method: str, path: str, absent: tuple[int, ...] = (), **send: Any) -> tuple[Any, bytes]:
         """Return the value and the bytes of a reply; ``MISSING`` as the value if its status is in ``absent``."""
@@ -110,8 +105,6 @@ class TraceServer:
                     size += len(block)
                     if size > _LARGEST:
                         raise UsageError(f"{self._base}{path}: a reply of more than {_LARGEST >> 20} MiB")
-        except self._httpx.InvalidURL as error:
-            raise UsageError(f"{self._variable} is not a URL: {error}") from None
         except self._httpx.HTTPError as error:
             return 0, None, f"{type(error).__name__}: {error}".encode()
         return reply.status_code, retry_after(reply.headers), b"".join(blocks)
@@ -264,6 +257,8 @@ def _key(*names: str) -> str:
     key = next((value for name in names if (value := os.environ.get(name, "").strip())), "")
     if not key:
         raise UsageError(f"{names[0]} is not set. Make a key in the settings of the project, then: export {names[0]}=…")
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{names[0]} has other characters than printable ASCII. Copy the key again.")
     return key
 
 

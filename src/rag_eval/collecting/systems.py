@@ -46,6 +46,30 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+def http_client(feature: str, named: str, url: str, headers: Mapping[str, str], **settings: Any) -> tuple[Any, Any]:
+    """Return the package httpx, which a ``feature`` needs, and a client that follows no redirects.
+
+    Raises UsageError if ``url``, which the option or variable ``named`` has, or a header is invalid.
+    """
+    try:
+        import httpx
+    except ImportError:
+        raise MissingExtra(feature, "collect") from None
+    try:
+        address = httpx.URL(url)
+        is_valid = address.scheme in ("http", "https") and address.host.encode("idna") != b""
+    except (httpx.InvalidURL, UnicodeError):
+        is_valid = False
+    if not is_valid:
+        fix = f"{named} http://HOST" if named.startswith("-") else f"export {named}=https://HOST"
+        raise UsageError(f"{named} is not a URL. Write: {fix}")
+    for name, text in headers.items():  # the message does not show the text, which may be a secret
+        if not (f"{name}{text}".isascii() and f"{name}{text}".isprintable()):
+            fix = "Check the environment variable that it comes from"
+            raise UsageError(f"the header {name} has other characters than printable ASCII. {fix}")
+    return httpx, httpx.Client(headers=headers, follow_redirects=False, **settings)
+
+
 class System(ABC):
     """A system that answers questions; several threads may call it at a time."""
 
@@ -69,19 +93,16 @@ class HttpSystem(System):
 
     command = "rag-eval collect --url"
 
-    def __init__(self, url: str, mapped: RequestMap, more: Mapping[str, Any] | None = None) -> None:
-        try:
-            import httpx
-        except ImportError:
-            raise MissingExtra(self.command, "collect") from None
-        self._httpx, self._url, self._map, self._more = httpx, url.rstrip("/"), mapped, dict(more or {})
-        headers = {**mapped.headers, **header_texts(self._more.get("headers", {}), "the matrix")}
-        changed = self._more.get("body", {})
+    def __init__(self, url: str, mapped: RequestMap, more: Mapping[str, Mapping[str, Any]]) -> None:
+        self._url, self._map = url.rstrip("/"), mapped
+        headers = {**mapped.headers, **header_texts(more.get("headers", {}), "the matrix")}
+        headers = filled(headers, {}, os.environ)
+        self._httpx, self._client = http_client(self.command, self.command.split()[-1], url, headers)
+        changed = more.get("body", {})
         if not isinstance(mapped.body, dict) and (changed or mapped.method.upper() == "GET"):
             raise UsageError("'body' of the request map must be a mapping for a matrix and for GET")
         self._body = {**mapped.body, **changed} if changed else mapped.body
         filled([self._body, mapped.path], {}, os.environ)  # raises UsageError before the first question
-        self._client = httpx.Client(headers=filled(headers, {}, os.environ), follow_redirects=False)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Ask over HTTP; 429 and 5xx are Busy, other errors are errors of the system."""
@@ -116,7 +137,7 @@ class HttpSystem(System):
         address = self._url + (self._map.health or "/")
         try:
             reply = self._client.get(address, timeout=10)
-        except self._httpx.HTTPError as error:
+        except (self._httpx.HTTPError, self._httpx.InvalidURL) as error:
             fix = f"Start the server, or correct {self.command.split()[-1]}"
             why = f"{type(error).__name__}: {str(error).rstrip('.')}"
             raise UsageError(f"{address} does not answer: {why}. {fix}") from None
@@ -130,7 +151,7 @@ class HttpSystem(System):
         try:
             reply = self._client.get(self._url + self._map.config, timeout=10)
             return reply.json() if reply.status_code == 200 else None
-        except (self._httpx.HTTPError, ValueError):
+        except (self._httpx.HTTPError, self._httpx.InvalidURL, ValueError):
             return None
 
     def close(self) -> None:
@@ -153,9 +174,9 @@ def command_words(option: str, command: str) -> list[str]:
 class CommandSystem(System):
     """Long-lived processes: one JSON line in, one JSON line out. A thread takes an idle one or starts another."""
 
-    def __init__(self, command: str, more: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, command: str, more: Mapping[str, Mapping[str, Any]]) -> None:
         self._words = command_words("--exec", command)
-        stated = scalar_texts((more or {}).get("env", {}), "env of the matrix")
+        stated = scalar_texts(more.get("env", {}), "env of the matrix")
         self._environment = {**os.environ, **filled(stated, {}, os.environ)}
         self._idle: queue.LifoQueue[tuple[subprocess.Popen[str], queue.Queue[str | None]]] = queue.LifoQueue()
         self._all: list[subprocess.Popen[str]] = []
@@ -191,10 +212,11 @@ class CommandSystem(System):
                 stdout=subprocess.PIPE,
                 text=True,
                 encoding="utf-8",
+                errors="surrogateescape",  # bytes of an answer that are not UTF-8 are an error of its question
                 env=self._environment,
             )
-        except OSError as error:
-            why = f"--exec {self._words[0]} cannot be started: {error.strerror}"
+        except (OSError, ValueError) as error:  # ValueError: a variable of the matrix that no process can have
+            why = f"--exec {self._words[0]} cannot be started: {getattr(error, 'strerror', error)}"
             raise UsageError(f"{why}. Check the command.") from None
         lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
@@ -253,7 +275,7 @@ class FunctionSystem(System):
             for part in function.split("."):
                 target = getattr(target, part)
             self._takes_qid = "qid" in inspect.signature(target).parameters
-        except Exception as error:  # noqa: BLE001 - the module may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the module may raise anything
             why = f"{type(error).__name__}: {error}"
             raise UsageError(f"--python {name} cannot be loaded: {why}. Write: --python module:function") from None
         self._function: Callable[..., Any] = target
@@ -266,8 +288,10 @@ class FunctionSystem(System):
             try:
                 made = self._function(question, qid=qid) if self._takes_qid else self._function(question)
                 box.put((asyncio.run(made) if inspect.isawaitable(made) else made, None))  # type: ignore[arg-type]
-            except BaseException as error:  # noqa: BLE001 - handed to the thread that asked
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - handed to the thread that asked
                 box.put((None, error))
+            except BaseException as error:  # noqa: BLE001 - sys.exit of the system does not end the collection
+                box.put((None, RuntimeError(f"{type(error).__name__}: {error}")))
 
         threading.Thread(target=call, daemon=True).start()
         try:

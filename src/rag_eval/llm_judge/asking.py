@@ -75,7 +75,7 @@ class Endpoint(HttpSystem):
         headers = {"Authorization": f"Bearer ${{{KEY}}}"} if os.environ.get(KEY) else {}
         message = {"role": "user", "content": "{question}"}
         body = {"model": model, "messages": [message], "temperature": 0}
-        super().__init__(url, RequestMap(path="/chat/completions", headers=headers, body=body))
+        super().__init__(url, RequestMap(path="/chat/completions", headers=headers, body=body), {})
         self._model, self._price = model, (prices or {}).get(model)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
@@ -90,7 +90,7 @@ class Endpoint(HttpSystem):
         stated = answered.get("usage") or {}
         tokens = {"input_tokens": stated.get("prompt_tokens"), "output_tokens": stated.get("completion_tokens")}
         usage: Row = {"model": answered["model"]} if isinstance(answered.get("model"), str) else {}
-        usage |= {name: count for name, count in tokens.items() if isinstance(count, int)}
+        usage |= {name: count for name, count in tokens.items() if type(count) is int and count >= 0}
         if self._price and tokens.keys() <= usage.keys():
             spent = usage["input_tokens"] * self._price["input"] + usage["output_tokens"] * self._price["output"]
             usage["cost_usd"] = spent / _MILLION
