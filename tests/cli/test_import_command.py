@@ -305,3 +305,9 @@ def test_a_map_that_is_no_text_is_a_problem(command, tmp_path):
     code, out, err = command("import", "table", tmp_path / "rows.csv", "--map", tmp_path / "map.yml")
     message = f"{tmp_path / 'map.yml'}:1: column 11: byte 0xe9 is not valid UTF-8. Save the file as UTF-8.\n"
     assert (code, out, err) == (2, "", message)
+
+
+def test_a_first_map_of_a_file_without_fields_is_refused(command, tmp_path):
+    (tmp_path / "rows.csv").write_text("")
+    code, out, err = command("import", "table", tmp_path / "rows.csv", "--suggest-map")
+    assert (code, out, f"{tmp_path / 'rows.csv'}: has no fields. Name a file with" in err) == (2, "", True), err

@@ -183,6 +183,12 @@ def test_problems_of_stdin_have_lines(rag, project, monkeypatch):
     assert rag("score", "--gold", "-")[2].startswith("<stdin>:1: ")
 
 
+def test_a_closed_stdin_is_an_empty_file(rag, project, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    code, _, err = rag("score", "--gold", "-")
+    assert (code, err.startswith("<stdin>: ")) == (2, True), err
+
+
 def test_not_both_files_are_stdin(rag, project):
     assert rag("score", "--gold", "-", "--trace", "-")[::2] == (
         2,

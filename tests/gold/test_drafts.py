@@ -194,7 +194,36 @@ def test_an_unknown_kind_of_draft_is_refused(capsys):
     assert "--select 'odd' is not a kind of draft" in capsys.readouterr().err
 
 
-def test_a_broken_file_of_drafts_is_a_problem_with_its_line(files, capsys):
-    (files / "eval/drafts.jsonl").write_text('{"qid": 3}\n')
-    assert draft() == 2
-    assert "eval/drafts.jsonl:1" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"qid": 3}, "Expected `str`, got `int` - at `$.qid`"),
+        ({"question": None}, "Expected `str`, got `null` - at `$.question`"),
+        ({"retrieved": ["m#1"]}, "Expected `object`, got `str` - at `$.retrieved[0]`"),
+        ({"retrieved": [{"text": "x"}]}, "Object missing required field `id`"),
+        ({"cited": 5}, "Expected `array | null`, got `int` - at `$.cited`"),
+        ({"question": "half of a pair: \ud800"}, "truncated"),
+    ],
+)
+def test_a_broken_file_of_drafts_is_a_problem_with_its_line(files, monkeypatch, capsys, fields, why):
+    row = {"draft": "failed", "qid": "D-1", "question": "Who?", **fields}
+    (files / "eval/drafts.jsonl").write_text("\n" + json.dumps(row) + "\n")
+    for run in (draft, lambda: review(monkeypatch, "s")):
+        code = run()
+        err = capsys.readouterr().err
+        assert (code, "eval/drafts.jsonl:2: is not a draft: " in err, why in err) == (2, True, True), err
+
+
+def test_a_closed_input_leaves_the_drafts_open(files, monkeypatch, capsys):
+    draft()
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["gold", "review", "--signer", "ann@example.org"]) == 0
+    assert "0 accepted, 3 still open." in capsys.readouterr().out
+
+
+def test_a_signer_that_is_not_utf_8_is_refused_before_any_draft_is_shown(files, capsys):
+    draft()
+    capsys.readouterr()
+    assert main(["gold", "review", "--signer", "ann\udcff"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "--signer is not UTF-8 text" in err) == ("", True)

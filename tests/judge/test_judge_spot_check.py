@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 
@@ -35,7 +36,7 @@ def check(command, tmp_path, monkeypatch):
     write_rows(tmp_path / "eval/verdicts.jsonl", made)
 
     def run(*options, answers=(), rater="ann"):
-        given = iter(answers)
+        given = iter(answers or ())
 
         def said(_=""):
             result = next(given, EOFError())
@@ -43,7 +44,8 @@ def check(command, tmp_path, monkeypatch):
                 raise result
             return result
 
-        monkeypatch.setattr("builtins.input", said)
+        if answers is not None:  # otherwise the test sets stdin
+            monkeypatch.setattr("builtins.input", said)
         return command("judge", "spot-check", *(["--rater", rater] if rater else []), *options)
 
     run.rows = {row["qid"]: row for row in made}
@@ -137,6 +139,9 @@ def test_what_is_gated_is_graded(check, tmp_path):
     ("words", "message"),
     [
         (["--score", "fluency"], "--score 'fluency' is not a score"),
+        (["--score", ","], "',' is not a list of names"),
+        (["--by", " , "], "is not a list of names"),
+        (["--rater", "ann\udcff"], "--rater is not UTF-8 text. Check the encoding of your terminal or script."),
         (["--by", "colour"], "--by 'colour' is not a field of gold items"),
         (["--n", "0"], "'0' is not a whole number from 1 to 10000"),
         (["--gold", "none.jsonl"], "none.jsonl: no such file"),
@@ -204,3 +209,19 @@ def test_hostile_texts_are_lines_on_the_terminal(check, tmp_path):
     _, out, _ = check("--n", "1000", answers=["s"] * 200)
     assert re.search("[\x00-\x09\x0b-\x1f\x7f\x85\u2028\u202e\u2066]", out) is None
     assert re.search(r"(?m)^::|##\[", out) is None
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_input_that_is_not_utf_8_is_asked_for_again_or_ends_the_input(check, monkeypatch, tmp_path, errors):
+    typed = io.BytesIO(b"4\n4\n\n" + b"\xff\n2\n2\n\xe9\nfine\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed, encoding="utf-8", errors=errors))
+    code, out, _ = check("--n", "3", answers=None)
+    graded = [(row["groundedness"], row.get("note")) for row in rows(tmp_path / LABELS)] if errors != "strict" else []
+    assert (code, "That is not UTF-8 text. Type it again." in out) == (0, True)
+    assert graded == ([] if errors == "strict" else [(4, None), (2, "fine")])
+
+
+def test_a_closed_input_ends_the_questions(check, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    code, out, _ = check("--n", "3", answers=None)
+    assert (code, "0 graded, 3 still open" in out) == (0, True)

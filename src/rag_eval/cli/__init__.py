@@ -73,6 +73,8 @@ def _run(arguments: list[str]) -> int:
 
 def guarded(work: Callable[[], int]) -> int:
     """Call ``work`` and return its exit code; turn every error into lines on stderr and an exit code."""
+    if sys.stdin is None:  # closed by <&-
+        sys.stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     for name in ("stdout", "stderr"):
         setattr(sys, name, _lasting(getattr(sys, name)))
     for stream in (sys.stdout, sys.stderr):

@@ -70,6 +70,8 @@ _MODULES = {
     "judge spot-check": "judge_labels",
 }
 _WIDEST, _USUAL = 120, 98
+_WRITTEN = ("EMAIL", "NAME", "TEXT")
+"""The values that go into files. A path may have any bytes."""
 _EPILOG = """\
 exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a bug in rag-eval
 
@@ -180,11 +182,13 @@ class _Parser(argparse.ArgumentParser):
         return did_you_mean(word.partition("=")[0], options) or f"For help: {self.prog} --help"
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        name = (*action.option_strings, action.metavar)[0]
         if "" in arg_strings and action.type is None and action.nargs != argparse.PARSER:
-            name = (*action.option_strings, action.metavar)[0]
             raise UsageError(
                 f"{name} is empty. Check if a shell variable is not set. Give it a value, or leave it out."
             )
+        if action.metavar in _WRITTEN and any("\ud800" <= letter <= "\udfff" for letter in "".join(arg_strings)):
+            raise UsageError(f"{name} is not UTF-8 text. Check the encoding of your terminal or script.")
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -114,8 +114,9 @@ def _label(inputs: ImportInputs, path: str, line: int, row: Row, scales: Mapping
             return None
         scores[score] = value if high == 1 and low == 0 else (value - low) / (high - low) * MOST
     weight = _number(row.get("weight", 1), words=False)
-    if weight is None or weight <= 0:
-        inputs.problem(path, line, "", f"weight {quoted(row['weight'], 40)} is not a number above 0", "Correct it.")
+    if weight is None or not 1e-6 <= weight <= 1e9:
+        message = f"weight {quoted(row['weight'], 40)} is not a number from 0.000001 to 1000000000"
+        inputs.problem(path, line, "", message, "Write how many answers it represents.")
         return None
     if not str(row.get("qid", "")).strip():
         inputs.problem(path, line, "", "has no qid", "Write the qid of the answer, or remove the row.")

@@ -175,6 +175,21 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+# Ask a person
+
+
+def ask(question: str) -> str:
+    """Return the line that a person types, without blanks around it; EOFError at the end of the input."""
+    while True:
+        try:
+            reply = input(question).strip()
+            reply.encode()
+        except UnicodeError:
+            print_lines("That is not UTF-8 text. Type it again.")
+        else:
+            return reply
+
+
 # Write outputs
 
 
@@ -234,7 +249,17 @@ def write_json(path: str | Path, value: Mapping[str, Any]) -> None:
 
 def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as JSON Lines, completely or not at all."""
-    write_data(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
+    write_data(path, map(json_line, rows))
+
+
+def json_line(row: Mapping[str, Any]) -> bytes:
+    """Return a row as a line of JSON Lines."""
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+
+def with_line(data: bytes, row: Mapping[str, Any]) -> bytes:
+    """Return the content of a file of JSON Lines with one more row at its end."""
+    return data + (b"\n" if data and not data.endswith(b"\n") else b"") + json_line(row)
 
 
 def write_data(path: str | Path, pieces: Iterable[bytes]) -> None:

@@ -19,6 +19,7 @@ from rag_eval.cli.commands._shared import (
     add_option,
     checked_reader,
     gates_path,
+    names,
     print_notes,
 )
 from rag_eval.cli.commands.gate import check_scores
@@ -39,7 +40,8 @@ MOST = 50
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
     add_option(parser, "--base", "NAME", "the run that the others are compared with (default: the first)")
-    add_option(parser, "--metric", "M[,M]", "compare only these metrics (default: those with gates in the last run)")
+    metrics = "compare only these metrics (default: those with gates in the last run)"
+    add_option(parser, "--metric", "M[,M]", metrics, default=(), type=names)
     add_flag(parser, "--all", "compare every metric that all runs have")
     add_flag(parser, "--across-judges", "also compare verdicts of different judges")
     add_flag(parser, "--pareto", "list the runs that no other run beats in quality, cost and latency")
@@ -78,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
         fix = "Name fewer files."
         if len(columns) == 1:
             fix = "Name another file, or add --repeats for repeats of one system."
-        only = [name for name in args.metric.split(",") if name]
-        comparison = _compared(columns, options, args.base or None, only, args.all, args.across_judges, fix)
+        comparison = _compared(columns, options, args.base or None, args.metric, args.all, args.across_judges, fix)
         if args.pareto and comparison.front is None:
             print_notes("--pareto is ignored, because not every run has a quality value", quiet=args.quiet)
         comparison = comparison if args.pareto else comparison._replace(front=None)
@@ -201,8 +202,8 @@ def _index_of(columns: Sequence[Column], name: str | None) -> int:
     matches = by_name or [index for index, column in enumerate(columns) if name in (column.run, column.source)]
     if len(matches) == 1:
         return matches[0]
-    names = ", ".join(quoted(column.name, 40) for column in columns[:10])
-    raise UsageError(f"--base {quoted(name)} matches {quantity(len(matches), 'run')}. Choose one of: {names}")
+    known = ", ".join(quoted(column.name, 40) for column in columns[:10])
+    raise UsageError(f"--base {quoted(name)} matches {quantity(len(matches), 'run')}. Choose one of: {known}")
 
 
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
@@ -242,9 +243,9 @@ def _split(path: str, report: Report) -> Iterator[Column]:
 
 def _named(columns: list[Column]) -> list[Column]:
     """Return the columns under their shortest distinct names: by run, otherwise by file, numbered if files agree."""
-    for names in zip(*map(_names, columns), strict=True):
-        if len(set(names)) == len(names):
-            return [column._replace(name=name) for column, name in zip(columns, names, strict=True)]
+    for candidates in zip(*map(_names, columns), strict=True):
+        if len(set(candidates)) == len(candidates):
+            return [column._replace(name=name) for column, name in zip(columns, candidates, strict=True)]
     return [column._replace(name=f"{_names(column)[-1]} ({index})") for index, column in enumerate(columns, 1)]
 
 

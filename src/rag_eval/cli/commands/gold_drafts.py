@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -10,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+import msgspec
+
 from rag_eval.cases.case import Case
 from rag_eval.cases.pairing import plain_question
 from rag_eval.cli.commands._shared import (
     add_gates,
     add_gold,
     add_option,
+    ask,
     checked_reader,
     file_bytes,
     gates_path,
@@ -23,6 +25,7 @@ from rag_eval.cli.commands._shared import (
     print_lines,
     print_notes,
     whole,
+    with_line,
     write_data,
     write_rows,
 )
@@ -52,6 +55,22 @@ TO_FILL_IN = ("answerable", "gold_claim_substr", "gold_citations")
 _SUPPORTED, _CHUNKS, _WIDE = 0.5, 10, 400
 
 
+class _Passage(msgspec.Struct):
+    id: str
+    text: str = ""
+
+
+class _Draft(msgspec.Struct):
+    """The fields of a draft that a person sees."""
+
+    draft: str
+    qid: str
+    question: str
+    answer: str | None = None
+    cited: list[str] | None = None
+    retrieved: list[_Passage] | None = None
+
+
 def _add_files(parser: ArgumentParser) -> None:
     add_gold(parser)
     add_gates(parser)
@@ -60,18 +79,16 @@ def _add_files(parser: ArgumentParser) -> None:
 
 def read_drafts(path: str) -> list[Row]:
     """Return the drafts of a file, none if it does not exist; raise InputError with each invalid line."""
-    rows = []
+    rows: list[Row] = []
     with checked_reader() as reader:
         for number, line in enumerate(file_bytes(path).split(b"\n") if os.path.lexists(path) else (), 1):
             try:
-                row = json.loads(line) if line.strip() else None
-            except (ValueError, RecursionError):
-                row = None
-            if isinstance(row, dict) and all(isinstance(row.get(name), str) for name in ("draft", "qid", "question")):
-                rows.append(row)
-            elif line.strip():
+                if line.strip():
+                    msgspec.json.decode(line, type=_Draft)
+                    rows.append(msgspec.json.decode(line))
+            except (msgspec.MsgspecError, RecursionError) as error:
                 hint = "Write drafts with: rag-eval gold draft --from FILE"
-                reader.ledger.problem(path, number, "", "is not a draft", hint)
+                reader.ledger.problem(path, number, "", f"is not a draft: {error}", hint)
     return rows
 
 
@@ -207,8 +224,7 @@ def run_review(args: Namespace) -> int:
             if choice == "q":
                 break
             if choice == "a":
-                data += b"\n" if data and not data.endswith(b"\n") else b""
-                data += json.dumps(item, ensure_ascii=False).encode() + b"\n"
+                data = with_line(data, item)
                 write_data(policy.gold, [data])
                 qids.add(item["qid"])
                 accepted.append(item["qid"])
@@ -223,7 +239,7 @@ def run_review(args: Namespace) -> int:
 
 
 def _show(row: Row, progress: str) -> None:
-    cited = ", ".join(map(str, row.get("cited") or ())) or "(nothing)"
+    cited = ", ".join(row.get("cited") or ()) or "(nothing)"
     lines = [f"[{progress}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
     lines = [one_line(line, _WIDE) for line in (*lines, f"cited: {cited}")]
     for number, chunk in enumerate(row.get("retrieved") or (), 1):
@@ -235,14 +251,14 @@ def _show(row: Row, progress: str) -> None:
 def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
     """Ask until there is a decision and a valid item."""
     while True:
-        choice = _ask("accept, edit, reject, skip, quit? [a/e/r/s/q] ").lower()[:1]
+        choice = ask("accept, edit, reject, skip, quit? [a/e/r/s/q] ").lower()[:1]
         if choice == "r":
-            return "r", {"why": _ask("why? (for the record) ")}
+            return "r", {"why": ask("why? (for the record) ")}
         if choice in ("s", "q"):
             return choice, {}
         if choice == "e":
-            row["question"] = _ask(f"question [{one_line(row['question'], 80)}]: ") or row["question"]
-            row["qid"] = _ask(f"qid [{row['qid']}]: ") or row["qid"]
+            row["question"] = ask(f"question [{one_line(row['question'], 80)}]: ") or row["question"]
+            row["qid"] = ask(f"qid [{row['qid']}]: ") or row["qid"]
         elif choice != "a":
             continue
         turn: Row = {field: row[field] for field in ("conversation", "turn") if field in row}
@@ -258,19 +274,15 @@ def _labels(row: Row) -> Row:
     """Ask for the missing labels; chunks may be named by their numbers."""
     answerable = ""
     while answerable not in ("y", "n"):
-        answerable = _ask("do the documents answer the question? [y/n] ").lower()[:1]
+        answerable = ask("do the documents answer the question? [y/n] ").lower()[:1]
     if answerable == "n":
         return {"answerable": False, "gold_claim_substr": [], "gold_citations": []}
-    parts = _ask("which text must a correct answer contain? (parts of 5 characters or more, separated by ;) ")
+    parts = ask("which text must a correct answer contain? (parts of 5 characters or more, separated by ;) ")
     chunks = row.get("retrieved") or []
-    cited = _ask("which chunks support the answer? (numbers or ids, separated by spaces) ").replace(",", " ").split()
+    cited = ask("which chunks support the answer? (numbers or ids, separated by spaces) ").replace(",", " ").split()
     ids = [chunks[int(item) - 1]["id"] if item.isdecimal() and 0 < int(item) <= len(chunks) else item for item in cited]
     substrings = [part.strip() for part in parts.split(";") if part.strip()]
     return {"answerable": True, "gold_claim_substr": substrings, "gold_citations": ids}
-
-
-def _ask(text: str) -> str:
-    return input(text).strip()
 
 
 def _signer(args: Namespace, gold: str, data: bytes) -> str:

@@ -242,6 +242,8 @@ def _suggest(reader: Reader, name: str, path: str, *, is_wanted: bool) -> int:
         fix = f"Write a first one: rag-eval import {name} {path} --suggest-map > map.yml"
         raise UsageError(f"{name} needs a map of the fields. {fix}")
     names = header(Files(reader, [path]), path)
+    if not names:
+        reader.ledger.problem(path, 0, "", "has no fields", "Name a file with a row of column names, or with records.")
     reader.ledger.stop_on_problems()
     known = suggested(names, FORMS[name])
     # A JSON string is a YAML string.

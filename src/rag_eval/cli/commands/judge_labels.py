@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from rag_eval.cli.commands._shared import (
     add_gates,
     add_gold,
     add_option,
+    ask,
     checked_reader,
     gates_path,
+    names,
     print_lines,
     print_notes,
     whole,
+    with_line,
     write,
     write_data,
 )
@@ -158,7 +162,7 @@ def _labels(args: argparse.Namespace) -> tuple[list[Label], dict[str, Scale], st
             scale = float(low), float(high)
         except ValueError:
             scale = 0.0, 0.0
-        if not scale[0] < scale[1]:
+        if not scale[0] < scale[1] < inf:
             fix = "Write the lowest and the highest label: --scale 1-4"
             raise UsageError(f"--scale {quoted(args.scale, 40)} is not a scale. {fix}")
     with checked_reader() as reader:
@@ -207,9 +211,9 @@ def _refuse(pairs: Matched, path: Path, judge: Judge) -> None:
 
 def _block(judge: Judge, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
     """Return the judge of the gates file as YAML; JSON strings are YAML strings."""
-    names = [f"  {name}: {json.dumps(value)}" for name, value in judge._asdict().items()]
+    lines = [f"  {name}: {json.dumps(value)}" for name, value in judge._asdict().items()]
     scores = [f"      {score}: {_flow(part)}" for score, part in calibration["scores"].items()]
-    lines = ["judge:", *names, f"  floor: {_flow(floor)}", "  calibration:"]
+    lines = ["judge:", *lines, f"  floor: {_flow(floor)}", "  calibration:"]
     lines += [f"    {name}: {json.dumps(calibration[name])}" for name in ("judge", "labels")]
     return "\n".join([*lines, "    scores:" if scores else "    scores: {}", *scores]) + "\n"
 
@@ -310,8 +314,9 @@ def _bias_rows(name: str, bias: Bias) -> list[tuple[str, str, str]]:
 def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--n", "N", "how many answers to draw (default: 20)", default=20, type=whole(1, 10_000))
     add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
-    add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items")
-    add_option(parser, "--score", "S[,S]", "scores to grade (default: the gated ones, or the first two)")
+    add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items", default=(), type=names)
+    graded = "scores to grade (default: the gated ones, or the first two)"
+    add_option(parser, "--score", "S[,S]", graded, default=(), type=names)
     add_option(parser, "--rater", "NAME", "person who grades (default: git's user.email)")
     add_option(parser, "--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
     add_option(parser, "--html", "FILE", "write a form to fill in with a browser")
@@ -358,27 +363,25 @@ def run_spot_check(args: argparse.Namespace) -> int:
     return PASSED
 
 
-def _scores(stated: str, policy: Policy) -> list[str]:
+def _scores(named: Sequence[str], policy: Policy) -> list[str]:
     """Return the scores to grade: those named, those with gates, or groundedness and correctness."""
-    named = [part.strip() for part in stated.split(",") if part.strip()]
     if unknown := [item for item in named if item not in SCORES]:
         fix = f"Choose from: {', '.join(SCORES)}"
         raise UsageError(f"--score {quoted(unknown[0], 40)} is not a score of a judge. {fix}")
     gated = {SCORE_OF.get(gate.name.partition(".")[0]) for gate in policy.gates}
-    return named or [score for score in SCORES if score in gated] or list(SCORES[:2])
+    return list(named) or [score for score in SCORES if score in gated] or list(SCORES[:2])
 
 
 def _kinds(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
     """Return the kind of each question by qid; none if the gold set cannot be found."""
-    stated = [name.strip() for name in args.by.split(",") if name.strip()]
-    if unknown := [name for name in stated if not is_field(name)]:
+    if unknown := [name for name in args.by if not is_field(name)]:
         raise UsageError(f"--by {quoted(unknown[0], 40)} is not a field of gold items. Write: --by category")
     gold = args.gold or policy.gold
-    if not (args.gold or stated or os.path.lexists(gold)):
+    if not (args.gold or args.by or os.path.lexists(gold)):
         return {}
     with checked_reader() as reader:
         golds = read_gold(reader, gold)
-    return {qid: ", ".join(slices_of(item, stated or policy.slices.by or _BY)) for qid, item in golds.items()}
+    return {qid: ", ".join(slices_of(item, args.by or policy.slices.by or _BY)) for qid, item in golds.items()}
 
 
 def _graded_by(path: str, rater: str) -> set[str]:
@@ -403,12 +406,10 @@ def _ask_all(
             if grades is None:
                 break
             if grades:
-                note = {"note": text} if (text := input("note (Enter: none) ").strip()) else {}
+                note = {"note": text} if (text := ask("note (Enter: none) ")) else {}
                 at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                 row = {**item.label(args.seed), "rater": rater, "at": at, **grades, **note}
-                before = out.read_bytes() if out.exists() else b""
-                separator = b"\n" if before and not before.endswith(b"\n") else b""
-                write_data(out, [before, separator, json.dumps(row, ensure_ascii=False).encode(), b"\n"])
+                write_data(out, [with_line(out.read_bytes() if out.exists() else b"", row)])
                 graded += 1
     except EOFError:
         print_lines("")
@@ -430,7 +431,7 @@ def _grades(scores: Sequence[str]) -> Row | None:
     grades: Row = {}
     for score in scores:
         while True:
-            reply = input(f"{score}, 0 to 5 (Enter: cannot tell, s: skip this answer, q: quit) ").strip().lower()
+            reply = ask(f"{score}, 0 to 5 (Enter: cannot tell, s: skip this answer, q: quit) ").lower()
             if reply == "q":
                 return None
             if reply == "s":
