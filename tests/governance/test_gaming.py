@@ -39,6 +39,7 @@ NAMED = {
     "must-pass-widened",
     "run-json-left-out",
     "signoff-off-in-the-workflow",
+    "slice-moved-into-another",
     "traces-committed",
     "traces-named-by-the-workflow",
     "traces-of-an-easier-question",

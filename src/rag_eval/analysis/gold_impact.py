@@ -132,9 +132,10 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
 
 
 def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: str) -> Iterator[Finding]:
-    """Yield a warning when gates judge fewer cases than on the gold of the base."""
-    counts = {gate.label: gate.n for gate in after if not gate.name.startswith(_COUNTS)}
-    fallen = [f"{name} {before[name]} → {n}" for name, n in counts.items() if n < before.get(name, 0)]
+    """Yield a warning when gates judge fewer cases than on the gold of the base; a slice may have none any more."""
+    now = {gate.label: gate.n for gate in after}
+    both = [(name, n, now.get(name, 0)) for name, n in before.items() if not name.startswith(_COUNTS)]
+    fallen = [f"{name} {then} → {n}" for name, then, n in both if n < then]
     if fallen:
         what = f"{quantity(len(fallen), 'gate')} {'judges' if len(fallen) == 1 else 'judge'}"
         message = f"{what} fewer cases than with the gold of the base branch: {_joined(fallen)}"
