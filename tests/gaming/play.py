@@ -216,6 +216,7 @@ def _environ(stage, url, commits, folder):
         "GITHUB_BASE_REF": base_ref,
         "GITHUB_REPOSITORY": REPOSITORY,
         "GITHUB_API_URL": url,
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/eval.yml@{ref}",
         "GITHUB_OUTPUT": str(folder / "output"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary"),
     }

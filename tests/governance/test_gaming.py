@@ -44,6 +44,7 @@ NAMED = {
     "traces-named-by-the-workflow",
     "traces-of-an-easier-question",
     "traces-redirected-and-not-written",
+    "workflow-edited",
 }
 """What people may mean: it passes, and is said in so many words."""
 

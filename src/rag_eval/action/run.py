@@ -231,6 +231,7 @@ def _authority(inputs: ActionInputs, runner: Runner, open_api: Open) -> Authorit
     histories = (lambda: ApiHistory(open_api(), head), lambda: GitHistory(Git(head.top, foreign=True)))
     signoff: Signoff = inputs.signoff  # type: ignore[assignment]
     decider = authority(runner.trigger, inputs.gates_ref, signoff, head, histories)
+    decider = decider._replace(workflow=runner.workflow_file)
     number = runner.pull_request or runner.trigger.queued
     if number is None and not runner.trigger.name.startswith("pull_request"):
         return decider

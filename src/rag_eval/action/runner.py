@@ -57,6 +57,13 @@ class Runner(NamedTuple):
         return number if isinstance(number, int) and 0 < number < 10**18 else None
 
     @property
+    def workflow_file(self) -> str:
+        """Return the path of the workflow's file in the commit under test; empty if it comes from elsewhere."""
+        file = self.workflow.partition("@refs/")[0]
+        is_of_base = self.trigger.name == "pull_request_target"
+        return "" if is_of_base or not file.startswith(f"{self.repository}/") else file[len(self.repository) + 1 :]
+
+    @property
     def ci(self) -> CiRun | None:
         """Return the CI run as a report records it; None outside GitHub."""
         if not self.repository:

@@ -198,6 +198,11 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
             message += f"; there, {quoted(others[0], 60)} has gates for the same gold set"
             fix = "Name that file in the workflow, if these gates are meant to replace it."
         yield Finding("bootstrap", "warning", message, fix, context.head.file)
+    file = authority.workflow
+    if file and context.base and _id_of(authority.before, file) != _id_of(authority.after, file):
+        message = "this change edits the workflow that runs this check, so inputs and steps may differ from the base's"
+        fix = "Review the workflow file. To have its changes approved, list it in CODEOWNERS."
+        yield Finding("workflow-changed", "warning", message, fix, file)
     if qids := context.run.other_questions():
         what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
         fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
@@ -262,10 +267,15 @@ def _overridden_gates(context: ReviewContext) -> str | None:
 
 
 def _has_file(tree: Tree, path: str) -> bool:
+    return bool(_id_of(tree, path))
+
+
+def _id_of(tree: Tree, path: str) -> str:
+    """Return the id of the file at a path, empty if there is none."""
     try:
-        return bool(tree.files(path))
+        return tree.files(path).get(path, "")
     except Irregular:
-        return False
+        return ""
 
 
 def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:

@@ -35,6 +35,7 @@ class Authority(NamedTuple):
     file of the base is; either is None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``.
     It is None if the change is based on that very state, or on another history. ``unknown``: the state of ``gates`` may
     never have been on the base. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change.
+    ``workflow`` is the path of the workflow that runs this check, if it is a file of the change under test.
     """
 
     ref: str
@@ -55,6 +56,7 @@ class Authority(NamedTuple):
     fork_of_gates: Snapshot | None = None
     unknown: bool = False
     wrong_checkout: str = ""
+    workflow: str = ""
 
     def inside(self, path: str) -> str | None:
         """Return a path as git has it, from the root of the repository; None for a path outside of it."""
