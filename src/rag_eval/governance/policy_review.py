@@ -194,8 +194,11 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
     elif context.base is None:
         message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
         fix = "After the merge they apply to other pull requests."
-        if others := gates_about(authority, context.head.gold, context.run.inputs.reader):
-            message += f"; there, {quoted(others[0], 60)} has gates for the same gold set"
+        others = gates_about(authority, context.head.gold, context.run.inputs.reader)[:_NAMED]
+        if outcomes := [(policy.file, _failed_gates(context, policy)) for policy in others]:
+            file, failed = min(outcomes, key=lambda outcome: not outcome[1])
+            message += f"; there, {quoted(file, 60)} has gates for the same gold set"
+            message += f", and this run fails {some(failed, _NAMED)}" if failed else ""
             fix = "Name that file in the workflow, if these gates are meant to replace it."
         yield Finding("bootstrap", "warning", message, fix, context.head.file)
     file = authority.workflow
@@ -207,6 +210,14 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
         what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
         fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
         yield Finding("other-question", "warning", f"{what}: {some(qids, _NAMED, quoted)}", fix, context.head.trace)
+
+
+def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
+    """Return the gates of a policy that this run fails on its own gold and traces."""
+    policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
+    is_same = _same_meaning(policy, context.head)
+    report = rejudge(context.report, policy, context.earlier) if is_same else rescore(context.run, policy)
+    return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 
 
 def _overrides(context: ReviewContext) -> Iterator[Finding]:

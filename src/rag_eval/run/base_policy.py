@@ -116,7 +116,7 @@ class _Search:
         if same := [policy for policy in removed if gold_named_by(self.authority, policy, self.tree) == here]:
             return _only_policy(same, _REMOVED)
         others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
-        for policy in list(others.values()):
+        for policy in list(others.values()) if gates else ():
             # Gates next to others for the same file are the first gates of that folder.
             if gold_named_by(self.authority, policy, self.authority.before) == here:
                 del others[policy.file]
@@ -234,15 +234,13 @@ def _only_policy(policies: list[Policy], several: tuple[str, str]) -> Policy:
     return policies[0]
 
 
-def gates_about(authority: Authority, gold: str, reader: Reader) -> list[str]:
-    """Return the paths of all gates files of the base that name this gold file."""
+def gates_about(authority: Authority, gold: str, reader: Reader) -> list[Policy]:
+    """Return all gates files of the base that name this gold file."""
     if authority.gates is None:
         return []
     search, files = _Search(authority, authority.gates, gold, reader), authority.gates.paths()
     policies = search.gates_in(files, _yaml_files(files))
-    return [
-        policy.file for policy in policies if gold_named_by(authority, policy, search.tree) == authority.inside(gold)
-    ]
+    return [policy for policy in policies if gold_named_by(authority, policy, search.tree) == authority.inside(gold)]
 
 
 def _yaml_files(paths: Iterable[str]) -> list[str]:
