@@ -282,12 +282,18 @@ def test_labels_that_are_wrong_are_refused_with_their_place(calibrate, wrong):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--column", "faithful"], "--column 'faithful' is not NAME=VALUE"),
-        (["--column", "fluency=x"], "--column fluency is not a score of a judge"),
+        (["--column", "faithful"], "--column 'faithful' is not a score (groundedness, correctness, relevancy) and its"),
+        (
+            ["--column", "fluency=x"],
+            "--column 'fluency=x' is not a score (groundedness, correctness, relevancy) and its",
+        ),
+        (["--column", "groundedness= "], "is not a score (groundedness, correctness, relevancy) and its column. Write"),
         (["--column", "groundedness=x"], "humans.csv:1: has no column 'x'. Check --column."),
         (["--scale", "5-1"], "--scale '5-1' is not a scale"),
         (["--scale", "0-inf"], "--scale '0-inf' is not a scale"),
         (["--floor", "kappa=2"], "--floor 'kappa=2' is not a floor"),
+        (["--floor", "f1=0.5"], "--floor 'f1=0.5' is not a floor"),
+        (["--floor", "kappa=nan"], "--floor 'kappa=nan' is not a floor"),
         (["--cut", "9"], "--cut 9 is not a score"),
         (["--model", "judge-9"], "has 0 judges 'judge-9', but one is needed. Judges in the file: 'judge-1'"),
         (["--verdicts", "none.jsonl"], "none.jsonl: no such file"),

@@ -1,18 +1,17 @@
-"""Agreement of a judge with people: kappa, AUROC, bias and confusion table; and with itself, if it is asked again."""
+"""Agreement of a judge with people: kappa, AUROC, bias and confusion table."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import permutations
-from math import floor, log, sqrt
-from statistics import median, variance
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import floor, log
+from statistics import median
 from typing import Any, NamedTuple
 
-from rag_eval.common.escaping import quantity
+from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.contract.verdict import MOST, SCORES, digest_of
-from rag_eval.llm_judge.asking import AnswerToJudge
-from rag_eval.llm_judge.labels import Label
+from rag_eval.llm_judge.labels import Label, Scale
+from rag_eval.rendering.terminal import grid
 from rag_eval.stats.agreement import (
     Estimate,
     Statistic,
@@ -24,12 +23,12 @@ from rag_eval.stats.agreement import (
     mean_of_y,
     slope,
 )
-from rag_eval.stats.intervals import CONFIDENCE, area, area_interval, clopper_pearson
+from rag_eval.stats.intervals import CONFIDENCE, area, area_interval
 
 Row = dict[str, Any]
 FEW = 10
 """With fewer answers on one side of the cut, kappa and AUROC depend on a handful of answers."""
-_ROUNDING, NORMAL = 1e-12, 1.96
+_ROUNDING, _SHOWN = 1e-12, 5
 
 
 class Graded(NamedTuple):
@@ -307,100 +306,46 @@ def shown(estimate: Estimate, *, sign: bool = False) -> str:
     return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
 
-# The noise of a judge: the differences between its grades of the same answer
+def agreement_lines(scales: Mapping[str, Scale], pairs: Matched, measured: Sequence[Agreement]) -> Iterator[str]:
+    """Yield what is known of the agreement on each score."""
+    if pairs.unjudged:
+        qids = list(dict.fromkeys(quoted(entry.qid, 40) for entry in pairs.unjudged))
+        some = ", ".join(qids[:_SHOWN]) + (", …" if len(qids) > _SHOWN else "")
+        counted = quantity(len(pairs.unjudged), "label")
+        yield f"not counted: {counted} on answers without a verdict of this judge: {some}"
+    for item in measured:
+        yield from ("", *_lines_of(item, scales[item.score]))
 
 
-class Repeated(NamedTuple):
-    """An answer with its verdicts, the recorded one first."""
-
-    answer: AnswerToJudge
-    verdicts: Sequence[Row]
-
-    def grades(self, metric: str) -> list[float]:
-        """Return each verdict's grade of a metric; empty if one has none."""
-        score = metric.removeprefix("judge_")
-        if score == "correctness" and not self.answer.answerable:
-            return []
-        if score == "unsupported_claims":
-            graded = [None if row["groundedness"] is None else len(row[score]) for row in self.verdicts]
-        else:
-            graded = [row[score] for row in self.verdicts]
-        share = MOST if score == "relevancy" else 1
-        return [] if None in graded else [grade / share for grade in graded if grade is not None]
-
-
-class Noise(NamedTuple):
-    """The noise of a metric.
-
-    ``same`` is the share of answers with the same grade each time, ``deviation`` the standard deviation of one grade,
-    ``kappa`` the agreement of one time with another (weighted, 1 without noise), ``means`` the value of the metric
-    each time, ``of_mean`` the standard deviation of that value if all ``total`` answers are judged once.
-    """
-
-    metric: str
-    n: int
-    total: int
-    same: Estimate
-    deviation: float
-    kappa: Estimate
-    means: tuple[float, ...]
-    of_mean: float
-
-
-class Margin(NamedTuple):
-    """A gate: its threshold, the distance of the value from it, and the share of that distance within noise (95 %)."""
-
-    gate: str
-    threshold: float
-    value: float
-    share: float | None
-
-
-def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
-    """Measure the noise of a metric; None if no answer has grades."""
-    graded = [(item.answer.qid, grades) for item in answers if (grades := item.grades(metric))]
-    if not graded:
-        return None
-    same = sum(len(set(grades)) == 1 for _, grades in graded)
-    within = sum(variance(grades) for _, grades in graded) / len(graded)
-    units: dict[str, Sums] = {}
-    for qid, grades in graded:
-        pairs = Sums.of((first, second, 1.0) for first, second in permutations(grades, 2))
-        units[qid] = units.get(qid, Sums()).plus(pairs)
-    n = len(graded)
-    whole = max(n, round(total * n / len(answers)))
-    means = tuple(sum(column) / n for column in zip(*(grades for _, grades in graded), strict=True))
-    return Noise(
-        metric,
-        n,
-        whole,
-        Estimate(same / n, *clopper_pearson(same, n)),
-        sqrt(within),
-        jackknife_z(list(units.values()), concordance),
-        means,
-        sqrt(within / whole),
-    )
-
-
-def margin(gate: str, threshold: float, noise: Noise) -> Margin:
-    """Return the share of the distance between value and threshold that is within the noise of asking once."""
-    value = sum(noise.means) / len(noise.means)
-    distance = abs(value - threshold)
-    share = NORMAL * noise.of_mean / distance if distance > 1e-12 else None if noise.of_mean else 0.0
-    return Margin(gate, threshold, value, share)
-
-
-def metrics(gated: Sequence[str]) -> list[str]:
-    """Return the metrics of a judge to measure: those with gates, otherwise all scores."""
-    names = dict.fromkeys(name.partition(".")[0] for name in gated if name.startswith("judge_"))
-    return list(names) or [f"judge_{score}" for score in SCORES]
-
-
-def as_rows(replies: Mapping[tuple[str, str], Row], asked: Mapping[str, AnswerToJudge]) -> list[Row]:
-    """Return a row for each reply: ``replies`` by repeat and hash to the answers that were ``asked`` about."""
-    in_order = sorted(replies.items(), key=lambda item: (item[0][1], int(item[0][0])))
-    return [
-        asked[name].row(reply, {"hash": name, "repeat": int(repeat)})
-        for (repeat, name), reply in in_order
-        if name in asked
+def _lines_of(agreement: Agreement, scale: Scale) -> Iterator[str]:
+    labels = "0 or 1" if agreement.binary else f"{scale[0]:g} to {scale[1]:g}"
+    counts = f"answers: {agreement.n}, questions: {agreement.units}, labels: {agreement.votes} from {labels}"
+    yield f"{agreement.score} ({counts})"
+    good = "the label is 1" if agreement.binary else f"the score is {agreement.cut:g} or more"
+    unit = "share of answers" if agreement.binary else "points"
+    how = f"judge cut at {agreement.cut:g}" if agreement.binary else "quadratic weights"
+    rows = [
+        ("kappa", shown(agreement.kappa), how),
+        ("AUROC", shown(agreement.auroc), f"good: {good}"),
+        ("base rate", shown(agreement.base_rate), f"good by people; by the judge {agreement.judge_rate:.3f}"),
+        ("bias", shown(agreement.bias, sign=True), f"judge minus people, {unit}"),
     ]
+    if agreement.people:
+        rows.insert(1, ("kappa of people", shown(agreement.people), "one person and the mean of the others"))
+    for name, bias in (("length", agreement.length), ("position", agreement.position)):
+        if bias:
+            groups = "; ".join(f"{label} {mean:+.3f} ({n})" for label, n, mean in bias.groups)
+            rows.append((f"bias by {name}", shown(bias.difference, sign=True), f"difference: {groups}"))
+            rows.append(("", shown(bias.correlation, sign=True), f"correlation of bias and {name}"))
+    yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
+    yield ""
+    people = ["bad", "good"] if agreement.binary else [str(score) for score in range(6)]
+    table = [[str(score), *map(str, row)] for score, row in enumerate(agreement.confusion)]
+    yield from grid(["judge \\ people", *people], table).split("\n")
+    (hit, missed), (wrong, right) = agreement.at_cut
+    yield f"at the cut: good for both {hit}, bad for both {right}, good only for the judge {wrong}, for people {missed}"
+    yield f"they disagree on {wrong + missed} of {agreement.n} answers ({(wrong + missed) / agreement.n:.0%})"
+    for qid, run, score, mean in agreement.apart:
+        where = f" of run {one_line(run, 40)}" if run else ""
+        yield f"far apart: {one_line(qid, 60)}{where}: judge {score}, people {mean:.3g}"
+    yield from (f"note: {note}" for note in agreement.notes)

@@ -34,10 +34,9 @@ from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy
 from rag_eval.llm_judge.asking import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
-from rag_eval.llm_judge.reliability import Margin, Noise, Repeated, as_rows, margin, metrics, noise, shown
+from rag_eval.llm_judge.noise import Repeated, as_rows, margin, metrics, noise, noise_lines
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.verdict_file import read_verdicts
-from rag_eval.rendering.terminal import grid
 from rag_eval.run.inputs import paired_traces, read_gates_policy
 from rag_eval.run.options import Options
 
@@ -252,7 +251,7 @@ def run_repeat(args: argparse.Namespace) -> int:
         value = {"judge": judge._asdict(), "metrics": tuple(noises.values()), "gates": tuple(margins)}
         sys.stdout.write(json_text(value))
     else:
-        print_lines(*_noise_lines(list(noises.values()), margins))
+        print_lines(*noise_lines(list(noises.values()), margins))
     failed = [row for row in rows if "error" in row]
     tokens = sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
     print_notes(f"{args.out}: {len(rows)} replies, {len(failed)} without a verdict, {tokens} tokens")
@@ -275,24 +274,3 @@ def _repeated(
         if len(again[name]) == times:
             verdicts = [known[name], *again[name]] if all_known else again[name]
             yield Repeated(answer, verdicts)
-
-
-def _noise_lines(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
-    if not noises:
-        yield "no answer has a verdict in every repeat, so there is nothing to measure"
-        return
-    rows = []
-    for item in noises:
-        values = shown(item.same), f"{item.deviation:.3f}", shown(item.kappa), f"±{1.96 * item.of_mean:.3f}"
-        rows.append([item.metric, str(item.n), *values])
-    headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
-    yield from grid(headers, rows).split("\n")
-    for item in noises:
-        means = ", ".join(f"{mean:.3f}" for mean in item.means)
-        yield f"{item.metric}: {means} (repeats: {len(item.means)}, answers: {item.n} of {item.total})"
-    for gate in margins:
-        away = f"{gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
-        share = f"; the noise of the judge is {gate.share:.0%} of that" if gate.share is not None else ""
-        if gate.share is None or gate.share >= 1:
-            share = ", which is within the noise of the judge: this gate may change if the judge is asked again"
-        yield f"{gate.gate} {gate.threshold:g}: the value {away}{share}"

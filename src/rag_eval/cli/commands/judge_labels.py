@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -35,22 +35,21 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.common.digests import Digests
-from rag_eval.common.escaping import json_text, one_line, quantity, quoted
+from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.contract import Judge
 from rag_eval.contract.verdict import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.llm_judge.labels import BINARY, Label, SampledVerdict, Scale, read_labels, sample_verdicts
-from rag_eval.llm_judge.reliability import Agreement, Bias, Matched, agreement, matched, record, shown
+from rag_eval.llm_judge.labels import BINARY, SampledVerdict, Scale, read_labels, sample_verdicts
+from rag_eval.llm_judge.reliability import Matched, agreement, agreement_lines, matched, record
 from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.verdict_file import judge_of
 from rag_eval.rendering.html.pages import grading_form
-from rag_eval.rendering.terminal import grid
 from rag_eval.run.inputs import read_gates_policy
 from rag_eval.run.options import Options
 
@@ -58,7 +57,7 @@ Row = dict[str, Any]
 
 USUAL_FLOOR = {"kappa": 0.6}
 USUAL_LABELS = "eval/judge-labels.jsonl"
-_SHOWN, _BY = 5, ("query_type", "category")
+_BY = ("query_type", "category")
 
 
 def _add_recorded(parser: argparse.ArgumentParser) -> None:
@@ -100,11 +99,12 @@ def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--labels", "FILE", labels, nargs="+", required=True)
     _add_recorded(parser)
     column = "the column of a score: groundedness=faithful"
-    add_option(parser, "--column", "SCORE=NAME", column, action="append", default=[])
-    add_option(parser, "--scale", "LOW-HIGH", "scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)")
+    add_option(parser, "--column", "SCORE=NAME", column, action="append", default=[], type=_column)
+    scale = "scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)"
+    add_option(parser, "--scale", "LOW-HIGH", scale, default=None, type=_scale)
     add_option(parser, "--cut", "N", "lowest score, of 0 to 5, of a good answer (default: 4)", default=4.0, type=float)
     floor = "floor to record, such as kappa=0.6 (default: from the gates file)"
-    add_option(parser, "--floor", "NAME=N", floor, action="append", default=[])
+    add_option(parser, "--floor", "NAME=N", floor, action="append", default=[], type=_floor)
     add_flag(parser, "--write", "record the result in the gates file")
     add_format(parser, ["text", "json"])
 
@@ -118,15 +118,19 @@ def run_calibrate(args: argparse.Namespace) -> int:
     policy, path, judge, rows = _recorded_by(args)
     if not 0 < args.cut <= 5:
         raise UsageError(f"--cut {args.cut:g} is not a score above 0 and up to 5. Write: --cut 4")
-    labels, scales, digest = _labels(args)
+    with checked_reader() as reader:
+        files = Files(reader, list(dict.fromkeys(args.labels)))
+        labels, scales = read_labels(files, dict(args.column), args.scale)
+    digests = [files.digest(path) for path in files.paths]
+    digest = digests[0] if len(digests) == 1 else sha256("\n".join(sorted(digests)).encode()).hexdigest()
     pairs = matched(rows, labels)
     _refuse(pairs, path, judge)
     measured = [
         agreement(score, some, args.cut, binary=scales[score] == BINARY) for score, some in pairs.graded.items()
     ]
-    floor = _floor(args.floor) or dict(policy.stated.get("judge", {}).get("floor", {})) or USUAL_FLOOR
+    floor = dict(args.floor) or policy.stated.get("judge", {}).get("floor") or USUAL_FLOOR
     floor = {name: float(value) for name, value in floor.items()}
-    calibration = record(measured, digest_of(judge._asdict()), digest)
+    calibration = record(measured, digest_of(judge._asdict()), f"sha256:{digest}")
     block = _block(judge, floor, calibration)
     if args.format == "json":
         unused = [{"qid": item.qid, "run": item.run, "file": item.file, "line": item.line} for item in pairs.unjudged]
@@ -141,7 +145,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
         sys.stdout.write(json_text(value))
     else:
         print_lines(f"{path}: {judge.model}; labels of {', '.join(args.labels)}")
-        print_lines(*_agreement_lines(scales, pairs, measured))
+        print_lines(*agreement_lines(scales, pairs, measured))
         sys.stdout.write("" if args.write else f"\n{_next(policy, floor, calibration)}{block}")
     if args.write:
         _write(policy, block)
@@ -150,48 +154,31 @@ def run_calibrate(args: argparse.Namespace) -> int:
     return PASSED
 
 
-def _labels(args: argparse.Namespace) -> tuple[list[Label], dict[str, Scale], str]:
-    """Return the labels, the scale of each score, and the hash of the files."""
-    columns = dict(_parts(item, "--column", "groundedness=faithful") for item in args.column)
-    if unknown := columns.keys() - set(SCORES):
-        raise UsageError(f"--column {min(unknown)} is not a score of a judge. Choose one of: {', '.join(SCORES)}")
-    scale: Scale | None = None
-    if args.scale:
-        low, _, high = args.scale.partition("-")
-        try:
-            scale = float(low), float(high)
-        except ValueError:
-            scale = 0.0, 0.0
-        if not scale[0] < scale[1] < inf:
-            fix = "Write the lowest and the highest label: --scale 1-4"
-            raise UsageError(f"--scale {quoted(args.scale, 40)} is not a scale. {fix}")
-    with checked_reader() as reader:
-        files = Files(reader, list(dict.fromkeys(args.labels)))
-        labels, scales = read_labels(files, columns, scale)
-    digests = [files.digest(path) for path in files.paths]
-    digest = digests[0] if len(digests) == 1 else sha256("\n".join(sorted(digests)).encode()).hexdigest()
-    return labels, scales, f"sha256:{digest}"
+def _column(text: str) -> tuple[str, str]:
+    score, _, name = map(str.strip, text.partition("="))
+    if score not in SCORES or not name:
+        what = f"is not a score ({', '.join(SCORES)}) and its column"
+        raise UsageError(f"--column {quoted(text, 60)} {what}. Write: --column groundedness=faithful")
+    return score, name
 
 
-def _parts(text: str, option: str, example: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not (name.strip() and separator and value.strip()):
-        raise UsageError(f"{option} {quoted(text, 60)} is not NAME=VALUE. Write: {option} {example}")
-    return name.strip(), value.strip()
+def _scale(text: str) -> Scale:
+    low, _, high = text.partition("-")
+    with suppress(ValueError):
+        scale = float(low), float(high)
+        if scale[0] < scale[1] < inf:
+            return scale
+    fix = "Write the lowest and the highest label: --scale 1-4"
+    raise UsageError(f"--scale {quoted(text, 40)} is not a scale. {fix}")
 
 
-def _floor(stated: Sequence[str]) -> dict[str, float]:
-    floor = {}
-    for item in stated:
-        name, value = _parts(item, "--floor", "kappa=0.6")
-        try:
-            floor[name] = float(value)
-        except ValueError:
-            floor[name] = 2.0
-        if name not in ("kappa", "auroc") or not -1 <= floor[name] <= 1:
-            fix = "Write: --floor kappa=0.6 or --floor auroc=0.8"
-            raise UsageError(f"--floor {quoted(item, 40)} is not a floor. {fix}")
-    return floor
+def _floor(text: str) -> tuple[str, float]:
+    name, _, value = map(str.strip, text.partition("="))
+    with suppress(ValueError):
+        if name in ("kappa", "auroc") and -1 <= float(value) <= 1:
+            return name, float(value)
+    fix = "Write: --floor kappa=0.6 or --floor auroc=0.8"
+    raise UsageError(f"--floor {quoted(text, 40)} is not a floor. {fix}")
 
 
 def _refuse(pairs: Matched, path: Path, judge: Judge) -> None:
@@ -257,55 +244,6 @@ def _write(policy: Policy, block: str) -> None:
     write(policy.file, made)
     warns = f"still only warns: {', '.join(after.uncalibrated)}"
     print_notes(f"wrote judge into {policy.file}: {warns if after.uncalibrated else 'its gates may fail a run'}")
-
-
-def _agreement_lines(scales: Mapping[str, Scale], pairs: Matched, measured: Sequence[Agreement]) -> Iterator[str]:
-    if pairs.unjudged:
-        qids = list(dict.fromkeys(quoted(entry.qid, 40) for entry in pairs.unjudged))
-        some = ", ".join(qids[:_SHOWN]) + (", …" if len(qids) > _SHOWN else "")
-        counted = quantity(len(pairs.unjudged), "label")
-        yield f"not counted: {counted} on answers without a verdict of this judge: {some}"
-    for item in measured:
-        yield from ("", *_about(item, scales[item.score]))
-
-
-def _about(agreement: Agreement, scale: Scale) -> Iterator[str]:
-    labels = "0 or 1" if agreement.binary else f"{scale[0]:g} to {scale[1]:g}"
-    counts = f"answers: {agreement.n}, questions: {agreement.units}, labels: {agreement.votes} from {labels}"
-    yield f"{agreement.score} ({counts})"
-    good = "the label is 1" if agreement.binary else f"the score is {agreement.cut:g} or more"
-    unit = "share of answers" if agreement.binary else "points"
-    how = f"judge cut at {agreement.cut:g}" if agreement.binary else "quadratic weights"
-    rows = [
-        ("kappa", shown(agreement.kappa), how),
-        ("AUROC", shown(agreement.auroc), f"good: {good}"),
-        ("base rate", shown(agreement.base_rate), f"good by people; by the judge {agreement.judge_rate:.3f}"),
-        ("bias", shown(agreement.bias, sign=True), f"judge minus people, {unit}"),
-    ]
-    if agreement.people:
-        rows.insert(1, ("kappa of people", shown(agreement.people), "one person and the mean of the others"))
-    for name, bias in (("length", agreement.length), ("position", agreement.position)):
-        rows += _bias_rows(name, bias) if bias else []
-    yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
-    yield ""
-    people = ["bad", "good"] if agreement.binary else [str(score) for score in range(6)]
-    table = [[str(score), *map(str, row)] for score, row in enumerate(agreement.confusion)]
-    yield from grid(["judge \\ people", *people], table).split("\n")
-    (hit, missed), (wrong, right) = agreement.at_cut
-    yield f"at the cut: good for both {hit}, bad for both {right}, good only for the judge {wrong}, for people {missed}"
-    yield f"they disagree on {wrong + missed} of {agreement.n} answers ({(wrong + missed) / agreement.n:.0%})"
-    for qid, run, score, mean in agreement.apart:
-        where = f" of run {one_line(run, 40)}" if run else ""
-        yield f"far apart: {one_line(qid, 60)}{where}: judge {score}, people {mean:.3g}"
-    yield from (f"note: {note}" for note in agreement.notes)
-
-
-def _bias_rows(name: str, bias: Bias) -> list[tuple[str, str, str]]:
-    groups = "; ".join(f"{label} {mean:+.3f} ({n})" for label, n, mean in bias.groups)
-    return [
-        (f"bias by {name}", shown(bias.difference, sign=True), f"difference: {groups}"),
-        ("", shown(bias.correlation, sign=True), f"correlation of bias and {name}"),
-    ]
 
 
 # judge spot-check
