@@ -178,6 +178,15 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, 
     assert command("collect", *words)[0] == 2  # a finished file is not overwritten
 
 
+def test_an_interruption_before_the_first_answer_names_no_file(command, tmp_path, gold, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_stopped_app.py").write_text("def answer(question):\n    raise KeyboardInterrupt\n")
+    words = ("--python", "my_stopped_app:answer", "--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
+    code, _, err = command("collect", *words)
+    assert (code, err) == (130, "\ninterrupted after 0 answers. To continue, run the same command again.\n")
+    assert not list(tmp_path.glob("t.jsonl*"))
+
+
 def test_an_interruption_leaves_finished_traces_of_another_run_alone(command, tmp_path, gold, monkeypatch):
     monkeypatch.chdir(tmp_path)
     app = "asked = []\ndef answer(question):\n    asked.append(question)\n"

@@ -183,8 +183,11 @@ def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, m
     server = FakeJudge()
     with monkeypatch.context() as patch:
         patch.setattr(module, "progress", stop)
-        code, _, _ = judge(server, "--concurrency", "1")
+        code, _, err = judge(server, "--concurrency", "1")
     assert code == 130
+    assert re.search(
+        rf"\ninterrupted after \d answers? in {FILE}.partial. To continue, run the same command again", err
+    )
     before = rows(tmp_path / FILE)
     assert 1 <= len(before) < 4
     code, result, _ = judge(server)

@@ -11,7 +11,8 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ from rag_eval.gates.selection import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.yaml_file import read_mapping
+
+Row = dict[str, Any]
 
 _WARM_UP, _BAR = "Hello?", 24
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
@@ -114,46 +117,52 @@ def run(args: argparse.Namespace) -> int:
     runs = {name: [f"{name or 'try'}{number}" if number else name for number in numbers] for name in configurations}
     keys = [(run, qid) for names in runs.values() for run in names for qid, _ in questions]  # in the order of the file
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
-    maps = {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]}
     about: dict[str, Any] = {
         "gold_sha256": digests.hex("gold"),
         **_commit(),
         "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {"rag-eval": __version__, "python": platform.python_version()},
     }
-    with Journal(out, maps) as journal:
+    with Journal(out, {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]}) as journal:
         if journal.rows:
             print_notes(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial")
-        for name, more in configurations.items():
-            system = _system(args, request, more)
-            try:
-                system.check()
-                about |= _configuration(args, system)
-                _warm_up(system, args.warm_up, args.timeout)
-                for run_name in runs[name]:
-                    collect(system, questions, run_name, pace(args), journal, progress(run_name, len(questions)))
-            except KeyboardInterrupt:
-                rows = [journal.rows[key] for key in keys if key in journal.rows]
-                if is_replaceable and rows:
-                    write_rows(out, rows)
-                where = out if is_replaceable and rows else f"{out}.partial"
-                done = f"interrupted after {quantity(len(rows), 'answer')} in {where}"
-                print_notes("", f"{done}. To continue, run the same command again.")
-                raise
-            finally:
-                system.close()
+        try:
+            for name, more in configurations.items():
+                with closing(_system(args, request, more)) as system:
+                    system.check()
+                    about |= _configuration(args, system)
+                    _warm_up(system, args.warm_up, args.timeout)
+                    for run_name in runs[name]:
+                        collect(system, questions, run_name, pace(args), journal, progress(run_name, len(questions)))
+        except KeyboardInterrupt:
+            rows = [journal.rows[key] for key in keys if key in journal.rows]
+            if is_replaceable and rows:
+                write_rows(out, rows)
+            note_interruption(len(rows), out if is_replaceable else f"{out}.partial")
+            raise
         rows = [journal.rows[key] for key in keys]
         write_rows(out, rows)
         write_json(out.with_name("run.json"), about)
         journal.remove()
+    return _finished(args.out, rows)
+
+
+def _finished(out: str, rows: Sequence[Row]) -> int:
+    """Say what was written, and return the exit code."""
     failed = [row for row in rows if "error" in row]
-    following = f" Next: rag-eval score --trace {shlex.quote(args.out)}" if failed != rows else ""
+    following = f" Next: rag-eval score --trace {shlex.quote(out)}" if failed != rows else ""
     print_notes(f"wrote {out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")
     if failed:
         some = "every question failed" if failed == rows else f"{quantity(len(failed), 'question')} failed"
         again = " Correct it, and run the same command with --force." if failed == rows else ""
         print_notes(f"{some}. The first error: {failed[0]['qid']}: {failed[0]['error'].rstrip('.')}.{again}")
     return CANNOT_JUDGE if rows and failed == rows else PASSED
+
+
+def note_interruption(answers: int, path: str | Path) -> None:
+    """Say how many answers an interruption leaves, and where."""
+    where = f" in {path}" if answers else ""
+    print_notes("", f"interrupted after {quantity(answers, 'answer')}{where}. To continue, run the same command again.")
 
 
 def _is_interrupted(out: Path) -> bool:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from rag_eval.cli.commands._shared import (
     whole,
     write_rows,
 )
-from rag_eval.cli.commands.collect import add_pace, pace, progress
+from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.collecting.collector import Journal, collect
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
@@ -111,12 +112,14 @@ def _ask(
         return
     endpoint = Endpoint(args.base_url, judge.model, policy.prices)
     endpoint.check()
-    with Journal(Path(args.out), {"judge": judge, "url": args.base_url}) as journal:
+    with closing(endpoint), Journal(Path(args.out), {"judge": judge, "url": args.base_url}) as journal:
         try:
             for run in runs:
                 collect(endpoint, todo, run, pace(args), journal, progress(run and f"time {run}", len(todo)))
+        except KeyboardInterrupt:
+            note_interruption(len(journal.rows), f"{args.out}.partial")
+            raise
         finally:
-            endpoint.close()
             answers.update(journal.rows)
 
 
@@ -230,12 +233,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     print_notes(f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {times}")
     answers: dict[tuple[str, str], Row] = {}
     todo = [(name, prompt.text(question.shown)) for name, question in chosen.items()]
-    try:
-        _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
-    except KeyboardInterrupt:
-        done = f"interrupted: {args.out}.partial has {len(answers)} of the replies"
-        print_notes("", f"{done}. To continue, run the same command again.")
-        raise
+    _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
     rows = as_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
     write_rows(args.out, rows)
     _remove_journal(args.out)

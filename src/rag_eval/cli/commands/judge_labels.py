@@ -231,7 +231,7 @@ def _write(policy: Policy, block: str) -> None:
     begin = next((at for at, line in enumerate(lines) if line.startswith("judge:")), len(lines))
     inside = (" ", "\t", "\n", "\r", "#")
     end = next((at for at in range(begin + 1, len(lines)) if lines[at][:1] not in inside), len(lines))
-    while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+    while end > begin and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
         end -= 1
     before = "".join(lines[:begin])
     made = before + ("" if not before or before.endswith("\n") else newline) + block + "".join(lines[end:])
