@@ -52,6 +52,7 @@ ROOT = {"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value
 MESSAGE = {"role": "assistant", "parts": [{"type": "text", "content": "So."}]}
 ASKED = {"role": "user", "parts": [{"type": "text", "content": "Why?"}]}
 TEXTS = '[{"id": "c1", "content": "T.", "score": 0.5}]'
+REPLY = '{"replies": ["So."], "meta": [{"model": "m", "usage": {"prompt_tokens": 7, "completion_tokens": 2}}]}'
 
 
 @each_row(
@@ -76,7 +77,8 @@ TEXTS = '[{"id": "c1", "content": "T.", "score": 0.5}]'
         *(({**kind, "gen_ai.retrieval.documents": TEXTS}, "retrieved_ids.0", "c1") for kind in (
             {"openinference.span.kind": "RETRIEVER"}, {"gen_ai.operation.name": "retrieval"}, {},
             {"gen_ai.operation.name": "vector_db_retrieve"}, {"traceloop.entity.name": "vector_db_retrieve"},
-            {"ai.observability.span_type": "retrieval"})),
+            {"ai.observability.span_type": "retrieval"}, {"haystack.component.type": "BM25Retriever"},
+            *({"traceloop.entity.name": f"{name}.task"} for name in ("VectorIndexRetriever", "LLMRerank")))),
         *(({**kind, "reranker.output_documents.0.document.id": "c1"}, "retrieved_ids.0", "c1") for kind in (
             {"openinference.span.kind": "RERANKER"}, {})),
         ({"openinference.span.kind": "RETRIEVER", "output.value": TEXTS}, "chunks.0.text", "T."),
@@ -92,6 +94,9 @@ TEXTS = '[{"id": "c1", "content": "T.", "score": 0.5}]'
          "policy_flags.0", "guardrail_blocked"),
         ({"openinference.span.kind": "CHAIN", "metadata": '{"qid": "Q7"}'}, "qid", "Q7"),
         ({"openinference.span.kind": "CHAIN", "qid": "Q7"}, "qid", "Q7"),
+        ({"traceloop.association.properties.qid": "Q7"}, "qid", "Q7"),
+        *(({"haystack.component.type": "OpenAIGenerator", "haystack.component.output": REPLY}, pointer, value)
+          for pointer, value in (("usage.output_tokens", 2), ("usage.model", "m"))),
     ],
 )  # fmt: skip
 def test_attributes_of_a_step_below_the_root(command, tmp_path, attributes, pointer, value):
@@ -118,6 +123,8 @@ def test_attributes_of_a_step_below_the_root(command, tmp_path, attributes, poin
         ({"gen_ai.prompt.0.content": "Why?", "gen_ai.completion.0.content": "So."}, "Why?", "So."),
         ({"traceloop.span.kind": "workflow", "traceloop.entity.input": '{"kwargs": {"question": "Why?"}}',
           "traceloop.entity.output": '"So."'}, "Why?", "So."),
+        ({"haystack.pipeline.input_data": '{"retriever": {"query": "Why?"}}',
+          "haystack.pipeline.output_data": '{"llm": {"replies": ["So."]}}'}, "Why?", "So."),
         ({"ai.observability.record_root.input": "Why?", "ai.observability.record_root.output": "So."}, "Why?", "So."),
         ({"openinference.span.kind": "LLM", "input.value": "prompt", "output.value": "raw",
           "llm.input_messages.0.message.content": "Why?", "llm.output_messages.0.message.content": "So."},
@@ -249,6 +256,7 @@ RECORDS = [
     ("mlflow", mlflow(**{"mlflow.chat.tokenUsage": {"input_tokens": 7, "output_tokens": 2}}), "usage", COUNTS),
     *(("mlflow", mlflow(**{name: "m"}), "usage.model", "m") for name in ("mlflow.llm.model", "model")),
     *(("mlflow", mlflow({name: {"qid": "Q7"}}), "qid", "Q7") for name in ("tags", "trace_metadata")),
+    ("mlflow", mlflow(metadata={"qid": "Q7"}), "qid", "Q7"),
     ("mlflow", mlflow({"trace_id": None, "request_id": "tr-9"}), "source.id", "tr-9"),
     *(("mlflow", mlflow(span={"status": status, **more}, **{"mlflow.spanOutputs": None}), "error", "boom")
       for status, more in (({"code": "STATUS_CODE_ERROR", "message": "boom"}, {}),

@@ -1,8 +1,8 @@
 """Span attributes by the OpenInference and the OpenTelemetry GenAI conventions, read into a :class:`TraceSpan`.
 
 Sources: the semantic conventions of Arize-ai/openinference and of open-telemetry/semantic-conventions-genai. Older
-spellings of both, OpenLLMetry's ``traceloop.*`` and TruLens' ``ai.observability.*`` are read where the newer ones are
-absent.
+spellings of both, OpenLLMetry's ``traceloop.*``, TruLens' ``ai.observability.*`` and Haystack's ``haystack.*`` are read
+where the newer ones are absent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ _OPERATIONS = {
     "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
     "invoke_workflow": ROOT,
 }  # fmt: skip
+_OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
+_CLASS = re.compile(r"(Retriever|Re[Rr]ank(?:er)?|Ranker|Generator)(?:\.task|\.workflow)?$")
+_CLASSES = {"Retriever": RETRIEVER, "Generator": GENERATION}  # all others rerank
+_PROPERTIES = "traceloop.association.properties."
+_THREADS = ("session_id", "conversation_id", "thread_id")
 _TRULENS = "ai.observability"
+_SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
 _QUERIES = ("gen_ai.retrieval.query.text", f"{_TRULENS}.retrieval.query_text", f"{_TRULENS}.reranking.query_text")
 _DOCUMENTS = (
     "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
@@ -46,7 +52,9 @@ _READ = re.compile(
     r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
     r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
     r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
-    r"|(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
+    r"|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
+    r"|traceloop\.association\.properties\.(session_id|conversation_id|thread_id)$"
+    r"|(traceloop\.association\.properties\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
 
 
@@ -132,14 +140,17 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
         span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
     read_contents(conversion, span, asked, output, flat)
     metadata = unwrap.decoded(flat.get("metadata"))
-    span.qid = conversion.qid(flat, metadata) if span.kind != RETRIEVER else None
-    span.model = unwrap.first_id(_MODELS, flat)
-    span.usage = unwrap.tokens({_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)})
+    properties = {key.removeprefix(_PROPERTIES): value for key, value in flat.items() if key.startswith(_PROPERTIES)}
+    span.qid = conversion.qid(flat, metadata, properties) if span.kind != RETRIEVER else None
+    span.model = unwrap.first_id(_MODELS, flat) or unwrap.as_id(unwrap.at(output, "/meta/0/model"))
+    counts = {_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)}
+    span.usage = unwrap.tokens(counts, unwrap.at(output, "/meta/0/usage"))  # the latter of Haystack
     is_dollars = flat.get(f"{_TRULENS}.cost.cost_currency", "USD") == "USD"
     cost = unwrap.number(flat.get("llm.cost.total", flat.get(f"{_TRULENS}.cost.cost") if is_dollars else None))
     if cost is not None:
         span.usage["cost_usd"] = cost
     span.conversation = unwrap.first_id(("session.id", "gen_ai.conversation.id"), flat)
+    span.conversation = span.conversation or unwrap.first_id(_THREADS, properties)
     if span.failed and span.error is None:
         span.error = unwrap.first_id((f"{_TRULENS}.record_root.error", "error.type"), flat)
     for key in flat:
@@ -152,14 +163,16 @@ def kind_of(span: TraceSpan, flat: Attributes) -> str:
     stated = (unwrap.first_id(("openinference.span.kind", f"{_TRULENS}.span_type"), flat) or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
     prefixes = {".".join(key.split(".")[:2]) for key in flat}
+    class_name = _CLASS.search(str(flat.get("haystack.component.type") or flat.get("traceloop.entity.name") or ""))
     for matches, kind in (
         (stated in _KINDS, _KINDS.get(stated, "")),
         (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
         (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
         ("reranker.output_documents" in prefixes, RERANKER),
         ("vector_db_retrieve" in (span.name, flat.get("traceloop.entity.name")), RETRIEVER),
+        (class_name is not None, _CLASSES.get(class_name[1], RERANKER) if class_name else ""),
         (bool(stated or operation), OTHER),
-        (any(key.startswith(("llm.", "gen_ai.prompt", "gen_ai.completion")) for key in prefixes), GENERATION),
+        (any(key.startswith(_OF_MODELS) for key in prefixes), GENERATION),
         (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
     ):
         if matches:
@@ -182,9 +195,13 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Attributes, cut:
     for name in _DOCUMENTS:
         if (documents := unwrap.documents_in(unwrap.decoded(flat.get(name)))) is not None:
             return documents
-    documents = unwrap.documents_in(unwrap.decoded(flat.get("output.value", flat.get("traceloop.entity.output"))))
+    names = ("output.value", "traceloop.entity.output", "haystack.component.output")
+    output = next((flat[name] for name in names if name in flat), None)
+    documents = unwrap.documents_in(unwrap.decoded(output))
     if documents:
         conversion.account.renamed("output.value of a retriever", "chunks")
+        nodes = [unwrap.decoded(document) for document in documents]  # OpenLLMetry records LlamaIndex's nodes as JSON
+        documents = nodes if all("node" in unwrap.as_dict(node) for node in nodes) else documents
     return documents
 
 
@@ -195,7 +212,8 @@ def _first_content(span: TraceSpan, flat: Attributes, side: str, flattened: tupl
         value = unwrap.decoded(value)
     values = [unwrap.decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
     values.insert(len(values) if span.kind == GENERATION else 0, value)
-    values += [unwrap.decoded(flat.get(f"{name}.{side}")) for name in (f"{_TRULENS}.record_root", "traceloop.entity")]
+    values += [unwrap.decoded(flat.get(f"{name}.{side}")) for name in _SIDES]
+    values.append(unwrap.decoded(flat.get(f"haystack.pipeline.{side}_data")))
     return next((value for value in values if value not in (None, "", [])), None)
 
 

@@ -16,7 +16,10 @@ _KINDS = {
 }  # fmt: skip
 _READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
 _REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
-_ATTRIBUTES = {"mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage"}
+_MODELS = ("mlflow.llm.model", "model")
+_ATTRIBUTES = {
+    "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage", "metadata", *_MODELS,
+}  # fmt: skip
 CAPTURE = " mlflow.autolog() records inputs and outputs."
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
@@ -63,9 +66,12 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
         spans.read_contents(conversion, span, asked, output)
         if not parent:
             span.conversation = as_id(as_dict(info.get("trace_metadata")).get("mlflow.trace.session"))
-            span.qid = conversion.qid(info.get("tags"), info.get("trace_metadata"), attributes, value)
+            span.qid = conversion.qid(
+                info.get("tags"), info.get("trace_metadata"), attributes, attributes.get("metadata"), value
+            )
         span.usage = unwrap.tokens(attributes.get("mlflow.chat.tokenUsage"))
-        span.model = unwrap.first_id(("mlflow.llm.model", "model"), attributes)
+        span.model = unwrap.first_id(_MODELS, attributes)
+        conversion.drop_unread(as_dict(attributes.get("metadata")), unwrap.QID_KEYS, " of metadata")
         for name in attributes.keys() - _ATTRIBUTES:
             conversion.account.dropped(f"attribute {name}", NOT_READ)
         yield span

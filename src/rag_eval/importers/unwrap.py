@@ -16,10 +16,12 @@ from rag_eval.trace import text_id as text_id
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
-_QUESTION_FIELDS = (
-    *QUESTION_KEYS, "messages", "message", "inputs", "args", "kwargs", "new_message", "user_prompt", "value",
-)  # fmt: skip
-_ANSWER_FIELDS = (*ANSWER_KEYS, "messages", "outputs", "message", "kwargs", "return_values", "final_output", "value")
+_QUESTION_FIELDS = (*QUESTION_KEYS, *"""
+    query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
+""".split())  # fmt: skip
+_ANSWER_FIELDS = (*ANSWER_KEYS, *"""
+    replies messages outputs message kwargs return_values final_output value
+""".split())  # fmt: skip
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 DOCUMENT_KEYS = ("source", "file_name", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path")
@@ -126,11 +128,11 @@ def question_text(value: Value) -> tuple[str | None, int]:
         if asked:
             return question_text(message_text(asked[-1]))[0], len(asked) - 1
         return (value[0] if len(value) == 1 and isinstance(value[0], str) else None), 0
-    for key in _QUESTION_FIELDS if isinstance(value, dict) else ():
-        if value.get(key):
-            text, turns = question_text(value[key])
-            if text:
-                return text, turns
+    fields = as_dict(value)
+    for inner in (*(fields[key] for key in _QUESTION_FIELDS if fields.get(key)), _parts(fields)):
+        text, turns = question_text(inner) if inner else (None, 0)
+        if text:
+            return text, turns
     return (message_text(value) if role_of(value) in _USERS else None), 0
 
 
@@ -154,7 +156,14 @@ def answer_text(value: Value) -> str | None:
             first = value[key][0]
             first = as_dict(first[0] if isinstance(first, list) and first else first)
             return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
-    return next((text for key in _ANSWER_FIELDS if value.get(key) and (text := answer_text(value[key]))), None)
+    outputs = (*(value[key] for key in _ANSWER_FIELDS if value.get(key)), _parts(value))
+    return next((text for output in outputs if output and (text := answer_text(output))), None)
+
+
+def _parts(value: dict[str, Value]) -> dict[str, Value]:
+    """Return the fields of all parts of an object of objects, such as the inputs of a pipeline by component."""
+    is_nested = all(isinstance(part, dict) for part in value.values())
+    return {name: item for part in value.values() for name, item in part.items()} if is_nested else {}
 
 
 def stated_citations(output: Value) -> list[str] | None:
