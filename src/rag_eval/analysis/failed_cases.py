@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_eval.cases.case import Case
     from rag_eval.gates.results import Question
 
-    Row = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 KIND = "rag-eval failed case 1"
 """The first value in every line of such a file, which identifies it."""
@@ -42,13 +42,6 @@ NEXT = {
 _OF_A_CASE = ("mean", "p50", "p95", "max")
 """Folds whose threshold applies to a single score too."""
 _ANSWER, _CHUNK, _BEFORE, _CHUNKS, _TEXTS = 4_000, 1_500, 300, 20, 10
-
-
-class Rows(NamedTuple):
-    """The rows of a case as its files have them; there may be no trace."""
-
-    gold: Row
-    trace: Row | None
 
 
 def gated(report: Report) -> dict[str, list[GateResult]]:
@@ -94,8 +87,10 @@ def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
     return any(not bound.gate.keeps(as_float(score)) for bound in bounds)
 
 
-def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], rows: Rows) -> dict[str, Any]:
-    """Return one failed case: what went wrong, where to look, the ranks of the gold evidence, and the rows."""
+def details(
+    case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], gold: Row, trace: Row | None
+) -> dict[str, Any]:
+    """Return one failed case: what went wrong, where to look, the ranks of the gold evidence, and its rows."""
     retrieved = {name: rank for rank, name in enumerate(case.trace.retrieved, 1)}
     ranking = case.ranking
     return {
@@ -119,8 +114,8 @@ def details(case: Case, question: Question, gates: Mapping[str, Sequence[GateRes
         "scores": dict(question.scores),
         "gold_line": question.gold_line,
         "trace_line": question.trace_line,
-        "gold": rows.gold,
-        "trace": rows.trace,
+        "gold": gold,
+        "trace": trace,
     }
 
 

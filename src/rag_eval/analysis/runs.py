@@ -182,18 +182,21 @@ def side_by_side(
         rows.append(Row(name, metric.better, metric.perspective, tuple(cells)))
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [item.value(name).as_float for item in evidence] for name in comparable if name in _SCORED}
-    comparable_columns = {measure(name).column for name in comparable}  # costs at other prices are not comparable
-
-    def spending(name: str, fold: str) -> list[float | None]:
-        spreads = [getattr(standing, name) for standing in standings]
-        known = SPENDING[name] in comparable_columns
-        return [getattr(spread, fold) if spread and known else None for spread in spreads]
-
-    means = {name: spending(name, "mean") for name in SPENDING}
-    score = weighted(scoring, values, means)
-    best = front(scoring, values, {**means, "latency": spending("latency", "p95")})
+    # Costs at other prices are not comparable.
+    spending = [name for name in SPENDING if SPENDING[name] in {measure(item).column for item in comparable}]
+    spreads = {name: [getattr(item, name) if name in spending else None for item in standings] for name in SPENDING}
+    means = {name: [item and item.mean for item in spreads[name]] for name in SPENDING}
+    p95 = {"latency": [item and item.p95 for item in spreads["latency"]]}
     return SideBySide(
-        __version__, base, len(qids), statistics.alpha, standings, tuple(rows), tuple(refused), score, best
+        version=__version__,
+        base=base,
+        cases=len(qids),
+        alpha=statistics.alpha,
+        runs=standings,
+        metrics=tuple(rows),
+        refused=tuple(refused),
+        score=weighted(scoring, values, means),
+        front=front(scoring, values, {**means, **p95}),
     )
 
 

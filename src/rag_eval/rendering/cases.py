@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterable, Sequence
-from itertools import compress
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.cases.labels import GOOD, MEANING, STAGE
@@ -22,38 +19,30 @@ if TYPE_CHECKING:
     from rag_eval.gates.results import Question
     from rag_eval.rendering.document import Block
 
-_LABEL, _RUN_OF = attrgetter("label"), attrgetter("run")
 _FAILING, _BROKEN, _FIXED, _CONVERSATIONS, _NAMED, _COMMIT, _DIGITS = 10, 10, 5, 20, 5, 12, 15
 _QID, _RUN, _TEXT = 40, 24, 80
 
 
 def count_cases(report: Report) -> str:
     """Return the number of cases: ``14 questions``, ``28 cases (14 questions, 2 runs)``."""
-    n, runs = count_questions(report.questions), set(map(_RUN_OF, report.questions))
+    n, runs = count_questions(report.questions), {question.run for question in report.questions}
     questions = quantity(n, "question")
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
 def failing(report: Report) -> list[Question]:
     """Return the cases that fail."""
-    return _labelled(report.questions, {*map(_LABEL, report.questions)} - GOOD)
+    return [question for question in report.questions if question.label not in GOOD]
 
 
-def by_urgency(questions: Sequence[Question], limit: int = sys.maxsize) -> list[Question]:
+def by_urgency(questions: Sequence[Question], limit: int | None = None) -> list[Question]:
     """Return the first cases, failures first, each group in the order of the report."""
-    labels = {*map(_LABEL, questions)}
-    failing = _labelled(questions, labels - GOOD)
-    return [*failing, *(_labelled(questions, labels & GOOD) if len(failing) < limit else ())][:limit]
+    return sorted(questions, key=lambda question: question.label in GOOD)[:limit]
 
 
-def _labelled(questions: Sequence[Question], labels: Collection[str]) -> list[Question]:
-    """Return the cases with some labels, without a function call for each, because there may be millions."""
-    return list(compress(questions, map(labels.__contains__, map(_LABEL, questions))))
-
-
-def labels(report: Report) -> list[str]:
+def labels(questions: Iterable[Question]) -> list[str]:
     """Return the labels that some case has, in the order of their meanings."""
-    return sorted(set(map(_LABEL, report.questions)), key=list(MEANING).index)
+    return sorted({question.label for question in questions}, key=list(MEANING).index)
 
 
 def signed_label(text: str, formatter: TextFormatter) -> str:
@@ -84,7 +73,7 @@ def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Bloc
     """List the first cases, failing ones first, with the meanings of their labels."""
     cut = len(report.questions) - limit
     left_out = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
-    meanings = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report))
+    meanings = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report.questions))
     return [_table(report, by_urgency(report.questions, limit), formatter), *paragraphs(left_out, f"{meanings}.")]
 
 

@@ -213,26 +213,28 @@ def gated_by_slice(report: Report, formatter: TextFormatter, limit: int = _SLICE
 def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
     """Return a table for each field: every metric by its slices, the largest first."""
     blocks: list[Block] = []
-    bounds = bounds_of(report)
     for field, parts in by_field(report).items():
-        shown = parts[:_SLICE_COLUMNS]
-        rows = [
-            [
-                formatter.named(name, ""),
-                number(report.metrics[name].value, name),
-                *(in_slice(bounds, part, name) for part in shown),
-            ]
-            for name in valued(report, parts)
-        ]
-        headers = ["Metric", "All cases", *(slice_with_size(report, part, formatter) for part in shown)]
-        blocks.append(Table(f"Every metric by {formatter.trusted(field)}", headers, rows))
+        blocks.append(
+            table_of_slices(report, f"Every metric by {formatter.trusted(field)}", parts[:_SLICE_COLUMNS], formatter)
+        )
         blocks += more(len(parts) - _SLICE_COLUMNS, formatter.whole)
     return [*blocks, *_legend(report, few=any(part.n < report.min_n for part in report.slices))]
 
 
-def slice_with_size(report: Report, part: SliceResult, formatter: TextFormatter) -> str:
-    """Return the name of a slice with its number of cases."""
-    return f"{formatter.code(part.slice, _QID)} {part.n:,}{FEW if part.n < report.min_n else ''}"
+def table_of_slices(report: Report, about: str, parts: Sequence[SliceResult], formatter: TextFormatter) -> Table:
+    """Return every metric that has a value in some of the slices, with a column for each slice."""
+    bounds = bounds_of(report)
+    rows = [
+        [
+            formatter.named(name, ""),
+            number(report.metrics[name].value, name),
+            *(in_slice(bounds, part, name) for part in parts),
+        ]
+        for name in valued(report, parts)
+    ]
+    sizes = [f"{part.n:,}{FEW if part.n < report.min_n else ''}" for part in parts]
+    names = [f"{formatter.code(part.slice, _QID)} {size}" for part, size in zip(parts, sizes, strict=True)]
+    return Table(about, ["Metric", "All cases", *names], rows)
 
 
 def _legend(report: Report, *, few: bool) -> list[Block]:

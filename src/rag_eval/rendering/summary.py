@@ -170,20 +170,16 @@ def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> l
 
 def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
     """Count and list the changed gold items, with the gates that change with them and the required sign-off."""
-    signed_at = report.signed_at
-    if not report.gold_changes or signed_at is None:
-        return [*gold_counts(report, formatter), *gold_items(report, formatter, limit)]
+    blocks, signed_at = [*gold_counts(report, formatter), *gold_items(report, formatter, limit)], report.signed_at
+    if not blocks or signed_at is None:
+        return blocks
     sign_off = "No sign-off is required."
     if signed_at.enforced:
         level, proof = formatter.code(signed_at.level, _REF), formatter.words(signed_at.proves, _MESSAGE)
         sign_off = f"Sign-off at level {level}. {proof}"
     unchecked = ", ".join(formatter.words(requirement, _MESSAGE) for requirement in signed_at.unchecked)
     rest = f" Not checked here: {unchecked}." if unchecked else ""
-    return [
-        *gold_counts(report, formatter),
-        *gold_items(report, formatter, limit),
-        Paragraph(f"{sign_off}{rest}"),
-    ]
+    return [*blocks, Paragraph(f"{sign_off}{rest}")]
 
 
 def gold_counts(report: Report, formatter: TextFormatter) -> list[Block]:

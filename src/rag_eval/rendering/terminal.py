@@ -236,6 +236,7 @@ def _failures(report: Report, limit: int) -> str:
     cut = len(failing) - len(shown)
     qid = failing[0].qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", failing[0].qid) else "QID"  # others need quotes
     more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} shows why one is wrong."]
-    used = sorted({question.label for question in shown}, key=list(MEANING).index)
     table = grid(["wrong question", *headers, "label", "text"], rows)
-    return "\n".join([table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in used)])
+    return "\n".join(
+        [table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in cases.labels(shown))]
+    )

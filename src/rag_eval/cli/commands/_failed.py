@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from rag_eval.analysis import failed_cases
-from rag_eval.analysis.failed_cases import CaseDetails
+from rag_eval.analysis.failed_cases import CaseDetails, Row
 from rag_eval.analysis.report import Report
 from rag_eval.cases.case import Case
 from rag_eval.cli.commands._shared import write_data
@@ -44,7 +44,10 @@ def save(report: Report, options: Options, folder: str) -> str:
     if first not in (b"", _FIRST):
         raise UsageError(f"{path} is not a file of failed cases. Choose another folder: --save-trace DIR")
     cases, gates = failed_cases.failed(report), failed_cases.gated(report)
-    lines = (failed_cases.details(case, question, gates, rows) for question, case, rows in _read(options, cases))
+    lines = (
+        failed_cases.details(case, question, gates, gold, trace)
+        for question, case, gold, trace in _read(options, cases)
+    )
     write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))
     return f"wrote {path}: {quantity(len(cases), 'failed case')} of {len(report.questions)}"
 
@@ -54,12 +57,12 @@ def details_of(report: Report, options: Options) -> dict[tuple[str, str | None],
     cases, gates = by_urgency(report.questions, _UNFOLDED), failed_cases.gated(report)
     return {
         (question.qid, question.run): failed_cases.case_details(case, question, gates)
-        for question, case, _ in _read(options, cases)
+        for question, case, *_ in _read(options, cases)
     }
 
 
-def _read(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, failed_cases.Rows]]:
-    """Read cases again: in the order of the traces, then those without a trace."""
+def _read(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, Row, Row | None]]:
+    """Read cases and their rows again: in the order of the traces, then those without a trace."""
     reader, policy, _ = open_policy(options)
     reader = reader._replace(ledger=ProblemCollector())
     entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
@@ -68,9 +71,9 @@ def _read(options: Options, cases: list[Question]) -> Iterator[tuple[Question, C
         question = by_line.get(trace.line)
         if question is not None:
             gold, gold_row = entries[question.qid]
-            yield question, Case(gold, trace, policy.settings), failed_cases.Rows(gold_row, row)
+            yield question, Case(gold, trace, policy.settings), gold_row, row
     for question in cases:
         if not question.trace_line:
             gold, gold_row = entries[question.qid]
             case = Case(gold, Trace.missing(question.qid, question.run or ""), policy.settings)
-            yield question, case, failed_cases.Rows(gold_row, None)
+            yield question, case, gold_row, None

@@ -201,7 +201,7 @@ def _questions(report: Report, details: Details) -> tuple[Markup, Markup]:
     counts = Counter(question.label for question in report.questions)
     labels = [
         [cases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
-        for label in cases.labels(report)
+        for label in cases.labels(report.questions)
     ]
     first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
     key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="hint") if details else Markup("")

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import repeat, zip_longest
 from pkgutil import get_data
 from typing import TYPE_CHECKING
 
@@ -139,16 +140,22 @@ def _block(block: Block) -> Markup:
     return tag("ul", join(lines))
 
 
-def table(block: Table) -> Markup:
-    """Return a table in which the first cell names each row; on a narrow screen rows are cards with labelled cells."""
+def table(block: Table, classes: Iterable[Sequence[str | None]] = repeat(()), kind: str | None = None) -> Markup:
+    """Return a table in which the first cell names each row; on a narrow screen rows are cards with labelled cells.
+
+    ``classes`` are those of the cells of each row, ``kind`` is the class of the table.
+    """
     headers = (tag("th", inline(header), scope="col") if header else tag("td") for header in block.headers)
     labels = [plain_text(header) or None for header in block.headers[1:]]
     rows = []
-    for first, *rest in block.rows:
-        cells = (tag("td", inline(cell or "–"), data_label=label) for cell, label in zip(rest, labels, strict=True))
+    for (first, *rest), row_classes in zip(block.rows, classes, strict=False):
+        cells = (
+            tag("td", inline(cell or "–"), class_=name, data_label=label)
+            for cell, label, name in zip_longest(rest, labels, row_classes)
+        )
         rows.append(tag("tr", tag("th", inline(first), scope="row"), *cells))
-    about = plain_text(block.about)
-    return scrolled(about, tag("table", caption(about), tag("thead", tag("tr", *headers)), tag("tbody", join(rows))))
+    about, head = plain_text(block.about), tag("thead", tag("tr", *headers))
+    return scrolled(about, tag("table", caption(about), head, tag("tbody", join(rows)), class_=kind))
 
 
 def caption(about: str) -> Markup:

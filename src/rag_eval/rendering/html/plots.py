@@ -12,23 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.gates.policy import MARGINS
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.gates_table import ORIGINS, OUTCOMES, by_outcome, gates_with_row, has_two_sides, kind
-from rag_eval.rendering.html.element import (
-    FORMATTER,
-    Markup,
-    caption,
-    folded,
-    inline,
-    join,
-    plain_text,
-    scrolled,
-    tag,
-    visible,
-)
+from rag_eval.rendering.html.element import FORMATTER, Markup, folded, join, table, tag, visible
 from rag_eval.rendering.number_format import (
     bound,
     is_completeness,
     metric_interval,
-    number,
     unit,
     value,
     value_with_interval,
@@ -100,7 +88,7 @@ def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_sc
         return Markup("")
     scale = _scale(rows)
     steps = [] if own_scale else [scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1)]
-    grid = [(_across(number, scale), number) for number in steps]
+    grid = [(_place(number, scale, _LEFT, _RIGHT), number) for number in steps]
     anchors = {_RIGHT: "last", _LEFT: "first"}
     axis = [tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchors.get(x, "tick")) for x, number in grid]
     drawn = [_svg(axis, 20.0, "axis")] if axis else []
@@ -133,36 +121,35 @@ def _scale(rows: Sequence[PlotRow]) -> Ends:
     return low, low + (high - low) / _ROOM
 
 
-def _across(number: float, scale: Ends) -> float:
-    """Return the position of a number; the middle if no scale can show it."""
-    return _LEFT + (_RIGHT - _LEFT) * _share(number, scale)
-
-
-def _share(number: float, ends: Ends) -> float:
-    low, high = ends
-    if not isfinite(high - low) or high <= low:
-        return 0.5
-    return min(max((number - low) / (high - low), 0.0), 1.0)
+def _place(number: float, scale: Ends, start: float, end: float) -> float:
+    """Return the position of a number between two ends of a drawing; the middle if the scale cannot show it."""
+    low, high = scale
+    is_shown = isfinite(high - low) and high > low
+    return start + (end - start) * (min(max((number - low) / (high - low), 0.0), 1.0) if is_shown else 0.5)
 
 
 def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
     """Yield the track, the limit with its passing side, the interval, the change from before, and the point."""
-    middle, value = _ROW / 2, _across(row.value, scale)
+
+    def across(number: float) -> float:
+        return _place(number, scale, _LEFT, _RIGHT)
+
+    middle, value = _ROW / 2, across(row.value)
     yield tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track")
     if row.limit is not None:
-        x = _across(row.limit, scale)
+        x = across(row.limit)
         if row.side:
             start, end = (x, _RIGHT) if row.side == "min" else (_LEFT, x)
             yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="passing")
         yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if row.side else "reference")
     if row.low is not None or row.high is not None:  # an unknown end is the end of the scale, without a cap
         ends = ((row.low, scale[0]), (row.high, scale[1]))
-        low, high = (_across(outer if end is None else end, scale) for end, outer in ends)
+        low, high = (across(outer if end is None else end) for end, outer in ends)
         yield tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval")
         for x in [x for x, end in ((low, row.low), (high, row.high)) if end is not None]:
             yield tag("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="interval")
     if row.before is not None:
-        old = _across(row.before, scale)
+        old = across(row.before)
         yield tag("line", x1=old, x2=value, y1=middle, y2=middle, class_="change")
         yield tag("circle", cx=old, cy=middle, r=4, class_="before")
     yield _point(row.kind, value, middle)
@@ -224,11 +211,11 @@ class _Frame(NamedTuple):
 
     def x(self, number: float) -> float:
         """Return the position from left to right."""
-        return _CHART_LEFT + (_RIGHT - _CHART_LEFT) * _share(number, self.across)
+        return _place(number, self.across, _CHART_LEFT, _RIGHT)
 
     def y(self, number: float) -> float:
         """Return the position from the bottom to the top."""
-        return _CHART_BOTTOM - (_CHART_BOTTOM - _CHART_TOP) * _share(number, self.up)
+        return _place(number, self.up, _CHART_BOTTOM, _CHART_TOP)
 
 
 def _span(numbers: Sequence[float]) -> Ends:
@@ -389,29 +376,19 @@ def slices(report: Report) -> Iterator[Markup]:
 
 def heat(report: Report) -> Iterator[Markup]:
     """Yield a table for each field, of every metric by slice, coloured by the distance from the value of all cases."""
-    bounds = metrics_tables.bounds_of(report)
     for field, parts in metrics_tables.by_field(report).items():
         title, parts = f"Every metric by {visible(field)}", parts[:_MOST]
-        heads = [metrics_tables.slice_with_size(report, part, FORMATTER) for part in parts]
-        head = tag("tr", *(tag("th", inline(text), scope="col") for text in ("Metric", "All cases", *heads)))
-        rows = []
-        for name in metrics_tables.valued(report, parts):
-            whole = report.metrics[name]
-            cells = [tag("th", inline(FORMATTER.named(name, "")), scope="row")]
-            cells.append(tag("td", number(whole.value, name), data_label="All cases"))
-            for part, text in zip(parts, heads, strict=True):
-                result = part.metrics.get(name)
-                shown = metrics_tables.in_slice(bounds, part, name) if result and result.n else "–"
-                colour = _colour(result, whole) if result else None
-                cells.append(tag("td", shown, class_=colour, data_label=plain_text(text)))
-            rows.append(tag("tr", *cells))
-        table = tag("table", caption(title), tag("thead", head), tag("tbody", join(rows)), class_="heat")
-        yield folded(title, tag("p", _HEAT), scrolled(title, table))
+        block = metrics_tables.table_of_slices(report, title, parts, FORMATTER)
+        colours = (
+            [None, *(_colour(part.metrics.get(name), report.metrics[name]) for part in parts)]
+            for name in metrics_tables.valued(report, parts)
+        )
+        yield folded(title, tag("p", _HEAT), table(block, colours, "heat"))
 
 
-def _colour(result: MetricResult, whole: MetricResult) -> str | None:
+def _colour(result: MetricResult | None, whole: MetricResult) -> str | None:
     """Return the class of a value by its distance from that of all cases; amounts are compared by their ratio."""
-    if result.value is None or whole.value is None:
+    if result is None or result.value is None or whole.value is None:
         return None
     scale = 1.0 if max(abs(result.value), abs(whole.value)) <= 1 else abs(whole.value) or 1.0
     change = (result.value - whole.value) / scale * (1 if result.better == "higher" else -1)
