@@ -344,6 +344,20 @@ def test_no_label_leaves_its_place_in_a_chart(label):
     assert re.fullmatch(r'  x-axis \["1 [A-Za-z0-9 ._/…-]*", "2 r1"\]', lines[2])
 
 
+def test_amounts_have_their_unit_and_a_fall_a_minus_sign():
+    fall = Contrast("r0", "r1", 4152.5, 2085.2, -2067.3, None, -1500.0, 30, 0.001, "better")
+    latency = Series("latency_total_ms.p95", "lower", readings(4152.5, 2085.2), fall)
+    worse = Contrast("r0", "r1", 0.9, 0.5, 0.4, 0.2, 0.6, 30, 0.001, "worse")
+    text = FORMS["markdown"]([latency, Series("mrr", "higher", readings(0.9, 0.5), worse, worse, worse)], 2)
+    cells = [[cell.strip() for cell in line.split("|")[3:7]] for line in text.splitlines() if line.startswith("| `")]
+    assert cells[:2] == [
+        ["4152 ms", "2085 ms", "−2067 ms", "≤ −1500 ms"],
+        ["0.900", "0.500", "−0.400", "−0.600 to −0.200"],
+    ]
+    assert "`r0` | 4152 ms" in " ".join(text.split())
+    assert "the largest significant drop is 0.400, from `r0` to `r1`." in text
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_names_stay_words(form):
     contrast = Contrast(HOSTILE, HOSTILE + "2", 1.0, 0.5, 0.5, 0.3, 0.7, 30, 0.001, "worse")

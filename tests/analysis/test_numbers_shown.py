@@ -228,3 +228,19 @@ def test_an_amount_has_its_unit_and_as_many_decimals_as_it_takes(name, value, sh
 def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
     gate = judge_bound(Gate("latency_total_ms.p95", "max", "2000"), Held(Value(1010.0, 14), 810.0, None))
     assert number_format.value_with_interval(gate).startswith("1010 ms (≥ 810)")
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "shown"),
+    [
+        (-1 / 30, "precision", "−0.033"),
+        (0.25, "precision", "+0.250"),
+        (-0.0002, "precision", "−0.0002"),
+        (0.0, "precision", "0.000"),
+        (-0.0, "precision", "0.000"),
+        (-780.4, "latency_total_ms.p50", "−780 ms"),
+        (0.00312, "cost_usd", "+0.00312 USD"),
+    ],
+)
+def test_a_change_has_a_sign_and_is_zero_only_if_nothing_changed(change, name, shown):
+    assert number_format.signed(change, name) == shown

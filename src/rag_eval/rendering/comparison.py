@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import csv_text, json_text, quantity, spreadsheet
+from rag_eval.gates.objectives import SPENDING
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import (
     PLAIN,
@@ -21,7 +22,7 @@ from rag_eval.rendering.document import (
     remarks,
     table_of,
 )
-from rag_eval.rendering.number_format import between, decimals, interval, number, probability, unit
+from rag_eval.rendering.number_format import between, interval, number, probability, signed
 from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _NAME, _QID = 40, 40
 _NONE = "–"
 _COLUMNS = ("difference", "interval", "p", "p corrected", "better", "worse", "same", "result")
 _ARROW = {"higher": "↑", "lower": "↓"}
-_UNIT = {"quality": "{:.3f}", "cost": "{:.4g} USD", "latency": "{:,.0f} ms"}
 
 
 def render(comparison: SideBySide, form: str) -> str:
@@ -121,10 +121,9 @@ def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
     for run in comparison.runs:
         cost, p50, p95 = _NONE, _NONE, _NONE
         if run.cost:
-            cost = _with_cases(f"{run.cost.mean:.4g} USD", run.cost, comparison.cases)
+            cost = _spent(run.cost.mean, "cost", run.cost, comparison.cases)
         if run.latency:
-            texts = (f"{item:,.0f} ms" for item in run.latency[3:5])
-            p50, p95 = (_with_cases(text, run.latency, comparison.cases) for text in texts)
+            p50, p95 = (_spent(item, "latency", run.latency, comparison.cases) for item in run.latency[3:5])
         counts = map(str, (run.cases, run.changed, run.gone, run.new, run.passing, run.missing, run.errored))
         rows.append([formatter.code(run.name, _NAME), formatter.code(run.source, _NAME), *counts, cost, p50, p95])
     names, *others = zip([*headers, "cost, mean", "latency, p50", "latency, p95"], *rows, strict=True)
@@ -134,8 +133,8 @@ def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
     return Section("Runs", [Paragraph(about), Table("Runs", first, shown)])
 
 
-def _with_cases(text: str, spread: Spread, cases: int) -> str:
-    return text if spread.n == cases else f"{text} (of {spread.n})"
+def _spent(amount: float, kind: str, spread: Spread, cases: int) -> str:
+    return number(amount, SPENDING[kind]) + ("" if spread.n == cases else f" (of {spread.n})")
 
 
 def _values(comparison: SideBySide, names: Sequence[str], formatter: TextFormatter) -> Section:
@@ -193,15 +192,10 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
 
 def _difference(comparison: SideBySide, row: Row, against: BaseDifference) -> list[str]:
     """Return the cells under :data:`_COLUMNS`."""
-    measure = unit(row.name)
-
-    def signed(number: float) -> str:
-        return f"{number:+.{decimals(abs(number), row.name) if measure else 3}f}{measure}"
-
     return [
-        signed(against.difference),
-        between(*[None if end is None else signed(end) for end in (against.low, against.high)]),
-        f"{against.p:.2g}",
+        signed(against.difference, row.name),
+        between(*(None if end is None else signed(end, row.name) for end in (against.low, against.high))),
+        probability(against.p, comparison.alpha),
         probability(against.adjusted, comparison.alpha),
         *map(str, (against.wins, against.losses, against.ties)),
         against.result,
@@ -236,7 +230,7 @@ def _score(comparison: SideBySide, names: Sequence[str], formatter: TextFormatte
 def _front(front: Front, names: Sequence[str], formatter: TextFormatter) -> Section:
     rows = []
     for index, (point, beaten) in enumerate(zip(front.points, front.beaten_by, strict=True)):
-        cells = [_UNIT[name].format(number) for name, number in zip(front.dimensions, point, strict=True)]
+        cells = [number(amount, SPENDING.get(name, "")) for name, amount in zip(front.dimensions, point, strict=True)]
         standing = "on the front" if beaten is None else f"dominated by {names[beaten]}"
         rows.append([letter(index), names[index], *cells, standing])
     about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."

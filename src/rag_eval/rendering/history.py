@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, spreadsheet
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import PLAIN, Block, Paragraph, Table, TextFormatter, bullets, table_of
-from rag_eval.rendering.number_format import between, number, probability
+from rag_eval.rendering.number_format import between, number, probability, signed
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.history import Point, Reading, Series
+    from rag_eval.analysis.history import Contrast, Point, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60
@@ -93,16 +93,17 @@ def summary_table(series: Sequence[Series], formatter: TextFormatter) -> list[Bl
     for item in series:
         contrast, start = item.oldest, [formatter.named(item.metric, ""), spark(item.readings[-_SPARKS:])]
         if contrast is None:
-            newest = _number(item.values[-1] if item.values else None)
+            newest = number(item.values[-1] if item.values else None, item.metric)
             rows.append([*start, "–", newest, "–", "–", "–", "–", "no comparable report"])
             continue
         sign = -1 if item.better == "higher" else 1
-        ends = [None if end is None else f"{sign * end + 0.0:+.3f}" for end in (contrast.low, contrast.high)][::sign]
-        values = [_number(contrast.old), _number(contrast.new), f"{sign * contrast.regression + 0.0:+.3f}"]
+        ends = [None if end is None else signed(sign * end, item.metric) for end in (contrast.low, contrast.high)]
+        values = [number(value, item.metric) for value in (contrast.old, contrast.new)]
         result = "worse than the best" if item.best is not None and item.best.is_worse else contrast.result
         if contrast.is_worse:
             result = "slowly worse" if item.slow else "worse"
-        rows.append([*start, *values, between(*ends), probability(contrast.p), str(contrast.n), result])
+        moved = [signed(sign * contrast.regression, item.metric), between(*ends[::sign])]
+        rows.append([*start, *values, *moved, probability(contrast.p), str(contrast.n), result])
     return table_of("Metrics, newest against oldest", SUMMARY, rows)
 
 
@@ -126,14 +127,18 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
     """Yield the remarks on a metric."""
     best, step, metric = series.best, series.step, formatter.named(series.metric, "")
     loss = "drop" if series.better == "higher" else "rise"
+
+    def size(contrast: Contrast) -> str:
+        return signed(contrast.regression, series.metric).removeprefix("+")
+
     if series.slow:
-        largest = f"the largest {loss} is {step.regression:.3f}" if step else "there is none"
+        largest = f"the largest {loss} is {size(step)}" if step else "there is none"
         yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
     elif step is not None and step.is_worse:
         before, after = (formatter.code(label, _LABEL) for label in (step.before, step.after))
-        yield f"{metric}: the largest significant {loss} is {step.regression:.3f}, from {before} to {after}."
+        yield f"{metric}: the largest significant {loss} is {size(step)}, from {before} to {after}."
     if best is not None and best.is_worse and (series.oldest is None or best.before != series.oldest.before):
-        yield f"{metric}: worse by {best.regression:.3f} than its best, {formatter.code(best.before, _LABEL)}."
+        yield f"{metric}: worse by {size(best)} than its best, {formatter.code(best.before, _LABEL)}."
     for why, readings in series.uncompared:
         yield f"{metric}: the newest reading is not compared with {quantity(readings, 'older one')}: {why}."
     incomparable = sum(not reading.comparable and reading.value is not None for reading in series.readings)
@@ -144,19 +149,19 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
 
 def readings_table(series: Series, formatter: TextFormatter, limit: int = 0) -> Table:
     """Return the newest readings, at most ``limit`` of them if it is not 0."""
-    rows = [reading_cells(reading, formatter) for reading in series.readings[-limit:]]
+    rows = [reading_cells(series.metric, reading, formatter) for reading in series.readings[-limit:]]
     return Table(f"Readings of {formatter.named(series.metric, '')}", POINTS, rows)
 
 
-def reading_cells(reading: Reading, formatter: TextFormatter) -> list[str]:
+def reading_cells(metric: str, reading: Reading, formatter: TextFormatter) -> list[str]:
     """Return the cells under :data:`POINTS`."""
-    ends = between(*(None if end is None else f"{end:.3f}" for end in (reading.low, reading.high)))
+    ends = between(*(None if end is None else number(end, metric) for end in (reading.low, reading.high)))
     notes = ["definition changed"] if reading.broken else []
     if reading.gold is not None:
         counts = ", ".join(f"{count} {word}" for word, count in reading.gold._asdict().items() if count)
         notes.append(f"gold changed ({counts})")
     label = formatter.code(reading.label, _LABEL)
-    return [label, _number(reading.value), ends or "–", str(reading.n), "; ".join(notes)]
+    return [label, number(reading.value, metric), ends or "–", str(reading.n), "; ".join(notes)]
 
 
 def _cut(series: Series) -> str:
@@ -186,10 +191,6 @@ def _chart(series: Series) -> str:
 def _axis(label: str) -> str:
     clean = _UNCHARTED.sub("_", one_line(label, 4 * _AXIS_LABEL))
     return clean if len(clean) <= _AXIS_LABEL else "…" + clean[-_AXIS_LABEL:]
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:

@@ -120,11 +120,9 @@ def size(gate: GateResult) -> str:
 
 
 def signed(number: float, name: str = "") -> str:
-    """Return a change with its sign; for shares, three decimals."""
-    if not number:
-        return "0.000"
+    """Return a change with its sign and unit, ``−0.033``; only a change of 0 is shown as 0, without a sign."""
     far = shown(abs(exactly(number)), bool, decimals(abs(number), name))
-    return f"{'+' if number > 0 else '−'}{far}{unit(name)}"
+    return f"{'+' if number > 0 else '−' if number else ''}{far}{unit(name)}"
 
 
 def deltas(report: Report) -> Deltas:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import json_text, some
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import PLAIN, Block, Paragraph, Section, Table, bullets, paragraphs, table_of
-from rag_eval.rendering.number_format import number, unit
+from rag_eval.rendering.number_format import number
 
 if TYPE_CHECKING:
     from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
@@ -136,8 +136,7 @@ def _moves(moves: Sequence[Move], name: Name) -> str:
         furthest.setdefault(re.split("[@.]", move.metric)[0], move)
     shown = [move for move in moves if move in furthest.values()][:_MOVES]
     texts = [
-        f"{name(move.metric)} {_number(move.before, move.metric)} → {_number(move.after, move.metric)}"
-        for move in shown
+        f"{name(move.metric)} {number(move.before, move.metric)} → {number(move.after, move.metric)}" for move in shown
     ]
     more = f" and {len(moves) - len(shown)} more" if len(moves) > len(shown) else ""
     return ", ".join(texts) + more
@@ -146,7 +145,3 @@ def _moves(moves: Sequence[Move], name: Name) -> str:
 def _at(at: Rate, kind: Probed) -> str:
     """Return a rate as a number of cases: one percent of ten cases is one case."""
     return f"{at.cases} of {kind.cases}"
-
-
-def _number(value: float | None, metric: str) -> str:
-    return number(value, metric) if unit(metric) or value is None else f"{value:.3f}"

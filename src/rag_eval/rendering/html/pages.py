@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.common.escaping import some
+from rag_eval.gates.objectives import SPENDING
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import letter, repeats_sections, sections, significant_differences
 from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs, table_of
@@ -113,7 +114,7 @@ def _chart(index: int, series: Series) -> Markup:
             continue
         outcome = reading.bound.outcome if reading.bound else ""
         kind = "few" if not reading.comparable else outcome if outcome in ("passed", "failed") else "plain"
-        label, *cells = map(plain_text, trend.reading_cells(reading, FORMATTER))
+        label, *cells = map(plain_text, trend.reading_cells(series.metric, reading, FORMATTER))
         if reading.bound:
             cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
         cells += [f"commit {visible(reading.commit[:_COMMIT])}"] if reading.commit else []
@@ -147,7 +148,7 @@ def comparison_page(comparison: SideBySide) -> str:
             dots = []
             for index, point in enumerate(front.points):
                 kind = "plain" if front.beaten_by[index] is None else "few"
-                numbers = f"quality {point[0]:.3f}, {name} {point[axis]:.4g}"
+                numbers = f"quality {number(point[0])}, {name} {number(point[axis], SPENDING[name])}"
                 text = f"{letter(index)}, {visible(comparison.runs[index].name)}: {numbers}"
                 dots.append(Dot(point[axis], point[0], kind, text, letter(index)))
             made.append(chart(f"front-{axis}", f"Quality and {name}.", _LEGEND, dots, [], Axes(_AXES[name], "quality")))
