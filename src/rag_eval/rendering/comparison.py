@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
-from rag_eval.common.escaping import csv_text, json_text, quantity, spreadsheet
+from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.gates.objectives import SPENDING
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _FLAKY, _TEXT = 50, 60
 _FLIPS, _REFUSED = 20, 10
-_NAME, _QID = 40, 40
+_NAME, _QID, _NAMED = 40, 40, 10
 _NONE = "–"
 _COLUMNS = ("difference", "interval", "p", "p corrected", "better", "worse", "same", "result")
 _ARROW = {"higher": "↑", "lower": "↓"}
@@ -147,9 +147,9 @@ def _values(comparison: SideBySide, names: Sequence[str], formatter: TextFormatt
             _value(cell, row.name) + ("" if cases or cell.value is None else f" of {cell.n}") for cell in row.cells
         )
         rows.append([_metric(row, formatter), *cells, cases])
-    without = dict.fromkeys(row.name.partition(".")[0] for row in comparison.metrics if row not in measured)
+    without = list(dict.fromkeys(row.name.partition(".")[0] for row in comparison.metrics if row not in measured))
     lines = ["Values with 95 % intervals, over the cases that the metric applies to."]
-    lines += [f"Apply to no case: {', '.join(formatter.code(name, _NAME) for name in without)}."] if without else []
+    lines += [f"Apply to no case: {some(without, _NAMED, formatter.code)}."] if without else []
     return Section("Values", [*remarks(lines), *table_of("Values", ["metric", *names, "cases"], rows)])
 
 
@@ -171,9 +171,9 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
         if item and (item.wins or item.losses or item.difference):
             rows.append([_metric(row, formatter), *_difference(comparison, row, item)])
         elif item:
-            equal.append(formatter.code(row.name, _NAME))
+            equal.append(row.name)
     title = " against ".join(formatter.code(item.name, _NAME) for item in (run, comparison.runs[comparison.base]))
-    blocks = paragraphs(f"Equal in every case: {', '.join(equal)}." if equal else "")
+    blocks = paragraphs(f"Equal in every case: {some(equal, _NAMED, formatter.code)}." if equal else "")
     blocks += table_of(title, ["metric", *_COLUMNS], rows)
     if run.flips:
         cut = [f"The first {_FLIPS} are shown; --format json has all."] if len(run.flips) > _FLIPS else []

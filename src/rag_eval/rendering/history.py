@@ -20,8 +20,8 @@ _READINGS, _SPARKS, _CHARTED = 20, 40, 60
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", ""]
-POINTS = ["report", "value", "95 % interval", "cases", ""]
+SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
+POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
 def as_table(series: Sequence[Series], reports: int) -> str:

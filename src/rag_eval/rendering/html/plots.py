@@ -308,7 +308,7 @@ def gates(report: Report) -> Iterator[Markup]:
     rows = []
     for gate in by_outcome(gates_with_row(report.gates)):
         if gate.direction not in MARGINS and gate.value is not None and not is_completeness(gate):
-            text, limit = f"{value_with_interval(gate)}  {bound(gate)}", float(gate.threshold)
+            text, limit = f"{value_with_interval(gate)}, gate {bound(gate)}", float(gate.threshold)
             ends = gate.low, gate.high, limit, gate.direction
             row = PlotRow(_label(report, gate), kind(gate), text, gate.value, *ends, amount=bool(unit(gate.name)))
             rows.append(row)
