@@ -11,7 +11,8 @@ import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
-from rag_eval.gates.integrity import LEVELS, Run, TraceOrigin, findings, provenance, vacuous
+from rag_eval.gates.degenerate import Run, findings
+from rag_eval.gates.integrity import LEVELS, TraceOrigin, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
 from rag_eval.scoring.scorecard import CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from cases import gold_row, trace_row
-from rag_eval.gates.integrity import Run, findings
+from rag_eval.gates.degenerate import Run, findings
 from rag_eval.scoring.case_scorer import LEAST_PROBES
 from seams import Gold, Settings, Trace, measure, metric_scorer
 
