@@ -297,15 +297,6 @@ class RunEvidence:
             return None
         return earlier.as_value(), self.value(name)
 
-    def may_be_worse(self, name: str) -> bool:
-        """Return whether a metric could be worse than in the baseline; both values decide if all cases pair."""
-        before, after = self.baseline.metrics.get(name) if self.baseline else None, self._metrics.get(name)
-        if before is None or after is None or before.value is None or after.value is None:
-            return True
-        higher = measure(name).metric.better == "higher"
-        is_worse = before.value > after.value if higher else before.value < after.value
-        return is_worse or len(self.pairs_of_cases) < max(map(len, self._both_sides))
-
     def comparable(self, name: str) -> bool:
         """Return whether the baseline has the same metric fingerprint."""
         current, earlier = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None

@@ -160,7 +160,7 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: RunEvidenc
     Those that have another gate (``bounded``) come first, then the most significant.
     """
     measured = [name for name in names if evidence.value(name).number is not None]
-    rows = [_compare(name, "", evidence) for name in measured if evidence.may_be_worse(name)]
+    rows = [_compare(name, "", evidence) for name in measured]
     rows = [row for row in rows if row.comparison and (row.comparison.regression or 0.0) > 0]
     tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
     regressions = [item for item in tested if item.comparison and item.comparison.result == "worse"]
