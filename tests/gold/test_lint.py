@@ -15,7 +15,7 @@ from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.gold.lint import CHECKS, GoldSample, lint, watch
-from rag_eval.readers.gold_file import read_entries
+from rag_eval.readers.gold_file import read_gold
 from seams import Gate, Gold, Policy, ProblemCollector, Reader, Settings, Trace, read_policy, read_traces
 from strategies import gold_fields
 from table import each_row
@@ -25,19 +25,15 @@ CLEAN = {"gold_claim_substr": ["30 days"], "gold_citations": ["a#1"]}
 REFUSED = {"answerable": False}
 
 
-def entries_of(rows):
-    return [(Gold.from_row(row, line), row) for line, row in enumerate(rows, 1)]
-
-
 def sample_of(rows, gates=(), traces=None, **policy):
-    entries = entries_of(rows)
+    items = [Gold.from_row(row, line) for line, row in enumerate(rows, 1)]
     message = Policy(gates=tuple(gates), **policy)
     seen = None
     if traces is not None:
-        golds = {gold.qid: gold for gold, _ in entries}
+        golds = {gold.qid: gold for gold in items}
         answers = [Trace.from_row(trace_row(**trace), trace.get("qid", "Q1"), 1) for trace in traces]
         seen = watch(golds, answers, Settings(message.token, message.phrases))
-    return GoldSample(entries, message, seen)
+    return GoldSample(items, message, seen)
 
 
 def item(**fields):
@@ -491,19 +487,18 @@ def test_findings_point_at_their_items_and_are_sorted(made):
 
 def packaged(trace):
     reader = Reader(ProblemCollector())
-    entries = read_entries(reader, str(QUICKSTART / "gold.jsonl"))
+    golds = read_gold(reader, str(QUICKSTART / "gold.jsonl"))
     policy = read_policy(reader, str(QUICKSTART / "eval-gates.yml"))
-    golds = {gold.qid: gold for gold, _ in entries}
     traces = chain.from_iterable(read_traces(reader, str(QUICKSTART / trace)))
     seen = watch(golds, traces, Settings(policy.token))
-    return entries, policy, seen
+    return golds.values(), policy, seen
 
 
 @pytest.mark.parametrize("trace", ["good.jsonl", "bad.jsonl"])
 def test_the_packaged_example_is_clean_but_for_its_size(trace):
-    entries, policy, seen = packaged(trace)
-    assert lint(GoldSample(entries, policy._replace(gates=()), seen)) == []
-    (finding,) = lint(GoldSample(entries, policy, seen))
+    golds, policy, seen = packaged(trace)
+    assert lint(GoldSample(golds, policy._replace(gates=()), seen)) == []
+    (finding,) = lint(GoldSample(golds, policy, seen))
     assert (finding.code, "applies to 4 items:" in finding.message) == ("gate-coarse", True)
 
 

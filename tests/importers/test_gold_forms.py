@@ -9,7 +9,7 @@ import pytest
 import rag_eval
 from cases import gold_row, make_case, trace_row, write_rows
 from rag_eval.gold.lint import GoldSample, lint
-from rag_eval.readers.gold_file import read_entries
+from rag_eval.readers.gold_file import read_gold
 from seams import Policy, ProblemCollector, Reader, label
 
 QUESTION = "How long are invoices kept?"
@@ -139,7 +139,7 @@ def test_a_document_may_be_cited_by_its_own_id(tmp_path, form):
 @EVERY
 def test_gold_is_not_called_empty(tmp_path, form):
     reader = Reader(ProblemCollector(), root=None)
-    codes = {item.code for item in lint(GoldSample(read_entries(reader, str(FORMS[form](tmp_path))), Policy()))}
+    codes = {item.code for item in lint(GoldSample(read_gold(reader, str(FORMS[form](tmp_path))).values(), Policy()))}
     assert codes.isdisjoint({"no-citation", "gate-without-items", "gate-out-of-reach"})
 
 

@@ -424,7 +424,7 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
     seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
 
     def lint(golds: GoldSet) -> dict[tuple[str, str, str], int]:
-        sample = GoldSample([(golds.golds[qid], {}) for qid in qids if qid in golds.golds], policy, seen)
+        sample = GoldSample([golds.golds[qid] for qid in qids if qid in golds.golds], policy, seen)
         notes = [(code, note) for code in RULES for note in CHECKS[code](sample)]
         return {
             (code, note.gold.qid if note.gold else "", note.message): note.gold.line if note.gold else 0

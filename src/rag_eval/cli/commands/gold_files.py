@@ -66,19 +66,18 @@ def run_lint(args: Namespace) -> int:
       rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl
     """
     reader, policy, digests = open_policy(Options(args.gold, gates=gates_path(args.gates)))
-    entries = read_entries(reader, policy.gold)
-    golds = {gold.qid: gold for gold, _ in entries}
+    golds = read_gold(reader, policy.gold)
     traces = chain.from_iterable(paired_traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
     seen = watch(golds, traces, policy.settings) if args.trace else None
     reader.ledger.stop_on_problems()
     print_notes(*reader.ledger.notes, quiet=args.quiet)
-    notes = lint(GoldSample(entries, policy, seen))
+    notes = lint(GoldSample(golds.values(), policy, seen))
     if args.format == "json":
         counts = dict(sorted(Counter(finding.code for finding in notes).items()))
         rows = [finding._asdict() for finding in notes]
-        sys.stdout.write(json_text({"gold": policy.gold, "items": len(entries), "counts": counts, "findings": rows}))
+        sys.stdout.write(json_text({"gold": policy.gold, "items": len(golds), "counts": counts, "findings": rows}))
     else:
-        print_lines(*_finding_lines(policy.gold, len(entries), notes))
+        print_lines(*_finding_lines(policy.gold, len(golds), notes))
     return GATE_FAILED if args.strict and notes else PASSED
 
 

@@ -6,13 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.cases.case import Case
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.gates.policy import Policy
 
-Row = dict[str, Any]
 # Zero-width and bidirectional signs, soft hyphens, byte order marks; not the joiners, which some scripts need.
 INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
 _TYPED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "..."}
@@ -38,10 +37,8 @@ class Seen(NamedTuple):
 class GoldSample:
     """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter."""
 
-    def __init__(self, entries: Iterable[tuple[Gold, Row]], policy: Policy, seen: Seen | None = None) -> None:
-        both = sorted(((gold, row) for gold, row in entries if gold.attack is None), key=lambda entry: entry[0].qid)
-        self.items = [gold for gold, _ in both]
-        self.rows = {gold.qid: row for gold, row in both}
+    def __init__(self, golds: Iterable[Gold], policy: Policy, seen: Seen | None = None) -> None:
+        self.items = sorted((gold for gold in golds if gold.attack is None), key=lambda gold: gold.qid)
         self.policy, self.seen = policy, seen
 
     @cached_property

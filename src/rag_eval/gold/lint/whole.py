@@ -62,9 +62,8 @@ def one_class(sample: GoldSample) -> Iterator[LintNote]:
         return
     slices: dict[tuple[str, str], list[bool]] = {}
     for gold in sample.items:
-        row = sample.rows[gold.qid]
-        named = [("category", row["category"])] if "category" in row else []
-        for label in {*named, *(("tag", tag) for tag in row.get("tags", ()))}:
+        named = [("category", gold.category)] if gold.category is not None else []
+        for label in {*named, *(("tag", tag) for tag in gold.tags or ())}:
             slices.setdefault(label, []).append(gold.answerable)
     for (kind, value), classes in sorted(slices.items()):
         if len(classes) >= LEAST_SLICE and len(set(classes)) == 1 and len(classes) < len(sample.items):
