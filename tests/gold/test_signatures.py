@@ -52,7 +52,6 @@ def test_what_the_signer_signed_holds(keys, kind):
     assert (record._replace(sig=None), record.name) == (RECORD, RECORD.name)
     assert record.sig.startswith("-----BEGIN SSH SIGNATURE-----\n")
     assert verify(record, keys.line("bob", kind).encode(), NOW) is None
-    assert verify(record, keys.line("bob", kind).encode()) is None
 
 
 def test_the_form_of_the_file_does_not_matter_and_the_record_goes_through_it(keys):
@@ -81,9 +80,8 @@ def test_a_text_that_was_changed_after_signing_does_not(keys, field):
 
 
 def test_another_s_key_in_the_signers_name_does_not(keys):
-    assert verify(signed(keys, "eve"), keys.allowed("bob"), NOW).startswith(
-        "it is not by a key that the base branch lists for the signer"
-    )
+    reason = "it is not by a key that the base branch lists for the signer, or not for this text"
+    assert verify(signed(keys, "eve"), keys.allowed("bob"), NOW) == reason
     # Eve may sign for herself: that does not make hers Bob's.
     assert verify(signed(keys, "eve"), keys.allowed("bob", "eve"), NOW) is not None
     assert verify(signed(keys, "eve"), keys.allowed("eve"), NOW) is not None

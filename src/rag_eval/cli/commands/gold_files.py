@@ -29,8 +29,8 @@ from rag_eval.contract import Gold
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.lint import GoldFinding, GoldSample, lint, watch
-from rag_eval.gold.signoff.checking import Side
-from rag_eval.gold.signoff.freeze import TAG, differences, fault, freeze, text
+from rag_eval.gold.signoff.checking import Side, changed_hashes
+from rag_eval.gold.signoff.freeze import TAG, fault, freeze, text
 from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides
 from rag_eval.readers.gold_file import read_entries, read_gold
 from rag_eval.readers.problems import ProblemCollector
@@ -291,7 +291,7 @@ def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
 
 
 def _changed(manifest: Mapping[str, Any], head: Side) -> list[HashChange]:
-    return differences(manifest, {qid: item.hash for qid, item in head.items.items()})
+    return changed_hashes(manifest["items"], {qid: item.hash for qid, item in head.items.items()})
 
 
 def _check(reader: Reader, head: Side, out: str, tag: str) -> int:

@@ -195,8 +195,10 @@ def _without(head: Side, paths: Container[str]) -> Side:
 
 def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Violation]:
     """Yield a missing approving review, and authors without an account."""
-    if policy.require == "review" and proof.approvals is not None and not identity.approved(policy, proof):
-        asked = ", ".join(identity.reviewers(policy, proof)[:_SHOWN]) or "a signer who is not an author of the change"
+    reviewers, approvals = identity.reviewers(policy, proof), proof.approvals
+    is_asked = policy.require == "review" and approvals is not None
+    if is_asked and {login.lower() for login in reviewers}.isdisjoint(login.lower() for login in approvals or ()):
+        asked = ", ".join(reviewers[:_SHOWN]) or "a signer who is not an author of the change"
         who = "no signer other than the authors of the change" if policy.four_eyes else "no signer"
         fix = f"# ask one of these to approve the pull request: {asked}"
         yield Violation("no-approval", policy.gold, 0, f"{who} has approved the last commit", fix)

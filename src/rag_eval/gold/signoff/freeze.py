@@ -9,26 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.gold.signoff.checking import Side, SignoffPolicy, changed_hashes, counting, unsigned
-from rag_eval.readers.signoff_record import HashChange
+from rag_eval.gold.signoff.checking import Side, SignoffPolicy, counting, unsigned
 
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
 """A tag is a file's name: it begins with a letter or digit, and no dot stands at its end or beside another."""
 
 
-class Frozen(NamedTuple):
-    """A manifest, and the items that no record signs in their current form."""
+def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> tuple[dict[str, Any], list[str]]:
+    """Return the manifest of a gold set, and the items that no record signs in their current form.
 
-    manifest: dict[str, Any]
-    unsigned: list[str]
-
-
-def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> Frozen:
-    """Return the manifest of a gold set; ``sha256`` is the hex digest of its file as it is stored."""
+    ``sha256`` is the hex digest of its file as it is stored.
+    """
     missing = [change.qid for change in unsigned(head, policy)]
     answerable = sum(item.answerable for item in head.items.values())
     hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
@@ -47,7 +42,7 @@ def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> Frozen:
         ],
         "items": hashes,
     }
-    return Frozen(manifest, sorted(missing))
+    return manifest, sorted(missing)
 
 
 def digest(hashes: Iterable[str]) -> str:
@@ -68,8 +63,3 @@ def fault(manifest: Mapping[str, Any], tag: str) -> str:
     if manifest["digest"] != digest(manifest["items"].values()):
         return "was edited: its digest does not match its items"
     return ""
-
-
-def differences(manifest: Mapping[str, Any], hashes: Mapping[str, str]) -> list[HashChange]:
-    """Return the items that differ from the frozen ones, sorted by qid."""
-    return changed_hashes(manifest["items"], hashes)

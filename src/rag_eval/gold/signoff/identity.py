@@ -275,14 +275,8 @@ def unresolved(proof: Proof) -> list[str]:
     return sorted({author.name for author in proof.authors or () if not author.login})
 
 
-def approved(policy: SignoffPolicy, proof: Proof) -> bool:
-    """Return whether a listed signer approves; with four eyes, one who wrote no part of the change."""
-    counting = {reviewer.lower() for reviewer in reviewers(policy, proof)}
-    return not counting.isdisjoint(login.lower() for login in proof.approvals or ())
-
-
 def reviewers(policy: SignoffPolicy, proof: Proof) -> list[str]:
-    """Return the accounts whose approval counts."""
+    """Return the accounts whose approval counts: of all signers, with four eyes of those who wrote no part."""
     wrote = _accounts(proof) if policy.four_eyes else set()
     return sorted({login for login in policy.signers.values() if login.lower() not in wrote})
 

@@ -179,8 +179,11 @@ def findings(
     changed. Without it, that is not checked.
     """
     base, head = sides(frame, policy)
-    used, proof, advice = used_records(frame, policy), NO_PROOF, Advice(command, frame.restore)
-    if not frame.has_no_base and (new := checking.new_records(base, head, policy, used)):
+    advice = Advice(command, frame.restore)
+    if frame.has_no_base:
+        return checking.check(None, head, policy, advice)
+    used, proof = used_records(frame, policy), NO_PROOF
+    if new := checking.new_records(base, head, policy, used):
         # Keys come from the policy's side: new ones do not count.
         rules = frame.rules or frame.base
         rules = frame.head if rules is NOTHING else rules
@@ -190,8 +193,6 @@ def findings(
     if people and needs_people and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
-    if frame.has_no_base:
-        return checking.check(None, head, policy, advice, used, proof)
     return _read_otherwise(frame, policy, base, head) + checking.check(base, head, policy, advice, used, proof)
 
 

@@ -176,12 +176,11 @@ def sign(record: Record, key: str) -> Record:
         return record._replace(sig=made.read_text("ascii"))
 
 
-def verify(record: Record, allowed: bytes, now: float | None = None) -> str | None:
+def verify(record: Record, allowed: bytes, now: float) -> str | None:
     """Return why the signature of ``record`` is invalid, None if it is valid.
 
     It must be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds since
-    1970 (None: by the clock of ssh-keygen). Times without a zone in that file are read as UTC. Raises SignatureError if
-    ssh-keygen cannot be run.
+    1970. Times without a zone in that file are read as UTC. Raises SignatureError if ssh-keygen cannot be run.
     """
     if not record.sig:
         return "it has none"
@@ -189,9 +188,9 @@ def verify(record: Record, allowed: bytes, now: float | None = None) -> str | No
         signers, signature = folder / "allowed", folder / "sig"
         signers.write_bytes(allowed)
         signature.write_bytes(record.sig.encode("utf-8", "replace"))
-        at = () if now is None else (f"-Overify-time={time.strftime('%Y%m%d%H%M%S', time.gmtime(now))}",)
+        at = f"-Overify-time={time.strftime('%Y%m%d%H%M%S', time.gmtime(now))}"
         files = ("-f", str(signers), "-I", record.signer, "-n", NAMESPACE, "-s", str(signature))
-        done = _keygen("verify", *files, *at, data=record.text.encode())
+        done = _keygen("verify", *files, at, data=record.text.encode())
         output = _output_of(done, folder)
         return (_OTHER if output == _GENERAL else f"ssh-keygen reports: {output}") if done.returncode else None
 
