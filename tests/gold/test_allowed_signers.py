@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 
@@ -55,6 +56,25 @@ def test_several_persons_and_several_keys_of_one():
     assert allowed_signers(text.encode(), "signers") == {"a@x", "b@x"}
 
 
+EXAMPLE = f"bob@example.org {SPACE} ssh-ed25519 AAAA…"
+KINDS = "ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521"
+FIXES = {
+    "not one e-mail address": "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes.",
+    "'namespaces' is missing": f"Write {SPACE} after the address.",
+    "not that of rag-eval": f"Write it without a wildcard: {SPACE}",
+    "is not a list of options, or the key type is unknown": f"Like: {EXAMPLE}",
+    "is repeated": "Write each option once.",
+    "lets an authority name signers": "Name each signer's own key.",
+    "is not a known option": "Remove it.",
+    "not a time": 'Write it like valid-before="20271231Z".',
+    "is not a known key type": f"Use one of: {KINDS}, sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com.",
+    "the key is not a valid": "Copy the whole second word of the .pub file.",
+    "not a valid line of an allowed-signers file": f"Write it like: {EXAMPLE}",
+    "the key also belongs to 'bob@x'": "A key belongs to one person: give each their own.",
+    "the same key is already on line 3": "Remove one of the lines.",
+}
+
+
 @each_row(
     ("line", "says"),
     [
@@ -97,7 +117,7 @@ def test_what_is_refused(line, says):
     result = problems(f"# comment\n\n{line}\n".replace("line 1", "line 3"))
     assert says.replace("line 1", "line 3") in result[0].message, result
     assert (result[0].file, result[0].line) == ("signers", 3 + line.count("\n"))
-    assert result[0].hint
+    assert [fix for says, fix in FIXES.items() if says in result[0].message] == [result[0].hint]
 
 
 def test_all_problems_come_at_once_and_an_empty_file_names_nobody():
@@ -118,4 +138,4 @@ def test_what_is_taken_is_what_ssh_keygen_takes(tmp_path, kind):
     for options in (SPACE, f'valid-before="20991231",{SPACE}', f'{SPACE},valid-after="20200101120000"'):
         data = f"# x\n\n \t{keys.line('bob', kind, options)}".replace("\n", "\r\n").encode()
         assert allowed_signers(data, "signers") == {"bob@example.org"}
-        assert verify(sign(record, str(keys.file("bob", kind))), data) is None
+        assert verify(sign(record, str(keys.file("bob", kind))), data, time.time()) is None
