@@ -15,8 +15,7 @@ from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.gold.lint import CHECKS, GoldSample, lint, watch
-from rag_eval.readers.gold_file import read_gold
-from seams import Gate, Gold, Policy, ProblemCollector, Reader, Settings, Trace, read_policy, read_traces
+from seams import Gate, Gold, Policy, ProblemCollector, Reader, Settings, Trace, read_gold, read_policy, read_traces
 from strategies import gold_fields
 from table import each_row
 

@@ -9,8 +9,7 @@ import pytest
 import rag_eval
 from cases import gold_row, make_case, trace_row, write_rows
 from rag_eval.gold.lint import GoldSample, lint
-from rag_eval.readers.gold_file import read_gold
-from seams import Policy, ProblemCollector, Reader, label
+from seams import Policy, ProblemCollector, Reader, label, read_gold
 
 QUESTION = "How long are invoices kept?"
 RIGHT, WRONG, REFUSAL = "They are kept for 30 days.", "They are kept for a week.", "not in context"
