@@ -686,7 +686,7 @@ def test_init_writes_no_workflow_where_nobody_reads_it(rag, tmp_path, monkeypatc
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("precision", "rightly cited"), ("recall@5", "first k"), ("recall@k", "first k"), ("map", "average precision")],
+    [("precision", "correctly cited"), ("recall@5", "first k"), ("recall@k", "first k"), ("map", "average precision")],
 )
 def test_explain_says_what_a_metric_is(rag, name, words):
     code, out, _ = rag("explain", name)
@@ -697,7 +697,7 @@ def test_explain_says_why_a_question_scored_as_it_did(rag, project):
     write_rows(project / "runs" / "trace.jsonl", BAD)
     code, out, _ = rag("explain", "S1")
     assert code == 0
-    assert out.startswith("S1: WRONG_CLAIM (rightly cited, but the claim contains no gold substring)")
+    assert out.startswith("S1: WRONG_CLAIM (the citation is right, but the claim contains no gold substring)")
     assert "claim        A week." in out
     assert re.search("^  precision +0$", out, re.MULTILINE)
 

@@ -18,7 +18,7 @@ _SHORTEST_PHRASE = 5
 
 @metric("answers", source="reference scorer", depends_on="features", version=2)
 def precision(case: Case) -> bool | None:
-    """Share of answers that are right and rightly cited. The item is answerable, the claim contains a gold substring (if the item has any), every cited chunk was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
+    """Share of answers that are correct and correctly cited. The item is answerable, the claim contains a gold substring (if the item has any), every cited chunk was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
     return case.is_answerable and case.contained and case.citation_hit if not case.refused and case.counts else None
 
 
