@@ -28,11 +28,12 @@ __all__ = ["Options", "Report", "load_gold", "load_traces", "render", "run", "sc
 class Report(AnalysisReport):
     """The outcome of a run: every field of ``report.json``, and ways to show it.
 
-    >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
-    >>> report
-    <Report: FAILED  3 of 4 gates · 6 of 14 questions wrong>
-    >>> report.questions.failing[0].qid
-    'Q02'
+    Examples:
+        >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
+        >>> report
+        <Report: FAILED  3 of 4 gates · 6 of 14 questions wrong>
+        >>> report.questions.failing[0].qid
+        'Q02'
     """
 
     __slots__ = ()
@@ -54,8 +55,9 @@ class Report(AnalysisReport):
     def to_dict(self) -> dict[str, Any]:
         """Return the content of report.json.
 
-        >>> score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl").to_dict()["verdict"]
-        'passed'
+        Examples:
+            >>> score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl").to_dict()["verdict"]
+            'passed'
         """
         from rag_eval.rendering.json_file import render as as_text
 
@@ -117,15 +119,16 @@ def score(
         InputError: The input is invalid; the error lists every problem.
         UsageError: An argument is invalid.
 
-    >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
-    >>> report.verdict, report.metrics["precision"].exact
-    ('passed', '1')
-    >>> gold = [{"qid": "Q1", "question": "How long?", "answerable": True,
-    ...          "gold_claim_substr": ["30 days"], "gold_citations": ["a"]}]
-    >>> trace = [{"qid": "Q1", "q": "How long?", "retrieved_ids": ["a"],
-    ...           "answer_json": {"claim": "30 days.", "citations": ["a"]}}]
-    >>> score(gold, trace, gates={"precision": {"min": 0.8}})
-    <Report: PASSED  1 of 1 gate · 1 question right>
+    Examples:
+        >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl")
+        >>> report.verdict, report.metrics["precision"].exact
+        ('passed', '1')
+        >>> gold = [{"qid": "Q1", "question": "How long?", "answerable": True,
+        ...          "gold_claim_substr": ["30 days"], "gold_citations": ["a"]}]
+        >>> trace = [{"qid": "Q1", "q": "How long?", "retrieved_ids": ["a"],
+        ...           "answer_json": {"claim": "30 days.", "citations": ["a"]}}]
+        >>> score(gold, trace, gates={"precision": {"min": 0.8}})
+        <Report: PASSED  1 of 1 gate · 1 question right>
     """
     return run(stated_options(gold, trace, gates, baseline, k, perspectives, suite, by))
 
@@ -136,9 +139,10 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
     ``form`` is ``table``, ``markdown``, ``html``, ``json``, ``junit``, ``sarif``, ``codequality`` or ``csv``.
     ``verbose`` shows everything in the table, not only what failed.
 
-    >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
-    >>> render(report).splitlines()[0]
-    'FAILED  3 of 4 gates · 6 of 14 questions wrong'
+    Examples:
+        >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
+        >>> render(report).splitlines()[0]
+        'FAILED  3 of 4 gates · 6 of 14 questions wrong'
     """
     from rag_eval.rendering import RENDERERS
     from rag_eval.rendering import render as rendered
@@ -155,8 +159,9 @@ def validate(*files: PathLike, kind: str | None = None) -> list[Problem]:
 
     ``kind`` (``gold``, ``trace``, ``gates``, …) takes the files as this kind, whatever their names say.
 
-    >>> validate("examples/quickstart/gold.jsonl", "examples/quickstart/eval-gates.yml")
-    []
+    Examples:
+        >>> validate("examples/quickstart/gold.jsonl", "examples/quickstart/eval-gates.yml")
+        []
     """
     from rag_eval.readers.validation import KINDS, check
 
@@ -171,8 +176,9 @@ def validate(*files: PathLike, kind: str | None = None) -> list[Problem]:
 def load_gold(file: PathLike) -> list[dict[str, Any]]:
     """Return the items of a gold file as dicts; raise InputError with every problem if it is invalid.
 
-    >>> load_gold("examples/quickstart/gold.jsonl")[0]["qid"]
-    'Q01'
+    Examples:
+        >>> load_gold("examples/quickstart/gold.jsonl")[0]["qid"]
+        'Q01'
     """
     from rag_eval.readers.gold_file import read_entries
 
@@ -182,8 +188,9 @@ def load_gold(file: PathLike) -> list[dict[str, Any]]:
 def load_traces(file: PathLike) -> list[dict[str, Any]]:
     """Return the traces of a file as dicts; raise InputError with every problem if it is invalid.
 
-    >>> load_traces("examples/quickstart/good.jsonl")[0]["qid"]
-    'Q01'
+    Examples:
+        >>> load_traces("examples/quickstart/good.jsonl")[0]["qid"]
+        'Q01'
     """
     from rag_eval.readers.trace_file import read_trace_rows
 

@@ -26,6 +26,14 @@ def test_dir_lists_what_is_published():
     assert all(getattr(rag_eval, name) for name in dir(rag_eval))
 
 
+def test_the_api_page_has_every_public_name_and_shows_examples_as_code():
+    """Examples outside of a section of that name are shown as quotations."""
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    assert [name for name in rag_eval.__all__ if name[0] != "_" and f"::: rag_eval.{name}\n" not in page] == []
+    texts = [getattr(rag_eval, name).__doc__ for name in dir(rag_eval)] + [rag_eval.Report.to_dict.__doc__]
+    assert [text for text in texts if ">>>" in text.partition("Examples:\n")[0]] == []
+
+
 @pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.cli.commands.compare", "rag_eval.cli.commands.explain"])
 def test_the_examples_in_docstrings_print_what_they_say(module, monkeypatch):
     monkeypatch.chdir(ROOT)

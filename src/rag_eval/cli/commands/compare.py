@@ -128,11 +128,12 @@ def compare(
     compares all; otherwise the metrics that the last run gates are compared. Verdicts of different judges are refused
     unless ``across_judges`` is true.
 
-    >>> folder = "examples/quickstart"
-    >>> comparison = compare(f"{folder}/good.jsonl", f"{folder}/bad.jsonl", gold=f"{folder}/gold.jsonl")
-    >>> print(comparison)  # doctest: +ELLIPSIS
-    2 runs over 14 cases
-    ...
+    Examples:
+        >>> folder = "examples/quickstart"
+        >>> comparison = compare(f"{folder}/good.jsonl", f"{folder}/bad.jsonl", gold=f"{folder}/gold.jsonl")
+        >>> print(comparison)  # doctest: +ELLIPSIS
+        2 runs over 14 cases
+        ...
     """
     options = Options(os.fsdecode(gold), "", gates_path(os.fsdecode(gates)))
     reports = [run for run in runs if not isinstance(run, (str, bytes, os.PathLike))]

@@ -88,11 +88,12 @@ def explain(
 ) -> str:
     """Return what ``rag-eval explain`` prints about a metric, a term or a question.
 
-    >>> print(explain("precision").splitlines()[0])
-    precision (answers; higher is better)
-    >>> folder = "examples/quickstart"
-    >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
-    Q02: NOT_RETRIEVED (no gold evidence was retrieved)
+    Examples:
+        >>> print(explain("precision").splitlines()[0])
+        precision (answers; higher is better)
+        >>> folder = "examples/quickstart"
+        >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
+        Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
     stated = {"gold": gold, "trace": trace, "gates": gates}
     files = {name: path(file, name) if file != "" else "" for name, file in stated.items()}
