@@ -56,7 +56,7 @@ def test_every_code_of_the_source_stands_in_the_table_and_no_other():
 @each_row("code", sorted(WRITTEN))
 def test_the_table_says_how_grave_it_is_as_the_source_does(code):
     levels, shown = {LEVELS[code]} if code in LEVELS else WRITTEN[code], SHOWN[code][0]
-    assert shown.startswith(tuple(levels - {None}) or ("warning", "error where"))
+    assert shown.startswith(tuple(levels - {None}) or ("warning", "error if"))
     assert shown == "warning" or levels != {"warning"}
 
 

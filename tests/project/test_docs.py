@@ -90,6 +90,12 @@ def test_the_readme_is_short_and_says_in_its_first_screen_what_people_search_for
     assert (ROOT / re.search('<img src="([^"]+)"', first)[1]).exists()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_table_has_one_line_under_its_head(page):
+    """A second one is shown as a row of dashes."""
+    assert re.findall(r"^\|[ :|-]+\|\n\|[ :|-]+\|$", page.read_text("utf-8"), re.MULTILINE) == []
+
+
 def table_after(page, heading):
     """Return the rows of the first table after a heading, each as its cells."""
     rows = re.findall(
