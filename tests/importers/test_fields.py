@@ -189,6 +189,10 @@ def mlflow(info=None, data=None, span=None, **attributes):
     return {"info": {"trace_id": "tr-1", **(info or {})}, "data": {"spans": spans, **(data or {})}}
 
 
+OPIK = {"id": "s", "trace_id": "t1", "name": "ask", "type": "llm", "start_time": "2026-11-23T03:00:00Z",
+        "end_time": "2026-11-23T03:00:02.5Z", "input": {"question": "Why?"}, "output": {"answer": "So."}}  # fmt: skip
+BRAINTRUST = {"span_id": "s", "root_span_id": "t1", "span_attributes": {"name": "ask", "type": "llm"}, "input": "Why?",
+              "output": "So.", "metrics": {"start": 1.5, "end": 4.0}}  # fmt: skip
 CASE = {"question": "Why?"}
 RESULT = {"question": "Why?", "answer": "So."}
 PLACED = {"rel_path": "a.md", "heading_path": ["A", "B"]}
@@ -254,6 +258,15 @@ RECORDS = [
     ("langfuse", {**LANGFUSE, "input": '"\\"Why?\\""'}, "q", "Why?"),
     ("mlflow", mlflow(), "latency_ms", {"total": 2500.0, "generate": 2500.0}),
     ("mlflow", mlflow(**{"mlflow.chat.tokenUsage": {"input_tokens": 7, "output_tokens": 2}}), "usage", COUNTS),
+    *(("opik", OPIK | more, pointer, value) for more, pointer, value in (
+        ({}, "q", "Why?"), ({}, "latency_ms.generate", 2500.0), ({"thread_id": "s1"}, "source.id", "t1"),
+        ({"total_estimated_cost": 0.5}, "usage.cost_usd", 0.5), ({"usage": OLD_COUNTS}, "usage", COUNTS),
+        ({"metadata": {"qid": "Q7"}}, "qid", "Q7"), ({"input": {"question": "Why?", "qid": "Q7"}}, "qid", "Q7"),
+        ({"output": {}, "error_info": {"exception_type": "KeyError", "message": "x"}}, "error", "KeyError: x"),
+        ({"output": {}, "error_info": {"message": "timed out"}}, "timed_out", True))),
+    *(("braintrust", BRAINTRUST | more, pointer, value) for more, pointer, value in (
+        ({}, "ts", 1.5), ({}, "latency_ms.total", 2500.0), ({"metadata": {"model": "m"}}, "usage.model", "m"),
+        ({"output": None, "error": "Traceback:\n  x\nKeyError: 'a'\n"}, "error", "KeyError: 'a'"))),
     *(("mlflow", mlflow(**{name: "m"}), "usage.model", "m") for name in ("mlflow.llm.model", "model")),
     *(("mlflow", mlflow({name: {"qid": "Q7"}}), "qid", "Q7") for name in ("tags", "trace_metadata")),
     ("mlflow", mlflow(metadata={"qid": "Q7"}), "qid", "Q7"),
@@ -461,6 +474,8 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("promptfoo", b"tests:\n  - vars: {a: [}\n", ":2: is not valid YAML"),
         ("promptfoo", b"- a\n", ":1: has no results"),
         ("langfuse", b'{"a": 1, "b": 2}', ":1: is neither a trace nor an observation: its keys are a, b."),
+        ("opik", b'{"name": "ask"}', ":1: is neither a trace nor a span. Export the project: opik export"),
+        ("braintrust", b'{"span_id": "a"}', ":1: is not a span: span_id or root_span_id is missing. Export all spans"),
         ("langsmith", b'{"a": 1}', ":1: is not a run: its keys are a."),
         ("langfuse", b'{"data": [1]}', ":1: /data: has an element that is not a trace or an observation"),
         ("mlflow", b'{"info": {}}', ":1: is not an MLflow trace"),

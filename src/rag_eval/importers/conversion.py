@@ -14,7 +14,7 @@ from rag_eval.importers.documents import cell_value, objects
 
 Place = tuple[str, int]  # path and line of a record
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
-_PAGING = ("meta", "cursors", "next_cursor", "parsed_query", "search_cursors")
+_PAGING = ("meta", "cursors", "cursor", "next_cursor", "page", "size", "total", "parsed_query", "search_cursors")
 _CONTEXTS = ("contexts", "reference_contexts", "documents")  # in the expected output of a dataset
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation

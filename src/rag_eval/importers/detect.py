@@ -25,6 +25,9 @@ promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results conf
 deepeval-trace deepeval | testCases | testRunData | test_cases | input actual_output | input retrieval_context
 . deepeval | input expected_output
 mlflow . | info data | trace_id trace | request_id trace
+opik . | trace spans | trace_id parent_span_id error_info
+braintrust . | root_span_id span_attributes
+. braintrust-dataset | dataset_id expected
 phoenix . | start_time_unix_nano | context span_kind
 langfuse langfuse-dataset | experimentItemId traceId
 langfuse . | datasetRunItems | datasetItemId traceId

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_eval.importers import Row, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
@@ -13,6 +14,9 @@ from rag_eval.importers.conversion import Conversion, Draft, Place
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER = "root", "other"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
+_RETRIEVER = re.compile(r"(?i)retriev|search")
+_RECORDED_KINDS = {"llm": GENERATION, "trace": ROOT, "eval": ROOT, "task": ROOT}
+_JUDGED = ("feedback_scores", "span_feedback_scores", "scores", "comments")
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
 
@@ -67,6 +71,55 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
             span.prompt = text[-_LONGEST_PROMPT - 1 :]
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
         span.answer, span.citations = conversion.answer(output, row), unwrap.stated_citations(output)
+
+
+class SpanNames(NamedTuple):
+    """Where a tool records the fields of a span, as JSON Pointers from its record."""
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    kind: str
+    start: str
+    end: str
+    error: str
+    model: str
+    usage: str
+    cost: str
+    conversation: str
+
+
+def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceSpan:
+    """Return the span of a record that has ``input``, ``output`` and ``metadata``, and its other fields by a table.
+
+    Such tools know no retrievers: those are the steps that are named so and return documents.
+    """
+    fields = {name: unwrap.at(record, pointer) for name, pointer in names._asdict().items()}
+    trace, identity, parent, name = (unwrap.as_id(fields[key]) or "" for key in ("trace", "id", "parent", "name"))
+    span = TraceSpan(conversion.place, trace, identity, parent, name)
+    times = (time * 1000 if isinstance(time, float) else time for time in (fields["start"], fields["end"]))
+    span.start, span.end = map(unwrap.nanoseconds, times)
+    asked, output, metadata = record.get("input"), record.get("output"), record.get("metadata")
+    span.kind = _RECORDED_KINDS.get(str(fields["kind"]).lower(), OTHER)
+    if _RETRIEVER.search(name) and unwrap.documents_in(output):
+        span.kind = RETRIEVER
+    read_contents(conversion, span, asked, output, record)
+    span.qid, span.conversation = conversion.qid(metadata, asked, record), unwrap.as_id(fields["conversation"])
+    span.failed = bool(fields["error"])
+    if isinstance(fields["error"], dict):
+        parts = (fields["error"].get(key) for key in ("exception_type", "message"))
+        span.error = ": ".join(str(part) for part in parts if part)
+    elif span.failed:  # a traceback
+        span.error = str(fields["error"]).strip().rpartition("\n")[2]
+    if span.kind == GENERATION:
+        span.model, span.usage = unwrap.as_id(fields["model"]), unwrap.tokens(fields["usage"])
+        if (cost := unwrap.number(fields["cost"]) or 0) > 0:
+            span.usage["cost_usd"] = cost
+    read = {pointer.split("/")[1] for pointer in names}
+    conversion.drop_unread(record, {*read, "input", "output", "metadata"}, "", _JUDGED)
+    conversion.drop_unread(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "model", "session_id"), " of metadata")
+    return span
 
 
 def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") -> Iterator[Draft]:

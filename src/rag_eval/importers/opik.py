@@ -1,0 +1,53 @@
+"""Traces with their spans as Opik exports them or its API returns them, as trace rows; its datasets as gold rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers.conversion import Conversion, Draft, Place
+
+CAPTURE = " Do not set OPIK_TRACK_DISABLE, and export the spans too."
+_NAMES = spans.SpanNames(
+    trace="/trace_id", id="/id", parent="/parent_span_id", name="/name", kind="/type", start="/start_time",
+    end="/end_time", error="/error_info", model="/model", usage="/usage", cost="/total_estimated_cost",
+    conversation="/thread_id",
+)  # fmt: skip
+_FORMS = "Export the project: opik export WORKSPACE project NAME"
+
+
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the records of all files: the trace is the root, and its spans are below it."""
+    records: dict[tuple[str, str], tuple[Place, Row]] = {}
+    for value in conversion.records("a trace or a span", "content"):
+        rows = [value]
+        if "spans" in value:
+            conversion.drop_unread(value, ("trace", "spans"))
+            rows = [unwrap.as_dict(value.get("trace")), *value["spans"]]
+        for row in rows:
+            if "id" in row and row.keys() & {"trace_id", "start_time"}:
+                root = {} if "trace_id" in row else {"trace_id": row["id"], "type": "trace"}
+                row = {**row, **root}
+                records[str(row["trace_id"]), str(row["id"])] = conversion.place, row
+            else:
+                conversion.problem("", "is neither a trace nor a span", _FORMS)
+    recorded = []
+    for (trace, _), (conversion.place, row) in records.items():
+        span = spans.read_record(conversion, row, _NAMES)
+        if span.id != trace and (trace, trace) in records:
+            span.parent = span.parent or trace
+        recorded.append(span)
+    yield from spans.drafts(conversion, recorded)
+
+
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each dataset item."""
+    for item in conversion.records("a dataset item", "items", "content"):
+        fields = unwrap.as_dict(item.get("data")) or item  # of the API
+        expected = next((fields[name] for name in ("expected_output", "expected_answer") if name in fields), None)
+        hint = "Name it with --question POINTER, such as /user_question."
+        if row := conversion.dataset_item({**fields, "id": item.get("id")}, fields, expected, hint, "opik"):
+            conversion.drop_unread(
+                fields, (*unwrap.QUESTION_KEYS, "expected_output", "expected_answer", "id", "metadata")
+            )
+            yield row
