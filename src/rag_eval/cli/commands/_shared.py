@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.common.escaping import log_line
+from rag_eval.common.escaping import json_text, log_line
 from rag_eval.common.paths import GATES_FILES, nearest_gates
 from rag_eval.errors import UsageError
 
@@ -64,9 +64,11 @@ def add_cutoffs(parser: Options) -> None:
     add_option(parser, "--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
 
 
-def add_gold(parser: Options) -> None:
-    """Add ``--gold`` for commands without traces."""
+def add_gold(parser: Options, *, gates: bool = True) -> None:
+    """Add ``--gold`` for commands without traces, and ``--gates``."""
     add_option(parser, "--gold", "FILE", f"gold set (default: {_USUAL_GOLD})")
+    if gates:
+        add_gates(parser)
 
 
 def add_gates(parser: Options) -> None:
@@ -84,6 +86,11 @@ def add_outputs(parser: Options, forms: Iterable[str]) -> None:
     add_format(parser, forms)
     add_option(parser, "--out", "DIR", "also write the report into this folder, in every format")
     parser.add_argument("-v", "--verbose", action="store_true", help="show everything in the table, not only failures")
+    add_quiet(parser)
+
+
+def add_quiet(parser: Options) -> None:
+    """Add ``--quiet``."""
     add_flag(parser, "--quiet", "no notes on stderr")
 
 
@@ -212,6 +219,14 @@ def print_page(text: str) -> None:
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     wanted = not os.environ.get("NO_COLOR") and (os.environ.get("FORCE_COLOR") or terminal)
     sys.stdout.write(coloured(text) if wanted else text)
+
+
+def print_result(value: Any, lines: Iterable[str], form: str) -> None:
+    """Print a result as JSON or as lines of text, as ``--format`` says."""
+    if form == "json":
+        sys.stdout.write(json_text(value))
+    else:
+        print_lines(*lines)
 
 
 def print_lines(*lines: object) -> None:

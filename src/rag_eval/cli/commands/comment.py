@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import add_flag, add_option, print_lines, print_notes
+from rag_eval.cli.commands._shared import add_option, add_quiet, print_lines, print_notes
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.comment import MODES, ReportOrigin, publish, read
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")
     modes = [mode for mode in MODES if mode != "off"]
     parser.add_argument("--mode", choices=modes, default="always", help="when to write the comment (default: always)")
-    add_flag(parser, "--quiet", "no notes on stderr")
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:

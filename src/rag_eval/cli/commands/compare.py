@@ -17,6 +17,7 @@ from rag_eval.cli.commands._shared import (
     add_flag,
     add_format,
     add_option,
+    add_quiet,
     checked_reader,
     gates_path,
     names,
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--gates", "FILE", "gates file with settings, weights and budgets")
     add_cutoffs(parser)
     add_format(parser, FORMATS)
-    add_flag(parser, "--quiet", "no notes on stderr")
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:

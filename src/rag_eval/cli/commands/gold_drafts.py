@@ -14,7 +14,6 @@ import msgspec
 from rag_eval.cases.case import Case
 from rag_eval.cases.pairing import plain_question
 from rag_eval.cli.commands._shared import (
-    add_gates,
     add_gold,
     add_option,
     ask,
@@ -73,7 +72,6 @@ class _Draft(msgspec.Struct):
 
 def _add_files(parser: ArgumentParser) -> None:
     add_gold(parser)
-    add_gates(parser)
     add_option(parser, "--drafts", "FILE", f"file of drafts (default: {DRAFTS})", default=DRAFTS)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,16 +13,17 @@ from typing import Any
 from rag_eval.cli.commands._shared import (
     add_flag,
     add_format,
-    add_gates,
     add_gold,
     add_option,
+    add_quiet,
     gates_path,
     print_lines,
     print_notes,
+    print_result,
     write,
 )
 from rag_eval.cli.commands.gold_signoff import capped
-from rag_eval.common.escaping import json_text, one_line, quantity, quoted
+from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import repository_root
 from rag_eval.contract import Gold
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
@@ -52,11 +52,10 @@ _PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 def add_lint_arguments(parser: ArgumentParser) -> None:
     add_gold(parser)
-    add_gates(parser)
     add_option(parser, "--trace", "FILE", "also look at these traces; may be repeated", action="append", default=[])
     add_format(parser, ["text", "json"])
     add_flag(parser, "--strict", "exit with 1 if there are findings (default: 0)")
-    add_flag(parser, "--quiet", "no notes on stderr")
+    add_quiet(parser)
 
 
 def run_lint(args: Namespace) -> int:
@@ -72,12 +71,10 @@ def run_lint(args: Namespace) -> int:
     reader.ledger.stop_on_problems()
     print_notes(*reader.ledger.notes, quiet=args.quiet)
     notes = lint(GoldSample(golds.values(), policy, seen))
-    if args.format == "json":
-        counts = dict(sorted(Counter(finding.code for finding in notes).items()))
-        rows = [finding._asdict() for finding in notes]
-        sys.stdout.write(json_text({"gold": policy.gold, "items": len(golds), "counts": counts, "findings": rows}))
-    else:
-        print_lines(*_finding_lines(policy.gold, len(golds), notes))
+    counts = dict(sorted(Counter(finding.code for finding in notes).items()))
+    rows = [finding._asdict() for finding in notes]
+    value = {"gold": policy.gold, "items": len(golds), "counts": counts, "findings": rows}
+    print_result(value, _finding_lines(policy.gold, len(golds), notes), args.format)
     return GATE_FAILED if args.strict and notes else PASSED
 
 
@@ -97,7 +94,7 @@ def _finding_lines(path: str, items: int, notes: Sequence[GoldFinding]) -> Itera
 
 
 def add_stats_arguments(parser: ArgumentParser) -> None:
-    add_gold(parser)
+    add_gold(parser, gates=False)
     add_format(parser, ["text", "json"])
 
 
@@ -111,10 +108,7 @@ def run_stats(args: Namespace) -> int:
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
     counts = {"gold": policy.gold, **stats(entries)}
-    if args.format == "json":
-        sys.stdout.write(json_text(counts))
-    else:
-        print_lines(*_count_lines(counts))
+    print_result(counts, _count_lines(counts), args.format)
     return PASSED
 
 
@@ -223,7 +217,6 @@ def add_freeze_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--check", "check the gold against the manifest; 1 on any difference")
     add_flag(parser, "--unsigned", "freeze even if items are not signed off")
     add_gold(parser)
-    add_gates(parser)
     add_option(parser, "--out", "FILE", "manifest (default: GOLD.frozen/TAG.json next to the gold file)")
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from rag_eval.cli.commands._shared import (
     add_flag,
-    add_gates,
     add_gold,
     add_option,
     gates_path,
@@ -41,7 +40,6 @@ _COVERED = 0.5  # share of the shingles of the shorter text
 
 def add_relink_arguments(parser: ArgumentParser) -> None:
     add_gold(parser)
-    add_gates(parser)
     old, new = (f"chunks or traces of the {index} index" for index in ("old", "new"))
     add_option(parser, "--old", "FILE", f"{old} (default: traces of the baseline)", action="append", default=[])
     add_option(parser, "--new", "FILE", f"{new} (default: runs/trace.jsonl)", action="append", default=[])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval import REPOSITORY, __version__
-from rag_eval.cli.commands._shared import add_flag, add_gates, add_gold, add_option, print_lines, print_notes
+from rag_eval.cli.commands._shared import add_flag, add_gold, add_option, print_lines, print_notes
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
@@ -124,7 +124,6 @@ def add_diff_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--worktree", "compare the files of the work tree, staged or not")
     add_option(parser, "--trace", "FILE", _TRACE)
     add_gold(parser)
-    add_gates(parser)
 
 
 def run_diff(args: Namespace) -> int:
@@ -171,7 +170,6 @@ def add_check_arguments(parser: ArgumentParser) -> None:
     add_flag(parser, "--worktree", "check the files of the work tree, staged or not")
     add_option(parser, "--trace", "FILE", _TRACE)
     add_gold(parser)
-    add_gates(parser)
 
 
 def run_check(args: Namespace) -> int:
@@ -294,7 +292,6 @@ def add_signoff_arguments(parser: ArgumentParser) -> None:
     add_option(parser, "--key", "FILE", "SSH key to sign with; for a public key, the agent signs")
     add_option(parser, "--base", "REF", _BASE)
     add_gold(parser)
-    add_gates(parser)
 
 
 def run_signoff(args: Namespace) -> int:

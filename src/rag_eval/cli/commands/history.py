@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rag_eval.analysis.history import Point, flaky, gated, history, point
 from rag_eval.cli.commands._shared import (
-    add_flag,
     add_format,
     add_option,
+    add_quiet,
     print_lines,
     print_notes,
     whole,
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--last", "N", "only the newest N reports (default: all)", default=0, type=whole(1))
     add_format(parser, FORMATS)
     add_option(parser, "--site", "DIR", "write a web page and badges into this folder instead")
-    add_flag(parser, "--quiet", "no notes on stderr")
+    add_quiet(parser)
 
 
 def run(args: argparse.Namespace) -> int:

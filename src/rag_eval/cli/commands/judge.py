@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
@@ -21,8 +20,8 @@ from rag_eval.cli.commands._shared import (
     checked_reader,
     file_bytes,
     gates_path,
-    print_lines,
     print_notes,
+    print_result,
     refuse_existing,
     whole,
     write_rows,
@@ -30,7 +29,7 @@ from rag_eval.cli.commands._shared import (
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.collecting.collector import Journal, collect
 from rag_eval.common.digests import Digests
-from rag_eval.common.escaping import json_text, quantity, quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy
@@ -245,11 +244,8 @@ def run_repeat(args: argparse.Namespace) -> int:
         for gate in policy.gates
         if gate.name in noises and gate.direction in ("min", "max") and not gate.slice
     ]
-    if args.format == "json":
-        value = {"judge": judge._asdict(), "metrics": tuple(noises.values()), "gates": tuple(margins)}
-        sys.stdout.write(json_text(value))
-    else:
-        print_lines(*noise_lines(list(noises.values()), margins))
+    value = {"judge": judge._asdict(), "metrics": tuple(noises.values()), "gates": tuple(margins)}
+    print_result(value, noise_lines(list(noises.values()), margins), args.format)
     failed = [row for row in rows if "error" in row]
     tokens = sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
     print_notes(f"{args.out}: {len(rows)} replies, {len(failed)} without a verdict, {tokens} tokens")

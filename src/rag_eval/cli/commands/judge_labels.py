@@ -259,7 +259,7 @@ def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
     add_option(parser, "--html", "FILE", "write a form to fill in with a browser")
     add_option(parser, "--rubric", "FILE", "rubric to show (default: the packaged one)")
-    add_gold(parser)
+    add_gold(parser, gates=False)
     _add_recorded(parser)
 
 

@@ -12,10 +12,10 @@ from rag_eval.analysis.sensitivity import RATES, Setup, probe
 from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.cli.commands._shared import (
     add_baseline,
-    add_flag,
     add_format,
     add_inputs,
     add_option,
+    add_quiet,
     gates_path,
     print_notes,
     stdin_contents,
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
     add_option(parser, "--doses", "P[,P]", help_text, default=(), type=doses)
     add_format(parser, FORMATS)
-    add_flag(parser, "--quiet", "no notes on stderr")
+    add_quiet(parser)
 
 
 def doses(text: str) -> tuple[str, ...]:
