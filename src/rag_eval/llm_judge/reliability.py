@@ -139,16 +139,20 @@ def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool)
         return judge - people
 
     def one_against_others(entry: Graded) -> Iterable[tuple[float, float]]:
-        rest, sum_of_votes = len(entry.votes) - 1, sum(entry.votes)
-        return [(vote, (sum_of_votes - vote) / rest) for vote in entry.votes]
+        return [(vote, (sum(entry.votes) - vote) / (len(entry.votes) - 1)) for vote in entry.votes]
 
     kappa = _over_units(graded, lambda element: [pair(element)], concordance, jackknife_z)
     several = [item for item in graded if len(item.votes) > 1]
     effective = min(_effective(graded), len({item.unit for item in graded}))
     total = sum(item.weight for item in graded)
     rate = sum(item.weight for item, is_good in zip(graded, good, strict=True) if is_good) / total
+    confusion = [[0] * (2 if binary else MOST + 1) for _ in range(MOST + 1)]
+    for item in graded:
+        confusion[item.judge][int(item.people > 0.5) if binary else floor(item.people + 0.5)] += 1
+    positions = [(item, float(item.position)) for item in graded if item.position is not None]
     cells = Counter(zip(good, by_judge, strict=True))
-    disagreements = sorted(graded, key=lambda one: (-abs(excess(one)), one.qid, one.run))[:5]
+    disagreements = [item for item in graded if abs(excess(item)) >= (1 if binary else 2)]
+    disagreements = sorted(disagreements, key=lambda one: (-abs(excess(one)), one.qid, one.run))[:5]
     return Agreement(
         score=score,
         n=len(graded),
@@ -163,19 +167,10 @@ def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool)
         people=_over_units(several, one_against_others, concordance, jackknife_z) if several else None,
         bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y, jackknife),
         length=_bias([(item, log(1 + item.length)) for item in graded], excess, ("shorter half", "longer half")),
-        position=_bias(
-            [(item, float(item.position)) for item in graded if item.position is not None],
-            excess,
-            ("cited chunk is first", "cited chunk is later"),
-            at=1.5,
-        ),
-        confusion=_confusion(graded, binary=binary),
+        position=_bias(positions, excess, ("cited chunk is first", "cited chunk is later"), at=1.5),
+        confusion=tuple(map(tuple, confusion)),
         at_cut=((cells[True, True], cells[True, False]), (cells[False, True], cells[False, False])),
-        apart=tuple(
-            (disagreement.qid, disagreement.run, disagreement.judge, disagreement.people)
-            for disagreement in disagreements
-            if abs(excess(disagreement)) >= (1 if binary else 2)
-        ),
+        apart=tuple((one.qid, one.run, one.judge, one.people) for one in disagreements),
         notes=tuple(_notes(graded, good, kappa)),
     )
 
@@ -261,13 +256,6 @@ def _bias(
     difference = _over_units(answers, lambda item: [(above[id(item)], excess(item))], slope, jackknife)
     related = _over_units(answers, lambda item: [(value_of[id(item)], excess(item))], correlation, jackknife_z)
     return Bias(tuple(means), difference, related)
-
-
-def _confusion(graded: Sequence[Graded], *, binary: bool) -> tuple[tuple[int, ...], ...]:
-    table = [[0] * (2 if binary else MOST + 1) for _ in range(MOST + 1)]
-    for item in graded:
-        table[item.judge][int(item.people > 0.5) if binary else floor(item.people + 0.5)] += 1
-    return tuple(map(tuple, table))
 
 
 def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> Iterable[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from rag_eval.analysis import gold_impact
-from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes
+from rag_eval.analysis.policy_changes import PolicyEffects, changes
 from rag_eval.analysis.report import rejudge
 from rag_eval.cases.labels import GOOD
 from rag_eval.cli.commands._shared import gates_path
@@ -76,13 +76,12 @@ def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
     except RagEvalError as error:
         return [f"The effect of the changes to {path} cannot be computed: {error.first}"]
     effects = PolicyEffects(meant.gates, redefined.gates, run.report.gates)
-    lines = [f"  {_change(change)}" for change in changes(before.stated, after.stated, effects)]
+    lines = []
+    for change in changes(before.stated, after.stated, effects):
+        gates_passed = ", ".join(change.lets_through)
+        through = f"; with these traces, no longer fails: {gates_passed}" if gates_passed else ""
+        lines.append(f"  {change.key}: {change.old or 'not set'} → {change.new or 'not set'} ({change.kind}{through})")
     return [f"{path} changes:", *lines] if lines else []
-
-
-def _change(change: PolicyChange) -> str:
-    through = f"; with these traces, no longer fails: {', '.join(change.lets_through)}" if change.lets_through else ""
-    return f"{change.key}: {change.old or 'not set'} → {change.new or 'not set'} ({change.kind}{through})"
 
 
 def _read_policy(options: Options, data: bytes) -> Policy:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,12 +117,7 @@ def run(args: argparse.Namespace) -> int:
     runs = {name: [f"{name or 'try'}{number}" if number else name for number in numbers] for name in configurations}
     keys = [(run, qid) for names in runs.values() for run in names for qid, _ in questions]  # in the order of the file
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
-    about: dict[str, Any] = {
-        "gold_sha256": digests.hex("gold"),
-        **_commit(),
-        "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": {"rag-eval": __version__, "python": platform.python_version()},
-    }
+    about = _about(digests.hex("gold"))
     with Journal(out, {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]}) as journal:
         if journal.rows:
             print_notes(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial")
@@ -226,13 +221,15 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
     return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
 
 
-def _commit() -> dict[str, str]:
-    """Return the commit of this checkout as the system's commit; nothing outside of a repository."""
-    try:
-        commit = Git().last()
-    except GitError:
-        return {}
-    return {"system_commit": commit} if commit else {}
+def _about(gold_sha256: str) -> dict[str, Any]:
+    """Return the facts for run.json; the commit of this checkout, if there is one, is taken for the system's."""
+    about: dict[str, Any] = {"gold_sha256": gold_sha256}
+    with suppress(GitError):
+        if commit := Git().last():
+            about["system_commit"] = commit
+    about["collected_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    about["versions"] = {"rag-eval": __version__, "python": platform.python_version()}
+    return about
 
 
 def _warm_up(system: System, calls: int, timeout: float) -> None:

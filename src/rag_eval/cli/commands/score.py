@@ -107,6 +107,7 @@ def _score(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _print_scores(args, options, inline)
     from rag_eval import api
+    from rag_eval.cli.commands import _failed
 
     if inline:
         raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
@@ -125,18 +126,12 @@ def _score(args: argparse.Namespace) -> int:
         field = next(log_line(field) for field in options.by if field in unknown)
         known = ", ".join(FIELDS)
         raise UsageError(f"--by: no gold item has the field '{field}'. Choose from: {known}, meta.NAME")
-    details = None
-    if args.details:
-        from rag_eval.cli.commands._failed import details_of
-
-        details = details_of(report, options)
+    details = _failed.details_of(report, options) if args.details else None
     write_report(report, args, by=bool(options.by), details=details)
     if args.open:
         _open(report, args.out, details)
     if args.save_trace:
-        from rag_eval.cli.commands._failed import save
-
-        print_notes(save(report, options, args.save_trace), quiet=args.quiet)
+        print_notes(_failed.save(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
 
 
