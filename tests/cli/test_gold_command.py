@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_here, lines, row
+from gitrepo import GOLD, RECORDS, SOURCE, Repo, codes, command_here, command_on_path, lines, row
 from seams import Record, verify
 from sshkeys import Keys, needs_ssh_keygen
 
@@ -64,6 +64,25 @@ def refused(repo, *codes_expected, commit=()):
 def accepted(repo, *paths):
     code, output = repo.commit("a change", *paths)
     assert code == 0, output
+
+
+def test_the_fix_names_a_program_that_the_user_can_call(repo, tmp_path, monkeypatch):
+    """In the environment of a hook rag-eval may be on the PATH only there, or for the user, too."""
+    hook, user, git = (tmp_path / name for name in ("hook", "user", "git"))
+    for folder in (command_on_path(hook), command_on_path(user), git):
+        folder.mkdir(exist_ok=True)
+    (git / "git").symlink_to(shutil.which("git"))
+    monkeypatch.setattr("sys.argv", [str(hook / "rag-eval")])
+    repo.stage(EDITED, TWO)
+    for folders, program in (((hook, user), "rag-eval"), ((hook,), hook / "rag-eval"), ((), hook / "rag-eval")):
+        path = os.pathsep.join(map(str, (*folders, git)))
+        code, output = repo.gold("check", "--staged", PRE_COMMIT="1", PATH=path)
+        is_installed = program == "rag-eval"
+        assert (code, f"  {program} gold signoff --reason" in output) == (1, True), output
+        assert ("To install it for yourself: pip install" not in output) == is_installed, output
+    assert "  rag-eval gold signoff --reason" in repo.gold("check", "--staged", PATH=path)[1]
+    monkeypatch.setattr("sys.argv", [str(git / "__main__.py")])  # python -m rag_eval
+    assert "  rag-eval gold signoff --reason" in repo.gold("check", "--staged", PRE_COMMIT="1", PATH=path)[1]
 
 
 # --- the commit ------------------------------------------------------------------------------------------------------

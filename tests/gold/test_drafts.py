@@ -186,7 +186,8 @@ def test_other_changes_of_the_gold_are_not_signed_along(files, monkeypatch, caps
     draft()
     (files / "eval/gold.jsonl").write_text((files / "eval/gold.jsonl").read_text().replace("already?", "by now?"))
     assert review(monkeypatch, "a", "n") == 2
-    assert "has uncommitted changes" in capsys.readouterr().err
+    why = "eval/gold.jsonl has uncommitted changes, which gold review would sign too. Commit or undo them first.\n"
+    assert capsys.readouterr().err == f"rag-eval: {why}"
 
 
 def test_an_unknown_kind_of_draft_is_refused(capsys):

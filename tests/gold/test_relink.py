@@ -77,6 +77,25 @@ def test_only_the_lines_that_change_are_written_anew(files):
     assert b"m0-0" in after[0]
 
 
+def test_other_letters_are_written_as_they_were(files):
+    item = gold_row(qid="Q1", question="K\u00fcndigung?", gold_claim_substr=["thirty days"], gold_citations=["m#1"])
+    line = json.dumps(item, ensure_ascii=False)
+    (files / "gold.jsonl").write_text(f"{line}\n", "utf-8")
+    assert relink("--write") == 0
+    assert (files / "gold.jsonl").read_text("utf-8") == line.replace('"m#1"', '"m1-0"') + "\n"
+
+
+@pytest.mark.parametrize(("words", "code"), [(4, 0), (3, 1)])
+def test_runs_of_four_words_are_text_that_two_chunks_share(files, capsys, words, code):
+    """Half of the runs of the shorter text are enough."""
+    text = [f"word{n}" for n in range(8)]
+    changed = [*text[: words + 1], *(f"other{n}" for n in range(2))]
+    (files / "gold.jsonl").write_text(json.dumps(gold_row(qid="Q1", gold_citations=["a"])) + "\n")
+    write_rows(files / "old.jsonl", [{"id": "a", "text": " ".join(text)}])
+    write_rows(files / "new.jsonl", [{"id": "b", "text": " ".join(changed)}])
+    assert relink() == code, capsys.readouterr().out
+
+
 def test_an_id_that_now_names_another_text_is_relinked_too(files):
     write_rows(files / "new.jsonl", [trace(n, [{**old((n + 1) % 8), "id": f"m#{n}"}]) for n in range(8)])
     assert relink("--write") == 0
