@@ -14,6 +14,7 @@ from sshkeys import Keys
 SCENARIOS = scenarios()
 NAMED = {
     "baseline-named-by-the-workflow",
+    "findings-flooded",
     "four-eyes-on-a-push",
     "gates-from-an-earlier-commit-of-the-change",
     "gates-from-the-change",

@@ -149,7 +149,7 @@ def many(report, count):
     """The report with as many failing gates on slices."""
     first = report.failed_gates[0]
     gates = tuple(first._replace(slice=f"tags=t{index:04}") for index in range(count))
-    return report._replace(gates=gates)
+    return report._replace(gates=gates, findings=())
 
 
 def test_text_below_a_shortened_report_is_a_paragraph_of_its_own(report):
@@ -165,6 +165,29 @@ def test_failed_gates_that_do_not_fit_are_counted(report, most):
     assert len(text) <= most
     assert entries > 0
     assert entries + int(cut[1].replace(",", "")) == 3_000
+
+
+def test_many_entries_of_a_kind_hide_no_other(report):
+    """A pull request chooses how many cases its must_pass names, and how many prices it changes."""
+    entries = [("must-pass-unknown", f"must_pass names Z{index}") for index in range(40)]
+    entries.append(("signoff-off", "nobody signs"))
+    keys = [f"prices.m{index:02}" for index in range(40)] + ["signoff.require"]
+    value = json.loads(render(report, "json"))
+    plain = {"level": "warning", "fix": "", "file": "", "line": 0}
+    value["findings"] = [{**plain, "code": code, "message": message} for code, message in entries]
+    change = {"kind": "looser", "old": "1", "new": "2", "lets_through": []}
+    value["policy_changes"] = [{**change, "key": key} for key in keys]
+    report = from_json(value)
+    for text in (render(report, form) for form in ("table", "markdown", "html")):
+        assert "nobody signs" in text
+        assert "signoff.require" in text
+    assert markdown.render(report).count("and 21 more") == 2
+    failed = next(gate for gate in report.gates if gate.blocks)._replace(severity="warning")
+    report = with_verdict(report._replace(gates=(failed,) * 300))
+    text = markdown.within(report, 9_000, len)
+    assert "RAG evaluation passed" in text
+    assert "nobody signs" in text
+    assert "signoff.require" in text
 
 
 def test_many_passed_slices_are_only_counted(report):

@@ -68,7 +68,7 @@ def review(run: ScoredRun, authority: Authority) -> Report:
         signed_at=gold.signed_at,
         gold_changes=gold.changes,
         gate_turns=gold.turns,
-        notes=(*run.report.notes, *notes),
+        notes=(*notes, *run.report.notes),
     )
     return with_verdict(_with_base(report, context, context.base) if context.base else report)
 

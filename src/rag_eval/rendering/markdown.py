@@ -125,10 +125,14 @@ def within(report: Report, limit: int, size: _Size) -> str:
         text = _render(report, gates, questions, by_slice=False)
         if size(text) <= limit:
             return text
-    # The verdict, and as many failed gates and errors as fit; the others are counted.
+    # The verdict, and as many failed gates, findings and loosened gates as fit; the others are counted.
     broken = gates_table.by_severity(gate for gate in report.gates if gate.broken)
-    lines = [f"\n- {gates_table.reason(report, gate, FORMATTER)}" for gate in broken]
-    lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in report.errors]
+    reasons = [(gate.blocks, f"\n- {gates_table.reason(report, gate, FORMATTER)}") for gate in broken]
+    lines = [reason for blocks, reason in reasons if blocks]
+    findings = dict.fromkeys([*summary.shown_findings(report), *report.errors])
+    lines += [f"\n- `{finding.code}` {safe(finding.message)}" for finding in findings]
+    lines += [f"\n- looser: {safe(change.key)}" for change in report.policy_changes if change.kind == "looser"]
+    lines += [reason for blocks, reason in reasons if not blocks]
     lines = [untabled(line) for line in lines]
     text, room = _head(report) + "\n", len(f"\n- … and {len(lines)} more\n".encode())
     shown = 0

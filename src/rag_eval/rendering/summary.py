@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 from rag_eval.cases.labels import ABSENT
 from rag_eval.common.escaping import quantity
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from rag_eval.errors import Finding
     from rag_eval.gates.policy import GateResult
     from rag_eval.rendering.document import Block, TextFormatter
+
+T = TypeVar("T")
 
 _REASONS = 3
 _FINDINGS, _CHANGES, _ITEMS, _NOTES = 20, 20, 10, 10
@@ -135,10 +138,16 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
     return [Paragraph(f"The gates of {where} and those of this change both apply.")]
 
 
+def shown_findings(report: Report, limit: int = _FINDINGS) -> list[Finding]:
+    """Return the first findings, errors first, and one of each kind at least."""
+    return _of_every_kind(report.findings, lambda finding: finding.code, limit)
+
+
 def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -> list[Block]:
     """List the findings, errors first, grouped by kind, each kind with its fix."""
     kinds: dict[tuple[str, str, str], list[str]] = {}
-    for finding in report.findings[:limit]:
+    shown = shown_findings(report, limit)
+    for finding in shown:
         place = f"{formatter.code(finding.place, _TEXT)}: " if finding.file else ""
         text = place + formatter.words(finding.message, _MESSAGE)
         kinds.setdefault((finding.level, finding.code, finding.fix), []).append(text)
@@ -152,20 +161,32 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
             items.append(ListItem(f"{head}: {texts[0]}", fixes))
         else:
             items.append(ListItem(f"{head}, {len(texts)} times:", [*texts, *fixes]))
-    return [Bullets(items), *more(len(report.findings) - limit, formatter.whole)] if items else []
+    return [Bullets(items), *more(len(report.findings) - len(shown), formatter.whole)] if items else []
+
+
+def _of_every_kind(entries: Sequence[T], kind: Callable[[T], str], limit: int) -> list[T]:
+    """Return the first entries up to ``limit``, but one of each kind at least: many of a kind must hide no other."""
+    first: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        first.setdefault(kind(entry), index)
+    chosen = set(first.values())
+    others = (index for index in range(len(entries)) if index not in chosen)
+    chosen |= set(islice(others, max(limit - len(chosen), 0)))
+    return [entries[index] for index in sorted(chosen)]
 
 
 def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> list[Block]:
     """List every change of the gates file, those with an effect on this run first."""
     lines = []
-    for change in report.policy_changes[:limit]:
+    shown = _of_every_kind(report.policy_changes, lambda change: change.key.partition(".")[0], limit)
+    for change in shown:
         old, new = (formatter.code(value, _VALUE) if value is not None else "" for value in (change.old, change.new))
         values = f"{old} → {new}" if old and new else f"removed, was {old}" if old else f"added, {new}"
         names = ", ".join(formatter.code(name, _REF) for name in change.lets_through)
         through = f"; {formatter.strong('would let through')} {names}" if names else ""
         kind = f"{formatter.sign(change.kind)} {change.kind}"
         lines.append(f"{kind}: {formatter.code(change.key, _REF)} {values}{through}")
-    return [*bullets(lines), *more(len(report.policy_changes) - limit, formatter.whole)]
+    return [*bullets(lines), *more(len(report.policy_changes) - len(shown), formatter.whole)]
 
 
 def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
