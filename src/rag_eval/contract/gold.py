@@ -1,11 +1,9 @@
 """Gold items: the labelled questions of a gold set, and the types of fields that traces have as well."""
 
-from __future__ import annotations
-
 from functools import cache
 from hashlib import sha256
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, get_args, get_type_hints
 
 from msgspec import Meta, Struct, convert, field
 
@@ -141,7 +139,7 @@ class Gold(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
             self.doc_grades = {name: grade for name, grade in self.doc_grades.items() if grade >= 0}
 
     @classmethod
-    def from_row(cls, row: dict[str, Any], line: int) -> Gold:
+    def from_row(cls, row: dict[str, Any], line: int) -> Self:
         """Return the item of a valid decoded row."""
         gold = convert(without_unknown(cls, row)[0], cls)
         gold.line = line

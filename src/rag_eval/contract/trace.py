@@ -1,10 +1,8 @@
 """Traces: the recorded answers of the system under test."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta, Struct, convert, field
 
@@ -146,14 +144,14 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
         self.retrievals = tuple([Retrieval(one.query, one.retrieved, None, one.ms) for one in retrievals])
 
     @classmethod
-    def from_row(cls, row: dict[str, Any], qid: str, line: int) -> Trace:
+    def from_row(cls, row: dict[str, Any], qid: str, line: int) -> Self:
         """Return the trace of a valid decoded row, paired with the gold item ``qid``."""
         trace = convert(without_unknown(cls, row)[0], cls)
         trace.qid, trace.line = qid, line
         return trace
 
     @staticmethod
-    def missing(qid: str, run: str = "") -> Trace:
+    def missing(qid: str, run: str = "") -> "Trace":
         """Return the trace for a gold item without one: an empty answer that is no refusal."""
         return _MissingTrace(qid=qid, run=run)
 
