@@ -88,21 +88,18 @@ def student_upper(tail: float, degrees: float) -> float:
 
 def _beta_lower_tail(x: float, a: float, b: float) -> float:
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x))
-    upper, lower = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    # One plus or minus something is never close to zero without being zero.
+    upper, lower = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or _TINY)
     fraction = lower
     for m in range(1, _TERMS):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            lower = 1 / _away_from_zero(1 + term * lower)
-            upper = _away_from_zero(1 + term / upper)
+            lower = 1 / ((1 + term * lower) or _TINY)
+            upper = (1 + term / upper) or _TINY
             factor = lower * upper
             fraction *= factor
         if abs(factor - 1) < 2 * _EPSILON:
             break
     return front * fraction / a
-
-
-def _away_from_zero(number: float) -> float:
-    return number if abs(number) > _TINY else _TINY
