@@ -102,21 +102,19 @@ def _constant(answers: Sequence[Case]) -> Iterator[Finding]:
 
 def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
     """Return the answers in groups of nearly the same claim, each of which also answers the first one's question."""
-    groups: list[tuple[frozenset[str], list[Case]]] = []
+    groups: list[tuple[str, frozenset[str], list[Case]]] = []
     for answer in answers:
+        claim, texts = answer.claim.lower(), answer.gold.substrings
         words = frozenset(tokens(answer.claim))
-        for known, group in groups:
-            texts, others = answer.gold.substrings, group[0].gold.substrings
-            is_near = texts and others and _SIMILARITY * len(words | known) <= len(words & known)
-            if words == known or (
-                is_near and holds_any(others, answer.claim.lower()) and holds_any(texts, group[0].claim.lower())
-            ):
+        for first, known, group in groups:
+            answers_both = holds_any(group[0].gold.substrings, claim) and holds_any(texts, first)
+            if words == known or (answers_both and _SIMILARITY * len(words | known) <= len(words & known)):
                 group.append(answer)
                 break
         else:
             if words:
-                groups.append((words, [answer]))
-    return [group for _, group in groups]
+                groups.append((claim, words, [answer]))
+    return [group for *_, group in groups]
 
 
 def _count_different(answers: Iterable[Case]) -> int:
@@ -140,7 +138,7 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
     for answer in answers:
         lowered, expected = answer.claim.lower(), answer.gold.substrings
         others = [probe.substrings for probe in probes if set(probe.substrings).isdisjoint(expected)]
-        count = sum(holds_any(texts, lowered) for texts in others)
+        count = sum([holds_any(texts, lowered) for texts in others])
         padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
     if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
         message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
