@@ -41,18 +41,20 @@ def by_line_ends(data: bytes) -> Iterator[str]:
     return (sha256(form).hexdigest() for form in (plain, plain.replace(b"\n", b"\r\n")))
 
 
-def sample_positions(count: int, limit: int, seed: str, *, in_order: bool = True) -> list[int]:
-    """Draw up to ``limit`` of ``count`` positions: random without the seed, reproducible with it.
+def sample_positions(count: int, limit: int, seed: str) -> list[int]:
+    """Return up to ``limit`` of ``count`` positions, sorted, as :func:`draw_positions` draws them."""
+    return list(range(count)) if count <= limit else sorted(draw_positions(count, limit, seed))
 
-    They are sorted if ``in_order``, otherwise in the order in which they were drawn.
-    """
+
+def draw_positions(count: int, limit: int, seed: str) -> Iterator[int]:
+    """Draw up to ``limit`` of ``count`` positions, each once: random without the seed, reproducible with it."""
     from hashlib import sha256
 
-    if (count <= limit and in_order) or not count:
-        return list(range(count))
-    positions: dict[int, None] = {}
-    for number in range(8 * limit):  # with few positions some may be drawn several times
-        positions[int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count] = None
-        if len(positions) == min(limit, count):
-            break
-    return sorted(positions) if in_order else list(positions)
+    drawn: set[int] = set()
+    for number in range(8 * limit if count else 0):  # with few positions some may be drawn several times
+        position = int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count
+        if position not in drawn:
+            drawn.add(position)
+            yield position
+        if len(drawn) == min(limit, count):
+            return

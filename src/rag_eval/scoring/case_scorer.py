@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from rag_eval.cases.case import Case, is_blocked, refused_in_words
 from rag_eval.cases.labels import coarse_label, label
 from rag_eval.cases.ranking import ranks_of
-from rag_eval.common.digests import sample_positions
+from rag_eval.common.digests import draw_positions
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
@@ -265,7 +265,7 @@ def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:
     probes: dict[tuple[str, ...], None] = {}
     names = sorted(golds)
     seed = sha256("\n".join(names).encode("utf-8", "surrogatepass")).hexdigest()
-    for index in sample_positions(len(names), _DRAWN, seed, in_order=False):
+    for index in draw_positions(len(names), _DRAWN, seed):
         substrings = golds[names[index]].substrings
         if substrings and not any([set(substrings) & set(probe) for probe in probes]):
             probes[substrings] = None
