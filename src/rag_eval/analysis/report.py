@@ -228,7 +228,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         contracts={measure.name: contract(measure, policy) for measure in card.measures},
         run=context.about,
         findings=tuple(findings.values()),
-        scope=scope_of([policy], card.cases.questions, len(golds)),
+        scope=scope_of([policy], len(card.cases.golds), len(golds)),
     )
     return _judged(report, policy, context.earlier, grouped)
 

@@ -97,32 +97,25 @@ class Scored(NamedTuple):
 
 
 class Cases:
-    """All cases of all runs, sorted by qid and run."""
+    """All cases of all runs, sorted by qid and run.
+
+    ``golds`` are the gold items, sorted by qid, each with consecutive cases, one for each of the :attr:`runs`.
+    """
 
     def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, RunOutcomes]) -> None:
-        self._golds = golds
+        self.golds = golds
         self._runs = sorted(runs.items(), key=lambda one: one[0] or "")
 
-    @cached_property
-    def _order(self) -> list[int]:
-        return sorted(range(len(self._golds)), key=lambda slot: self._golds[slot].qid)
-
     def __len__(self) -> int:
-        return len(self._golds) * len(self._runs)
+        return len(self.golds) * len(self._runs)
 
     def __iter__(self) -> Iterator[Scored]:
-        for slot in self._order:
-            gold = self._golds[slot]
+        for slot, gold in enumerate(self.golds):
             for run, log in self._runs:
                 one, line = log.outcomes[slot], log.lines[slot]
                 scores = (*one.scores, *one.case_scores)
                 labels = one.label, one.coarse_label, one.level
                 yield Scored(gold.qid, run, scores, *labels, gold.line, line, one.behaviours)
-
-    @property
-    def golds(self) -> list[Gold]:
-        """Return the gold items by qid, each with consecutive cases, one for each of the :attr:`runs`."""
-        return [self._golds[slot] for slot in self._order]
 
     @property
     def runs(self) -> tuple[str | None, ...]:
@@ -135,20 +128,11 @@ class Cases:
 
     def all_outcomes(self) -> Iterator[CaseOutcome]:
         """Return the outcome of each case."""
-        return self._in_order([log.outcomes for _, log in self._runs])
+        return chain.from_iterable(zip(*[log.outcomes for _, log in self._runs], strict=True))
 
     def lines(self) -> Iterator[int]:
         """Yield the line of the trace of each case, 0 without a trace."""
-        return self._in_order([log.lines for _, log in self._runs])
-
-    def _in_order(self, columns: Sequence[Sequence[T]]) -> Iterator[T]:
-        of_runs = [map(column.__getitem__, self._order) for column in columns]
-        return chain.from_iterable(zip(*of_runs, strict=True))
-
-    @property
-    def questions(self) -> int:
-        """Return the number of gold items."""
-        return len(self._order)
+        return chain.from_iterable(zip(*[log.lines for _, log in self._runs], strict=True))
 
     @cached_property
     def outcome_counts(self) -> list[tuple[CaseOutcome, int]]:

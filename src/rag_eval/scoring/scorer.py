@@ -95,8 +95,8 @@ class Scorer:
         ignored: Container[str] = (),
     ) -> None:
         self._cases, self._measures, self._ignored = cases, tuple(measures), ignored
-        self._golds = list(golds.values())
-        self._slots = {qid: slot for slot, qid in enumerate(golds)}
+        self._slots = {qid: slot for slot, qid in enumerate(sorted(golds))}
+        self._golds = [golds[qid] for qid in self._slots]
         self._reset()
 
     def _reset(self) -> None:
