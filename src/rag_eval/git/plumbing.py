@@ -147,13 +147,8 @@ class Git:
         return {name: _checked_bytes(kind, name, data) for name, data in objects if data is not None}
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        """Return the bytes of many blobs by object id, read by one process."""
-        blobs: dict[str, bytes] = {}
-        for name, data in self._batch(map(_checked, object_ids), "blob"):
-            if data is None:
-                raise GitError(f"The object {name[:12]} is not in this clone. Check the repository with: git fsck")
-            blobs[name] = data
-        return blobs
+        """Return the bytes of files by object id."""
+        return self.objects("blob", object_ids)
 
     def _batch(self, names: Iterable[str], kind: str) -> Iterator[tuple[str, bytes | None]]:
         """Yield the bytes of objects, None for one that this clone lacks or that is of another kind."""
