@@ -339,7 +339,7 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wr
             raise wrong
         if inputs.check:
             raise UsageError("input 'check': a report from another run has no check run. Remove check or report.")
-        body, code = _handed_over(inputs, runner)
+        body = _handed_over(inputs, runner)
         posted = _publish(inputs, runner, open_api, body)
     except RagEvalError as error:
         outcome = _refused(error)
@@ -348,7 +348,7 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wr
     _note(posted)
     outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict, "comment-url": posted.url}
     put_outputs(runner, {**outputs, "comment-written": str(posted.written).lower(), "check-url": ""})
-    return code
+    return CANNOT_JUDGE if body.verdict == "invalid" else PASSED
 
 
 def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: CommentBody) -> Posted:
@@ -357,17 +357,17 @@ def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: Comment
     return comment.publish(open_api(), origin, body, inputs.comment_id, mode, runner.server, runner.by)
 
 
-def _handed_over(inputs: ActionInputs, runner: Runner) -> tuple[CommentBody, int]:
+def _handed_over(inputs: ActionInputs, runner: Runner) -> CommentBody:
     """Return the comment for the other run's report, or for its absence."""
     path = Path(runner.workspace) / inputs.report
     if not os.path.lexists(path):  # the link would lead nowhere
         _log(f"{inputs.report} does not exist. Check the path. If it is right: {comment.NO_REPORT}.")
-        return comment.of_nothing(), CANNOT_JUDGE
+        return CommentBody(markdown.unjudged(f"{comment.NO_REPORT}."), "invalid")
     try:
-        return comment.read(str(path), runner.workspace), PASSED
+        return comment.read(str(path), runner.workspace)
     except InputError as error:
         _log("\n".join(error.lines()))
-        return comment.of_problems(error), CANNOT_JUDGE
+        return CommentBody(markdown.problems_within(error, comment.ROOM, len), "invalid")
 
 
 def _note(posted: Posted) -> None:

@@ -56,7 +56,8 @@ _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
 _FAILED = "another use in this run, which failed,"
 LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
-_ROOM = MOST_CHARACTERS - 2_500  # an id of 100 letters, up to twelve characters each in the first line, and a heading
+ROOM = MOST_CHARACTERS - 2_500
+"""For the report in a comment: before it are a heading and an id of 100 letters, each up to twelve characters long."""
 _ANEW = "Write it again with rag-eval score."
 NO_REPORT = "The run of the pull request uploaded no report. Its log and its summary show why"
 _ONLY = "The figures come from the run of the pull request. The gates were judged again from them."
@@ -265,19 +266,9 @@ def read(path: str, root: str | None = None) -> CommentBody:
         with checked_report(path, _ANEW):
             check_gates(path, recorded := from_json(value or {}), _ANEW)
             report = rejudge_same_gates(recorded)
-            return CommentBody(f"{markdown.within(report, _ROOM, len)}\n{_ONLY}\n", report.verdict)
+            return CommentBody(f"{markdown.within(report, ROOM, len)}\n{_ONLY}\n", report.verdict)
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
-
-
-def of_problems(error: InputError) -> CommentBody:
-    """Return the comment for a run without a valid report."""
-    return CommentBody(markdown.problems_within(error, _ROOM, len), "invalid")
-
-
-def of_nothing() -> CommentBody:
-    """Return the comment for a run that handed over no report and has printed the reason."""
-    return CommentBody(markdown.unjudged(f"{NO_REPORT}."), "invalid")
 
 
 def pull_of(api: GitHub, origin: ReportOrigin) -> OpenPull | None:
