@@ -131,6 +131,15 @@ def test_it_is_an_error_where_the_baseline_has_the_measurements(score, name):
     assert named(score(f"{name}: {{{bound}}}", rows, before=less)) == []
 
 
+@pytest.mark.parametrize(("lost", "have"), [(1, "has"), (2, "have")])
+def test_the_message_counts_the_cases_that_the_baseline_measures(score, lost, have):
+    rows = [trace(n) for n in range(10)]
+    less = [without(row, "latency_ms") if n >= 10 - lost else row for n, row in enumerate(rows)]
+    report = score("latency_total_ms.p95: {max: 500}", less, before=rows)
+    [message] = [one.message for one in report.findings if one.code == "partly-measured"]
+    assert message.endswith(f"the other {lost} lack latency_ms; {lost} of them {have} a value in the baseline")
+
+
 def test_a_gate_that_only_warns_fails_no_run_by_it(score):
     rows = [trace(n) for n in range(10)]
     less = [without(row, "latency_ms") if n > 7 else row for n, row in enumerate(rows)]
