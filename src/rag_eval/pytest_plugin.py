@@ -24,6 +24,7 @@ _FILES = {
     "gates": "the gates file",
     "baseline": "report.json of an earlier run, instead of the one in the gates file",
 }
+_COLLECTED = pytest.StashKey[bool]()
 _SUITE = "full, or smoke:N for a stable sample of N questions"
 
 
@@ -39,6 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--rag-eval-{name}", metavar=name.upper(), help=words)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse an empty option: an empty path would mean the usual file."""
+    for name in (*_FILES, "suite"):
+        if config.getoption(f"--rag-eval-{name}") == "":
+            raise pytest.UsageError(f"--rag-eval-{name} is empty. Give it a value, or remove the option.")
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect the gates of eval-gates.yml, or of the file that ``--rag-eval-gates`` names."""
     from rag_eval.common.paths import GATES_FILES
@@ -48,6 +56,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     named = _options(parent.config).gates
     is_meant = file_path.resolve() == Path(named).resolve() if named else file_path.name in GATES_FILES
     return GatesFile.from_parent(parent, path=file_path) if is_meant else None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse ``--rag-eval`` if no gate was collected, unless pytest is told to run only files."""
+    config = session.config
+    if not config.getoption("--rag-eval") or config.stash.get(_COLLECTED, False):
+        return
+    gates = config.getoption("--rag-eval-gates") or "eval-gates.yml"
+    folders = [arg for arg in config.args if (config.invocation_params.dir / arg.partition("::")[0]).is_dir()]
+    if folders or config.getoption("--rag-eval-gates"):
+        where = ", ".join(os.path.relpath(arg) for arg in config.args)
+        fix = f"Name the file, too: pytest {where} {gates} --rag-eval"
+        raise pytest.UsageError(f"--rag-eval tests no gate, because {gates} is not in {where}. {fix}")
 
 
 class GatesFile(pytest.File):
@@ -60,6 +81,7 @@ class GatesFile(pytest.File):
         from rag_eval.rendering.gates_table import reason
         from rag_eval.rendering.number_format import bound
 
+        self.config.stash[_COLLECTED] = True
         report = _scored(_options(self.config)._replace(gates=os.path.relpath(self.path)))
         for gate in report.gates:
             why = "" if gate.outcome == "passed" else reason(report, gate)
@@ -146,12 +168,7 @@ def _options(config: pytest.Config) -> Options:
 
 def _stated(config: pytest.Config, name: str, folder: str = "") -> str:
     """Return the setting as text, with paths relative to ``folder``; empty if it is not set."""
-    from rag_eval.errors import UsageError
-
-    given = config.getoption(f"--rag-eval-{name}")
-    if given == "":  # an empty path would mean the usual file
-        raise UsageError(f"--rag-eval-{name} is empty. Pass a {name}, or remove the option")
-    if given is not None:
+    if given := config.getoption(f"--rag-eval-{name}"):
         return str(given)
     setting = str(config.getini(f"rag_eval_{name}"))
     return os.path.join(folder, setting) if setting else ""  # noqa: PTH118

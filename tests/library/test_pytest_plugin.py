@@ -88,9 +88,7 @@ def test_a_suite_is_a_part(folder):
     [
         ({TRACE: "{"}, (), "runs/trace.jsonl:1"),
         ({}, ("--rag-eval-trace", "runs/none.jsonl"), "no such file"),
-        ({}, ("--rag-eval-trace", ""), "--rag-eval-trace is empty"),
         ({}, ("--rag-eval-suite", "tiny"), "tiny"),
-        ({}, ("--rag-eval-suite", ""), "--rag-eval-suite is empty"),
     ],
 )
 def test_what_cannot_be_judged_is_an_error_that_says_why(folder, spoil, words, message):
@@ -101,6 +99,32 @@ def test_what_cannot_be_judged_is_an_error_that_says_why(folder, spoil, words, m
     assert "2 errors" in output
     assert message in output
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("name", ["gold", "trace", "gates", "baseline", "suite"])
+def test_an_empty_option_is_refused(folder, name):
+    code, output = outcome(folder, f"--rag-eval-{name}", "")
+    assert (code, output.strip()) == (4, f"ERROR: --rag-eval-{name} is empty. Give it a value, or remove the option.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("tests", "--rag-eval"),
+            "because eval-gates.yml is not in tests. Name the file, too: pytest tests eval-gates",
+        ),
+        (("tests", "--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in tests. Name the file,"),
+        (("tests/test_one.py", "--rag-eval", "--rag-eval-gates", "none.yml"), "none.yml is not in tests/test_one.py"),
+        (("--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in .. Name"),
+        (("tests", "eval-gates.yml", "--rag-eval"), ""),
+        (("tests/test_one.py::test_one", "--rag-eval"), ""),
+    ],
+)
+def test_a_run_that_would_test_no_gate_is_refused(folder, words, message):
+    put(folder / "tests/test_one.py", "def test_one():\n    assert True\n")
+    code, output = outcome(folder, *words)
+    assert (code, message in output) == (4 if message else 0, True), output
 
 
 def test_who_asks_for_no_report_gets_none(folder):
