@@ -193,12 +193,5 @@ def _chunk(document: Any, pointers: Mapping[str, str]) -> Row:
     fields = {name: unwrap.at(whole, pointer) for name, pointer in pointers.items()}
     text = fields.get("text") or unwrap.text_of(plain)
     identity = unwrap.as_id(fields.get("id")) or unwrap.id_in(plain, metadata)
-    chunk: Row = {"id": identity or unwrap.text_id(text or "")}
-    if text is not None:
-        chunk["text"] = text
-    if doc_id := unwrap.as_id(fields.get("doc_id")) or unwrap.document_id_in(plain, metadata):
-        chunk["doc_id"] = doc_id
-    score = fields.get("score", plain.get("score"))
-    if isinstance(score, (int, float)) and not isinstance(score, bool):
-        chunk["score"] = score
-    return chunk
+    doc_id = unwrap.as_id(fields.get("doc_id")) or unwrap.document_id_in(plain, metadata)
+    return unwrap.chunk(identity, text, doc_id, fields.get("score", plain.get("score")))

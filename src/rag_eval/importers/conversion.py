@@ -118,10 +118,9 @@ class Conversion:
                         hint = "Check that the file is whole: rag-eval import auto FILE"
                         self.problem(f"/{name}", f"has an element that is not {what}", hint)
         if pages and not any(is_last for _, is_last in pages):
-            message = "is one page of several, and later pages are missing"
-            hint = "Fetch the other pages, and pass all files at once."
             self.place = pages[-1][0]
-            self.problem("", message, hint)
+            hint = "Fetch the other pages, and pass all files at once."
+            self.problem("", "is one page of several, and later pages are missing", hint)
 
     def list_of(self, row: Row, name: str) -> list[Any] | None:
         """Return the list of texts or numbers in a field, or in the text of one; None if absent or invalid."""
@@ -187,46 +186,32 @@ class Conversion:
     def chunks(self, documents: Iterable[Any]) -> list[Row]:
         """Return retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first position."""
         chunks: dict[str, Row] = {}
-        for document in documents:
-            chunk = self._chunk(document)
-            if chunk is None:
-                continue
-            if chunk["id"] in chunks:
-                self.account.dropped("a chunk that was retrieved twice", "its first rank counts")
-            else:
-                chunks[chunk["id"]] = chunk
-        return list(chunks.values())
-
-    def _chunk(self, document: Any) -> Row | None:
-        plain, metadata = unwrap.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
-        whole = {**plain, "metadata": metadata}
-        text = unwrap.text_of(plain)
-        if text == unwrap.REDACTED:
-            text = None
-        identity = unwrap.as_id(self.resolve("chunk_id", whole)) or unwrap.id_in(plain, metadata)
-        if self.options.by_text and text is not None:
-            identity = None
-        if identity is None and text is None:
-            hint = "Record the id or the text of each retrieved document." + self._capture
-            self.problem("", "a retrieved document has neither id nor text", hint)
-            return None
-        self._by_id += identity is not None
-        self._by_text += identity is None
-        chunk: Row = {"id": identity or unwrap.text_id(text or "")}
-        if text is not None:
-            chunk["text"] = text
-        if doc_id := unwrap.as_id(self.resolve("doc_id", whole)) or unwrap.document_id_in(plain, metadata):
-            chunk["doc_id"] = doc_id
-        candidates = [(mapping, name) for mapping in (plain, metadata) for name in unwrap.SCORE_KEYS]
-        score = next((mapping[name] for mapping, name in candidates if mapping.get(name) is not None), None)
-        if isinstance(score, (int, float)) and not isinstance(score, bool):
-            chunk["score"] = score
         pointers = self.options.chunk_id, self.options.doc_id
-        read = (*unwrap.CHUNK_KEYS, *unwrap.DOCUMENT_KEYS, *unwrap.SCORE_KEYS, "chunk_index", "page")
-        for name in metadata.keys() - {*read}:
-            if f"/metadata/{name}" not in pointers:
-                self.account.dropped(f"metadata.{name} of chunks", "no metric uses it")
-        return chunk
+        read = {*unwrap.CHUNK_KEYS, *unwrap.DOCUMENT_KEYS, *unwrap.SCORE_KEYS, "chunk_index", "page"}
+        for document in documents:
+            plain, metadata = unwrap.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
+            whole = {**plain, "metadata": metadata}
+            text = unwrap.text_of(plain)
+            if text == unwrap.REDACTED:
+                text = None
+            identity = unwrap.as_id(self.resolve("chunk_id", whole)) or unwrap.id_in(plain, metadata)
+            if self.options.by_text and text is not None:
+                identity = None
+            if identity is None and text is None:
+                hint = "Record the id or the text of each retrieved document." + self._capture
+                self.problem("", "a retrieved document has neither id nor text", hint)
+                continue
+            self._by_id += identity is not None
+            self._by_text += identity is None
+            doc_id = unwrap.as_id(self.resolve("doc_id", whole)) or unwrap.document_id_in(plain, metadata)
+            scores = (fields.get(name) for fields in (plain, metadata) for name in unwrap.SCORE_KEYS)
+            chunk = unwrap.chunk(identity, text, doc_id, next((score for score in scores if score is not None), None))
+            for name in metadata.keys() - read:
+                if f"/metadata/{name}" not in pointers:
+                    self.account.dropped(f"metadata.{name} of chunks", NOT_READ)
+            if chunks.setdefault(chunk["id"], chunk) is not chunk:
+                self.account.dropped("a chunk that was retrieved twice", "its first rank counts")
+        return list(chunks.values())
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
         """Yield line and trace row of each draft, by start and id; drafts that give no valid row are problems."""

@@ -330,7 +330,7 @@ def _union(spans: list[TraceSpan]) -> float | None:
     for start, end in sorted(times):
         total += max(end - max(start, reached), 0)
         reached = max(end, reached)
-    return unwrap.round_half_even(total) / 1000 if total > 0 else None
+    return unwrap.milliseconds(0, total)
 
 
 def _usage(conversion: Conversion, generations: list[TraceSpan], children: Mapping[str, list[TraceSpan]]) -> Row:

@@ -72,7 +72,7 @@ def decoded(value: Value, layers: int = 1) -> Value:
 
 def message_text(message: Value) -> str | None:
     """Return the text of a chat message of any usual shape; None if it has none or is only a tool call."""
-    if isinstance(message, str) or not isinstance(message, dict):
+    if not isinstance(message, dict):
         return message if isinstance(message, str) else None
     message = message.get("kwargs", message) if message.get("lc") else message
     message = as_dict(message.get("message")) or message
@@ -281,19 +281,12 @@ def milliseconds(start: int | None, end: int | None) -> float | None:
     """Return the milliseconds between instants in nanoseconds, with three decimals; None if not positive."""
     if start is None or end is None or end <= start:
         return None
-    return round_half_even(end - start) / 1000
-
-
-def round_half_even(nanos: int) -> int:
-    """Return nanoseconds as microseconds, by integer arithmetic, rounding half to even."""
-    micros, rest = divmod(nanos, 1000)
-    return micros + (rest > 500 or (rest == 500 and micros % 2))
+    return round(end - start, -3) // 1000 / 1000
 
 
 def as_plain_id(value: Value) -> str | None:
     """Return an id as text; Langfuse's SDK records the text ``q1`` in metadata as the JSON text ``"q1"``."""
-    quoted = isinstance(value, str) and value[:1] == '"'
-    return as_id(decoded(value) if quoted else value)
+    return as_id(decoded(value) if isinstance(value, str) and value[:1] == '"' else value)
 
 
 def question_id(tool: str, question: str) -> str:
@@ -320,6 +313,18 @@ def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
 def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id of a chunk's document; None if nothing names one."""
     return first_id(DOCUMENT_KEYS, metadata, document)
+
+
+def chunk(identity: str | None, text: str | None, doc_id: str | None, score: Value) -> dict[str, Value]:
+    """Return a chunk of a trace row; without an id its text identifies it. A score that is no number is left out."""
+    fields: dict[str, Value] = {"id": identity or text_id(text or "")}
+    if text is not None:
+        fields["text"] = text
+    if doc_id:
+        fields["doc_id"] = doc_id
+    if isinstance(score, (int, float)) and not isinstance(score, bool):
+        fields["score"] = score
+    return fields
 
 
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
