@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from math import ceil, fsum
-from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
-from rag_eval.gates.evidence import Baseline, RunEvidence
+from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
 from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.regression import Tested, comparison, ungated
 from rag_eval.gates.results import Question, QuestionList, Scores
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 MOST = 1e15
 """No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
 _LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED = 0.02, 0.02, 3
-_QID, _HASH = attrgetter("qid"), attrgetter("gold_sha256")
 
 
 class Earlier(NamedTuple):
@@ -313,21 +311,34 @@ def _fits(metric: Metric | None, score: Any) -> bool:
     return metric is None or 0 <= score <= (MOST if metric.top is None else metric.top)
 
 
+class GoldCounts(NamedTuple):
+    """The number of gold items that were changed, removed or added."""
+
+    changed: int
+    gone: int
+    new: int
+
+
+def gold_counts(before: Iterable[Question], after: Iterable[Question]) -> GoldCounts:
+    """Compare the gold items of two runs by their qids and hashes."""
+    old, new = ({case.qid: case.gold_sha256 for case in side} for side in (before, after))
+    both = old.keys() & new.keys()
+    return GoldCounts(sum(old[qid] != new[qid] for qid in both), len(old) - len(both), len(new) - len(both))
+
+
 def compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
     """Describe a comparison: its baseline and the cases that were compared."""
-    sides = before.recorded.questions, report.questions
-    old, new = (dict(zip(map(_QID, side), map(_HASH, side), strict=True)) for side in sides)
-    both, same = sum(map(old.__contains__, new)), sum(map(eq, map(old.get, new), new.values()))
+    counts = gold_counts(before.recorded.questions, report.questions)
     other = sorted(name for name, fingerprint in report.contracts.items() if before.contracts.get(name) != fingerprint)
     return Compared(
         path=before.path,
         sha256=before.sha256,
         ref=before.ref,
         commit=str((before.recorded.run or {}).get("system_commit") or ""),
-        cases=same,
-        changed=both - same,
-        gone=len(old) - both,
-        new=len(new) - both,
+        cases=count_questions(report.questions) - counts.changed - counts.new,
+        changed=counts.changed,
+        gone=counts.gone,
+        new=counts.new,
         incomparable=tuple(other),
         rescored=before.questions is not before.recorded.questions,
         written=before.written,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval.analysis.baseline import GoldCounts, gold_counts
 from rag_eval.cases.labels import GOOD
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
@@ -56,14 +57,6 @@ class Point(NamedTuple):
     commit: str = ""
     bounds: Mapping[str, Bound] = {}
     verdict: RunVerdict | None = None
-
-
-class GoldCounts(NamedTuple):
-    """The number of gold items that were changed, removed or added since the point before."""
-
-    changed: int
-    gone: int
-    new: int
 
 
 class Reading(NamedTuple):
@@ -324,12 +317,9 @@ def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | 
 
 
 def _gold_change(before: Point, after: Point) -> GoldCounts | None:
-    old, new = ({case.qid: case.gold_sha256 for case in item.questions} for item in (before, after))
-    both = old.keys() & new.keys()
-    changed = sum(old[qid] != new[qid] for qid in both)
-    whole = not (before.is_partial or after.is_partial)
-    diff = GoldCounts(changed, *(len(side) - len(both) if whole else 0 for side in (old, new)))
-    return diff if any(diff) else None
+    counts = gold_counts(before.questions, after.questions)
+    counts = counts._replace(gone=0, new=0) if before.is_partial or after.is_partial else counts
+    return counts if any(counts) else None
 
 
 def _value(point: Point, name: str) -> float | None:

@@ -18,7 +18,7 @@ from math import comb
 from typing import NamedTuple
 
 from rag_eval import __version__
-from rag_eval.analysis.baseline import Flip, Spread, flips, spread
+from rag_eval.analysis.baseline import Flip, Spread, flips, gold_counts, spread
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
@@ -165,21 +165,9 @@ def side_by_side(
         columns = [column._replace(contracts={**column.contracts, **same_judge}) for column in columns]
         by_judges = []
     statistics, gated = columns[-1].statistics, () if every else columns[-1].gated
-    refused = list(_refused(columns, by_judges))
+    refused = tuple(_refused(columns, by_judges))
     comparable, chosen = _chosen(columns, refused, only, gated)
     evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
-    asked = [(name, item) for name in chosen for index, item in enumerate(evidence) if index != base]
-    tests = contrasts(asked, float(statistics.alpha))
-    compared = {(name, id(item)): test for (name, item), test in zip(asked, tests, strict=True)}
-    rows = []
-    for name in chosen:
-        cells, metric = [], measure(name).metric
-        for item in evidence:
-            value, bounds, test = item.value(name), item.interval(name), compared.get((name, id(item)))
-            ends = (bounds.low, bounds.high) if bounds else (None, None)
-            against = _against(name, test, item) if test else None
-            cells.append(Cell(value.as_float, value.n, value.hits, *ends, against))
-        rows.append(Row(name, metric.better, metric.perspective, tuple(cells)))
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [item.value(name).as_float for item in evidence] for name in comparable if name in _SCORED}
     # Costs at other prices are not comparable.
@@ -193,11 +181,25 @@ def side_by_side(
         cases=len(qids),
         alpha=statistics.alpha,
         runs=standings,
-        metrics=tuple(rows),
-        refused=tuple(refused),
+        metrics=tuple(_rows(chosen, evidence, base, float(statistics.alpha))),
+        refused=refused,
         score=weighted(scoring, values, means),
         front=front(scoring, values, {**means, **p95}),
     )
+
+
+def _rows(names: Sequence[str], evidence: Sequence[RunEvidence], base: int, alpha: float) -> Iterator[Row]:
+    """Yield the values of the metrics, tested against the base; all tests are corrected together."""
+    asked = [(name, item) for name in names for index, item in enumerate(evidence) if index != base]
+    tests = iter(contrasts(asked, alpha))
+    for name in names:
+        cells, metric = [], measure(name).metric
+        for index, item in enumerate(evidence):
+            value, bounds, test = item.value(name), item.interval(name), None if index == base else next(tests)
+            ends = (bounds.low, bounds.high) if bounds else (None, None)
+            against = _against(name, test, item) if test else None
+            cells.append(Cell(value.as_float, value.n, value.hits, *ends, against))
+        yield Row(name, metric.better, metric.perspective, tuple(cells))
 
 
 def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> RunEvidence:
@@ -317,10 +319,10 @@ def _step(before: Shown, after: Shown) -> float:
 
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:
     cases, base_cases = column.cases, base.cases
-    both = cases.keys() & base_cases.keys()
     compared = [cases[qid] for qid in qids]
     labels = Counter(case.label for case in compared)
     turned = flips(pair_cases([base_cases[qid] for qid in qids], compared)) if labels_are_comparable(columns) else ()
+    counts = gold_counts(base_cases.values(), cases.values())
     amounts = {name: [case.scores.get(SPENDING[name]) for case in compared] for name in SPENDING}
     spreads = {
         name: spread(score for score in scores if not isinstance(score, tuple)) for name, scores in amounts.items()
@@ -330,9 +332,9 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
         source=column.source,
         run=column.run,
         cases=len(cases),
-        changed=sum(cases[qid].gold_sha256 != base_cases[qid].gold_sha256 for qid in both),
-        gone=len(base_cases.keys() - cases.keys()),
-        new=len(cases.keys() - base_cases.keys()),
+        changed=counts.changed,
+        gone=counts.gone,
+        new=counts.new,
         passing=sum(labels[label] for label in GOOD),
         missing=labels["MISSING"],
         errored=labels["ERROR"],

@@ -23,7 +23,8 @@ from rag_eval.stats.agreement import (
     mean_of_y,
     slope,
 )
-from rag_eval.stats.intervals import CONFIDENCE, area, area_interval
+from rag_eval.stats.intervals import CONFIDENCE
+from rag_eval.stats.roc import area, area_interval
 
 Row = dict[str, Any]
 FEW = 10

@@ -24,10 +24,10 @@ from rag_eval.stats.paired import (
     has_gaps,
     mean_difference,
     other_difference,
-    paired_p,
-    swap,
     units_of,
 )
+from rag_eval.stats.permutation import paired_p, swap
+from rag_eval.stats.roc import auc_interval, doubled_wins, hit_rate_interval
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
 
 if TYPE_CHECKING:
@@ -86,11 +86,8 @@ def auc(scores: Tally) -> Value:
     positives, negatives = sides(scores)
     if not positives or not negatives:
         return Value(None, 0)
-    below = won = 0
-    for score in sorted(positives.keys() | negatives.keys()):
-        won += positives[score] * (2 * below + negatives[score])
-        below += negatives[score]
-    return Value(Fraction(won, 2 * positives.total() * negatives.total()), scores.total())
+    doubled, pairs = doubled_wins(positives, negatives)
+    return Value(Fraction(doubled, 2 * pairs), scores.total())
 
 
 def hit_rate(false_alarms: Fraction) -> Callable[[Tally], Value]:
@@ -197,8 +194,8 @@ def enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: floa
         if not positives or not negatives:
             return None
         if measure.fold == "auc":
-            return intervals.auc_interval(positives, negatives, confidence)
-        return intervals.hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
+            return auc_interval(positives, negatives, confidence)
+        return hit_rate_interval(positives, negatives, ALARMS[measure.fold], confidence)
     if measure.fold in MEANS:
         totals = Counter[tuple[float, int]]()
         for unit, count in units.items():
