@@ -13,19 +13,13 @@ from typing import Any
 
 from rag_eval.importers import unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
-from rag_eval.importers.spans import GENERATION, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
+from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
 
 Attributes = dict[str, Any]
 CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
 _METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
-_KINDS = {
-    "RETRIEVER": RETRIEVER, "RERANKER": RERANKER, "LLM": GENERATION, "GUARDRAIL": OTHER, "EVALUATOR": OTHER,
-    "CHAIN": ROOT, "AGENT": ROOT,
-    "RETRIEVAL": RETRIEVER, "RERANKING": RERANKER, "GENERATION": GENERATION, "RECORD_ROOT": ROOT,
-}  # fmt: skip
-"""Kinds of OpenInference, then span types of TruLens."""
 _OPERATIONS = {
     "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
     "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
@@ -165,7 +159,7 @@ def kind_of(span: TraceSpan, flat: Attributes) -> str:
     prefixes = {".".join(key.split(".")[:2]) for key in flat}
     class_name = _CLASS.search(str(flat.get("haystack.component.type") or flat.get("traceloop.entity.name") or ""))
     for matches, kind in (
-        (stated in _KINDS, _KINDS.get(stated, "")),
+        (stated in KINDS, KINDS.get(stated, "")),
         (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
         (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
         ("reranker.output_documents" in prefixes, RERANKER),

@@ -20,7 +20,18 @@ _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) wr
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each result."""
-    yield from (_draft(conversion, row) for row in _results(conversion))
+    for row in _results(conversion):
+        answer = conversion.answer(row.get("answer"), row)
+        draft = Draft(conversion.place, "", row["question"], answer, qid=_qid(conversion, row))
+        latency = unwrap.number(row.get("latency")) or 0
+        if latency < 0:
+            draft.answer, draft.error, draft.ok = None, answer or "failed", False
+            conversion.account.renamed("latency -1", "error")
+        elif latency > 0:
+            draft.latency_ms = {"total": round(latency * 1000, 3)}
+        if "context" in row:
+            draft.chunks = conversion.chunks(_pieces(conversion, row["context"]))
+        yield draft
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
@@ -56,20 +67,6 @@ def _results(conversion: Conversion) -> Iterator[Row]:
             continue
         conversion.drop_unread(row, _READ)
         yield {**row, "question": question}
-
-
-def _draft(conversion: Conversion, row: Row) -> Draft:
-    answer = conversion.answer(row.get("answer"), row)
-    draft = Draft(conversion.place, "", row["question"], answer, qid=_qid(conversion, row))
-    latency = unwrap.number(row.get("latency")) or 0
-    if latency < 0:
-        draft.answer, draft.error, draft.ok = None, answer or "failed", False
-        conversion.account.renamed("latency -1", "error")
-    elif latency > 0:
-        draft.latency_ms = {"total": round(latency * 1000, 3)}
-    if "context" in row:
-        draft.chunks = conversion.chunks(_pieces(conversion, row["context"]))
-    return draft
 
 
 def _pieces(conversion: Conversion, context: Any) -> list[Any]:

@@ -11,10 +11,6 @@ from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, P
 
 Record = tuple[Place, Row]
 CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
-_KINDS = {
-    "RETRIEVER": spans.RETRIEVER, "GENERATION": spans.GENERATION, "CHAIN": spans.ROOT,
-    "AGENT": spans.ROOT,
-}  # fmt: skip
 _BOTH = "id name input output metadata latency createdAt updatedAt projectId environment sessionId".split()
 _READ = [*_BOTH, *"""
     traceId parentObservationId type startTime endTime level statusMessage model usageDetails usage promptTokens
@@ -164,7 +160,7 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     identity, parent, name = (str(row.get(key) or "") for key in ("id", "parentObservationId", "name"))
     span = spans.TraceSpan(conversion.place, trace, identity, parent, name)
     span.start, span.end = unwrap.nanoseconds(row.get("startTime")), unwrap.nanoseconds(row.get("endTime"))
-    span.kind = _KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
+    span.kind = spans.KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
     asked, output = (unwrap.decoded(row.get(key), 2) for key in ("input", "output"))
     if flat := flatten(unwrap.as_dict(unwrap.decoded(metadata.get("attributes")))):  # OpenTelemetry sent it

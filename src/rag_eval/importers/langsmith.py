@@ -9,7 +9,6 @@ from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 
 CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
-_KINDS = {"retriever": spans.RETRIEVER, "llm": spans.GENERATION, "chain": spans.ROOT}
 _THREADS = ("session_id", "conversation_id", "thread_id")
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
 _READ = """
@@ -81,7 +80,7 @@ def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[
     parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
     span = spans.TraceSpan(conversion.place, trace, str(run["id"]), parent, str(run.get("name") or ""))
     span.order = str(run.get("dotted_order") or "")
-    span.kind = _KINDS.get(str(run.get("run_type")).lower(), spans.OTHER)
+    span.kind = spans.KINDS.get(str(run.get("run_type")).upper(), spans.OTHER)
     span.start, span.end = unwrap.nanoseconds(run.get("start_time")), unwrap.nanoseconds(run.get("end_time"))
     extra, outputs = unwrap.as_dict(run.get("extra")), run.get("outputs")
     metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(run.get("metadata"))

@@ -10,10 +10,6 @@ from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.otlp import hex_id, nanos
 from rag_eval.importers.unwrap import as_dict, as_id, decoded
 
-_KINDS = {
-    "RETRIEVER": spans.RETRIEVER, "RERANKER": spans.RERANKER, "LLM": spans.GENERATION, "CHAT_MODEL": spans.GENERATION,
-    "CHAIN": spans.ROOT, "AGENT": spans.ROOT,
-}  # fmt: skip
 _READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
 _REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
 _MODELS = ("mlflow.llm.model", "model")
@@ -58,7 +54,7 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
         span.failed = str(code or "").endswith("ERROR")
         span.error = unwrap.first_id(("message", "description", "status_message"), status, raw)
         attributes = {name: decoded(text) for name, text in as_dict(raw.get("attributes")).items() if text != "null"}
-        span.kind = _KINDS.get(str(attributes.get("mlflow.spanType") or "").upper(), spans.OTHER)
+        span.kind = spans.KINDS.get(str(attributes.get("mlflow.spanType") or "").upper(), spans.OTHER)
         asked, output = (
             attributes.get(f"mlflow.span{side}", None if parent else decoded(data.get(name)))
             for side, name in (("Inputs", "request"), ("Outputs", "response"))

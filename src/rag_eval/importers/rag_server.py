@@ -171,8 +171,31 @@ def report(inputs: ImportInputs, account: Account) -> Report | None:
         account.dropped(name, _RUN_DROPPED.get(name, "it is not a field of the format"))
     if inputs.problems > before:
         return None
-    comparable = {name: contract(measure(name), Policy()) for name in metrics if not _differs(measure(name))}
-    return _report(run, metrics, comparable, Input("baseline", path, inputs.digest(path)))
+    policy = Policy()
+    asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
+    notes = [InputNote(path, 0, "values of another framework's run, which has no questions to compare", 1)]
+    if failed:
+        message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
+        notes.append(InputNote(path, 0, message, 1))
+    about = {field: run[field] for field in ("id", "name", "created_at", "completed_at") if run.get(field)}
+    return Report(
+        version=__version__,
+        verdict="passed",
+        gates_file="",
+        k=policy.k,
+        refusal={"token": policy.token, "phrases": list(policy.phrases)},
+        gates=(),
+        metrics=metrics,
+        completeness=Completeness(asked, asked - failed, failed, 0, 0, failed),
+        allowed={},
+        labels={},
+        diagnosis=(),
+        questions=QuestionList(),
+        notes=tuple(notes),
+        inputs=(Input("baseline", path, inputs.digest(path)),),
+        contracts={name: contract(measure(name), policy) for name in metrics if not _differs(measure(name))},
+        run=about | ({"config": run["config"]} if "config" in run else {}),  # name and settings of the server
+    )
 
 
 def _metrics(run: Row, path: str, inputs: ImportInputs, account: Account) -> dict[str, MetricResult]:
@@ -215,32 +238,3 @@ def _counterpart(entry: Row, account: Account) -> Measure | None:
 def _differs(measure: Measure) -> str:
     """Return how the framework's definition differs from the metric's; '' if it does not."""
     return _OTHER.get(measure.metric.name.removesuffix("@k"), "")
-
-
-def _report(run: Row, metrics: dict[str, MetricResult], contracts: dict[str, str], source: Input) -> Report:
-    asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
-    notes = [InputNote(source.path, 0, "values of another framework's run, which has no questions to compare", 1)]
-    if failed:
-        message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
-        notes.append(InputNote(source.path, 0, message, 1))
-    policy = Policy()
-    about = {field: run[field] for field in ("id", "name", "created_at", "completed_at") if run.get(field)}
-    about |= {"config": run["config"]} if "config" in run else {}
-    return Report(
-        version=__version__,
-        verdict="passed",
-        gates_file="",
-        k=policy.k,
-        refusal={"token": policy.token, "phrases": list(policy.phrases)},
-        gates=(),
-        metrics=metrics,
-        completeness=Completeness(asked, asked - failed, failed, 0, 0, failed),
-        allowed={},
-        labels={},
-        diagnosis=(),
-        questions=QuestionList(),
-        notes=tuple(notes),
-        inputs=(source,),
-        contracts=contracts,
-        run=about,  # name and settings of the server, as fields of run.json
-    )

@@ -14,8 +14,13 @@ from rag_eval.importers.conversion import Conversion, Draft, Place
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER = "root", "other"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
+_NAMES_OF_KINDS = {
+    RETRIEVER: "RETRIEVER RETRIEVAL", RERANKER: "RERANKER RERANKING", GENERATION: "LLM CHAT_MODEL GENERATION",
+    ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK", OTHER: "GUARDRAIL EVALUATOR",
+}  # fmt: skip
+KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
+"""The kinds of spans, by the names that tools give them."""
 _RETRIEVER = re.compile(r"(?i)retriev|search")
-_RECORDED_KINDS = {"llm": GENERATION, "trace": ROOT, "eval": ROOT, "task": ROOT}
 _JUDGED = ("feedback_scores", "span_feedback_scores", "scores", "comments")
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
@@ -101,7 +106,7 @@ def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceS
     times = (time * 1000 if isinstance(time, float) else time for time in (fields["start"], fields["end"]))
     span.start, span.end = map(unwrap.nanoseconds, times)
     asked, output, metadata = record.get("input"), record.get("output"), record.get("metadata")
-    span.kind = _RECORDED_KINDS.get(str(fields["kind"]).lower(), OTHER)
+    span.kind = KINDS.get(str(fields["kind"]).upper(), OTHER)
     if _RETRIEVER.search(name) and unwrap.documents_in(output):
         span.kind = RETRIEVER
     read_contents(conversion, span, asked, output, record)

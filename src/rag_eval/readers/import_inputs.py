@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Files:
-    """:class:`rag_eval.importers.Inputs` over a reader; ``opened`` is the source of the first path, if it is open.
+    """The files of an importer; ``opened`` is the source of the first path, if it is open.
 
     ``watch`` receives the size of each block that is read.
     """
