@@ -370,6 +370,7 @@ PAGES = [
     ("langfuse", {"data": [LANGFUSE], "meta": {"page": 1, "totalPages": 2}}),
     ("langsmith", {"runs": [LANGSMITH], "cursors": {"next": "x"}}),
     ("langsmith", {"items": [LANGSMITH], "next_cursor": "x"}),
+    ("opik", {"content": [OPIK], "page": 1, "size": 1, "total": 2}),
 ]
 
 

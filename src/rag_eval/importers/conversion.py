@@ -99,6 +99,7 @@ class Conversion:
         ``lists`` are the possible names of such a list. A page that is not the last one requires the others.
         """
         pages: list[tuple[Place, bool]] = []  # with whether it is the last one
+        rows_read = 0
         for path in self.inputs.paths:
             for line, value in objects(self.inputs, path, what):
                 self.place = path, line
@@ -109,8 +110,12 @@ class Conversion:
                 self.drop_unread(value, (name, *_PAGING), "", ("metrics",))
                 meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
                 more = value.get("next_cursor") or meta.get("cursor") or cursors.get("next")
-                total = meta.get("totalPages")
-                pages.append((self.place, not more and not (isinstance(total, int) and len(pages) + 1 < total)))
+                rows_read += len(value[name])
+                pages_of_all, rows_of_all = (
+                    unwrap.number(total) or 0 for total in (meta.get("totalPages"), value.get("total"))
+                )
+                is_last = not more and len(pages) + 1 >= pages_of_all and rows_read >= rows_of_all
+                pages.append((self.place, is_last))
                 for row in value[name]:
                     if isinstance(row, dict):
                         yield row
