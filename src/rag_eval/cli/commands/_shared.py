@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import json_text, log_line
 from rag_eval.common.paths import GATES_FILES, nearest_gates
 from rag_eval.errors import UsageError
+from rag_eval.run import options
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -110,8 +111,6 @@ def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
 
 def cutoffs(text: str) -> tuple[int, ...]:
     """Parse ``1,3,5`` into numbers, ascending, each once."""
-    from rag_eval.run import options
-
     try:
         return options.cutoffs(int(part) for part in text.split(","))
     except (ValueError, UsageError):
@@ -144,6 +143,12 @@ def stdin_contents(args: argparse.Namespace) -> dict[str, bytes]:
         setattr(args, name, STDIN)
         return {STDIN: sys.stdin.buffer.read()}
     return {}
+
+
+def input_options(args: argparse.Namespace) -> options.Options:
+    """Return the files and cutoffs that the options of :func:`add_inputs` name, and the content of stdin."""
+    contents = stdin_contents(args)
+    return options.Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
 
 
 @contextmanager

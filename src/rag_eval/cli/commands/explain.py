@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from rag_eval.cases.case import Case
 from rag_eval.cases.labels import MEANING, label
-from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, print_lines, stdin_contents
+from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, input_options, print_lines
 from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
@@ -69,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
         if metric := _metric(args.subject):  # the name of a metric always means the metric
             fix = "For metrics, run: rag-eval metrics --format json"
             raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
-        cases, wanted = _cases(args)
+        cases, wanted = _cases(args.subject, input_options(args))
         gold = cases[0].gold
         about = {"version": VERSION, "qid": gold.qid, "question": gold.question, "answerable": gold.answerable}
         sys.stdout.write(json_text({**about, "cases": [_document(case, wanted) for case in cases]}))
     else:
-        print_lines(*_lines(args))
+        print_lines(*_lines(args.subject, input_options(args)))
     return PASSED
 
 
@@ -97,17 +97,17 @@ def explain(
     """
     stated = {"gold": gold, "trace": trace, "gates": gates}
     files = {name: path(file, name) if file != "" else "" for name, file in stated.items()}
-    lines = _lines(argparse.Namespace(subject=subject, k=cutoffs(k), **files))
+    lines = _lines(subject, Options(files["gold"], files["trace"], gates_path(files["gates"]), cutoffs(k)))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _lines(args: argparse.Namespace) -> list[str]:
+def _lines(subject: str, options: Options) -> list[str]:
     """Return the explanation; the name of a metric always means the metric."""
-    if metric := _metric(args.subject):
+    if metric := _metric(subject):
         return list(metric_lines(metric))
-    if lines := _term_lines(args):
+    if not (options.gold or options.trace) and (lines := _term_lines(subject)):  # a file means that a question is named
         return lines
-    cases, wanted = _cases(args)
+    cases, wanted = _cases(subject, options)
     return [line for case in cases for line in _case_lines(case, wanted)]
 
 
@@ -117,10 +117,8 @@ def _metric(name: str) -> Metric | None:
     return METRICS.get(name) or (measured.metric if measured else None)
 
 
-def _term_lines(args: argparse.Namespace) -> list[str]:
-    """Return the entry of a term in the glossary or of a finding; nothing if a file means that a question was named."""
-    if args.gold or args.trace:
-        return []
+def _term_lines(subject: str) -> list[str]:
+    """Return the entry of a term in the glossary or of a finding; nothing if there is none."""
     for page in ("glossary.md", "findings.md"):
         columns: list[str] = []
         with open(shipped("docs", page), encoding="utf-8") as file:  # noqa: PTH123 - a path of the package
@@ -131,9 +129,9 @@ def _term_lines(args: argparse.Namespace) -> list[str]:
                     columns = []
                 elif not columns:
                     columns = cells
-                elif args.subject.casefold() in re.split(r", | \(|\)", cells[0].casefold()):
+                elif subject.casefold() in re.split(r", | \(|\)", cells[0].casefold()):
                     facts = [f"{column:<13}{cell}" for column, cell in zip(columns[1:-1], cells[1:-1], strict=True)]
-                    head = [f"{args.subject} ({columns[0]})", "", cells[-1], ""]
+                    head = [f"{subject} ({columns[0]})", "", cells[-1], ""]
                     return [*head, *facts, f"{'page':<13}docs/{page}"]
     return []
 
@@ -164,25 +162,23 @@ def metric_lines(metric: Metric) -> Iterator[str]:
             yield from (f"  {key:<10} {json.dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
 
 
-def _cases(args: argparse.Namespace) -> tuple[list[Case], list[Measure]]:
+def _cases(subject: str, options: Options) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
     # Loaded for a question, not for a metric: reading files takes longer to start than to explain.
     from rag_eval.readers.gold_file import read_gold
     from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
 
-    contents = stdin_contents(args)
-    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
     reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)
-    if args.gold or reader.has(policy.gold):  # without files only a metric can be explained
+    if options.gold or reader.has(policy.gold):  # without files only a metric can be explained
         reader.ledger.stop_on_problems()
-    gold = golds.get(args.subject)
+    gold = golds.get(subject)
     if gold is None:
         fix = "To list the metrics: rag-eval metrics"
         if not reader.has(policy.gold):
             fix = f"There is no {policy.gold} here. Name the gold set: --gold FILE"
-        fix = hint(args.subject) or did_you_mean(args.subject, [*METRICS, *golds]) or fix
-        raise UsageError(f"'{one_line(args.subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
+        fix = hint(subject) or did_you_mean(subject, [*METRICS, *golds]) or fix
+        raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     traces = paired_traces(reader, golds, policy.trace, digests)
     by_run = {trace.run: trace for trace in traces if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()

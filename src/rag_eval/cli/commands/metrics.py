@@ -13,9 +13,8 @@ from rag_eval.cli.commands._shared import (
     add_format,
     add_inputs,
     add_option,
-    gates_path,
+    input_options,
     names,
-    stdin_contents,
     uncollected,
 )
 from rag_eval.common.escaping import json_text, some
@@ -51,9 +50,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval metrics --gold eval/gold.jsonl --trace runs/trace.jsonl --format json
     """
     perspectives = perspectives_of(args.perspective)
-    contents = stdin_contents(args)
-    inputs = args.gold, args.trace, gates_path(args.gates), args.k
-    options = Options(*inputs, perspectives=perspectives, contents=contents)
+    options = input_options(args)._replace(perspectives=perspectives)
     with uncollected():
         coverage = _coverage(options, is_required=bool(args.gold or args.trace))
     wanted = [metric for metric in METRICS.values() if metric.perspective in (perspectives or (metric.perspective,))]

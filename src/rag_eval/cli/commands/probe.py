@@ -16,9 +16,8 @@ from rag_eval.cli.commands._shared import (
     add_inputs,
     add_option,
     add_quiet,
-    gates_path,
+    input_options,
     print_notes,
-    stdin_contents,
     uncollected,
 )
 from rag_eval.errors import UsageError
@@ -27,7 +26,6 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.rendering.sensitivity import FORMS
 from rag_eval.run.inputs import load_inputs
-from rag_eval.run.options import Options
 from rag_eval.run.scored import score_run
 
 FORMATS = ("table", "markdown", "json")
@@ -65,8 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if "=" in args.gates:
         raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
-    contents = stdin_contents(args)
-    options = Options(args.gold, args.trace, gates_path(args.gates), args.k, baseline=args.baseline, contents=contents)
+    options = input_options(args)._replace(baseline=args.baseline)
     with uncollected():
         inputs = load_inputs(options)
         policy, scored = inputs.policy, score_run(inputs)
