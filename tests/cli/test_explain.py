@@ -127,3 +127,12 @@ def test_an_answer_that_refuses_in_other_words_says_how_to_count_it(tmp_path, ca
         "refused      no. To count the built-in pattern 'i don't know' (en, whole), write in eval-gates.yml"
         in explained(tmp_path, capsys, "I don't know.", "text")
     )
+
+
+def test_a_term_is_its_row_of_the_docs_without_markdown(capsys):
+    row = next(
+        line for line in (ROOT / "docs/glossary.md").read_text("utf-8").splitlines() if "| **baseline** |" in line
+    )
+    meaning = row.split(" | ")[1].removesuffix(" |").replace("`", "").replace("[baselines](baselines.md)", "baselines")
+    assert main(["explain", "Baseline"]) == 0
+    assert capsys.readouterr().out == f"Baseline (term)\n\n{meaning}\n\npage         docs/glossary.md\n"

@@ -77,9 +77,10 @@ def test_only_the_lines_that_change_are_written_anew(files):
     assert b"m0-0" in after[0]
 
 
-def test_other_letters_are_written_as_they_were(files):
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_letters_and_spaces_are_written_as_they_were(files, separators):
     item = gold_row(qid="Q1", question="K\u00fcndigung?", gold_claim_substr=["thirty days"], gold_citations=["m#1"])
-    line = json.dumps(item, ensure_ascii=False)
+    line = json.dumps(item, ensure_ascii=False, separators=separators)
     (files / "gold.jsonl").write_text(f"{line}\n", "utf-8")
     assert relink("--write") == 0
     assert (files / "gold.jsonl").read_text("utf-8") == line.replace('"m#1"', '"m1-0"') + "\n"
