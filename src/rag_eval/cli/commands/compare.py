@@ -183,7 +183,8 @@ def _repeats_of(columns: Sequence[Column]) -> Repeats:
     qids = shared(columns)
     if not qids:
         raise UsageError("no case has the same gold item in all runs. Score the runs against the same gold set.")
-    name = columns[0].source if len({column.source for column in columns}) == 1 else f"{len(columns)} files"
+    sources = {column.source for column in columns}
+    name = f"{len(columns)} files" if len(sources) > 1 else sources.pop()
     return repeats(name, [(column.name, column.cases) for column in columns], qids)
 
 
