@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from sys import intern
 
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
@@ -40,7 +41,7 @@ class Passage:
     """A text that is read repeatedly, such as a chunk that many answers retrieve. Do not modify its values."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = tokens(text)
+        self.tokens = list(map(intern, tokens(text)))  # the texts of a corpus share most words
 
     @cached_property
     def counts(self) -> dict[str, int]:
