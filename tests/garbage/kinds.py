@@ -74,7 +74,7 @@ GOLD = [
     Kind("a misspelt field", "gold", jsonl({**without(gold(), "gold_citations"), "gold_citation": []}), ("'gold_citations' is missing", "Rename 'gold_citation'")),
     Kind("an empty qid", "gold", jsonl(gold(qid="")), ("/qid", "empty")),
     Kind("a qid of 201 characters", "gold", jsonl(gold(qid="q" * 201)), ("/qid", "longer than 200")),
-    Kind("a substring that can never match", "gold", jsonl(gold(gold_claim_substr=["yes"])), ("/gold_claim_substr/0", "'yes' is shorter than 5 characters", "longer substring")),
+    Kind("a substring that can never match", "gold", jsonl(gold(gold_claim_substr=["yes"])), ("/gold_claim_substr/0", "'yes' is shorter than 5 characters", "Add the words around it")),
     Kind("labels on an unanswerable item", "gold", jsonl(gold(answerable=False)), ("must be empty", "/gold_citations", "/gold_claim_substr"), lines=2),
     Kind("an unknown difficulty", "gold", jsonl(gold(difficulty="harder")), ("'harder' is not one of", "Did you mean 'hard'?")),
     Kind("a grade in quotes", "gold", jsonl(gold(relevance_grades={"p1#2": "3"})), ("/relevance_grades/p1#2", "'3' is not")),
