@@ -33,10 +33,6 @@ _SYSTEM_GITS = ("/usr/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git")
 MOST_SECONDS = 30.0
 """What git may take in a folder that others may have prepared."""
 _STAGED = ("--cached", "--ita-invisible-in-index", "--name-only", "-z")
-_EMPTY = (  # the ids of a file without content, by SHA-1 and by SHA-256
-    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-)
 _OTHER_GIT = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS."
 _FIXES = {
     "not a git repository": "Run it inside the repository of the gold set.",
@@ -90,8 +86,10 @@ class Git:
                 # From the root, as git lists it: the command may be run in a folder below.
                 fix = shell_line("git", "add", "--", f":/{path}")
                 raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {fix}")
-            if object_id in _EMPTY and self._is_announced(path):
-                continue
+            if object_id == snapshots.object_id(b"", like=object_id):
+                no_files = snapshots.object_id(b"", "tree", like=object_id)
+                if not self._run("diff-index", *_STAGED, no_files, "--", path):
+                    continue  # `git add -N` has only announced it: its content would be in no commit
             if path in paths or f"{path.rpartition('/')[0]}/" in paths:
                 refuse_irregular(mode, path)
                 ids[path] = object_id
@@ -104,11 +102,6 @@ class Git:
                 if path in above and words[0] == "160000":
                     refuse_irregular(words[0], path)
         return ids
-
-    def _is_announced(self, path: str) -> bool:
-        """Return whether ``git add -N`` has only announced a path: its content would be in no commit."""
-        nothing = self._run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
-        return not self._run("diff-index", *_STAGED, _checked(nothing), "--", path)
 
     def inside(self, path: str) -> str:
         """Return a path as git has it: from the root of the repository, with links followed."""
