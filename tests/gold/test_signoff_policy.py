@@ -33,6 +33,22 @@ def test_whether_it_is_stated_is_no_setting():
         read("stated: true")
 
 
+FIXES = {
+    "is not a known level": "Choose one of: record, review, signature.",
+    "'allowed_signers' lists none": "Also name the file with their keys: allowed_signers: PATH",
+    "'signers' lists none": "Also name them: signers: {bob@example.org: {github: bob}}",
+    "not true or false": "Write true or false, without quotes.",
+    "not a text": "Put it in quotes.",
+    "is not a path inside the repository": "Write it relative to this file.",
+    "not a mapping": "Write each signer as: bob@example.org: {github: bob}",
+    "which is not one e-mail address": "Write one address, without wildcards, lists or quotes.",
+    "'bob@example.org' has no account": "Write bob@example.org: {github: LOGIN}, with the login of the account, "
+    "in quotes if it is a number.",
+    "is not a setting of 'signoff' in this version": "Remove it.",
+    "'dataset' is not a valid name": "Use up to 64 letters, digits, dots, dashes and underscores.",
+}
+
+
 @each_row(
     ("section", "line", "says"),
     [
@@ -60,13 +76,15 @@ def test_whether_it_is_stated_is_no_setting():
         ("signers: {bob@example.org: {github: 'dependabot[bot]'}}", 3, "has no account"),
         ("signers: {bob@example.org: {github: ''}}", 3, "has no account"),
         ("eyes: 4", 3, "'eyes' is not a setting"),
+        ("dataset: a b", 3, "'dataset' is not a valid name: 'a b'"),
     ],
 )
 def test_what_is_refused_is_said_with_its_line_and_what_to_do(section, line, says):
     with pytest.raises(InputError) as refused:
         read(section)
     (problem,) = refused.value.problems
-    assert (problem.line, says in str(problem), bool(problem.hint)) == (line, True, True), problem
+    assert (problem.line, says in str(problem)) == (line, True), problem
+    assert [fix for wrong, fix in FIXES.items() if wrong in problem.message] == [problem.hint]
 
 
 def test_what_is_proven_is_said_for_every_level():
