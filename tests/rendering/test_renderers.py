@@ -14,17 +14,22 @@ import jsonschema
 import pytest
 
 import compared
+import whole_report
 from cases import ROOT, gold_row, write_rows
 from hostile import BRACKETED, TAGS
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.analysis.report import Base
+from rag_eval.analysis.report import Base, rejudge_same_gates
 from rag_eval.errors import Finding
-from rag_eval.rendering import cases, summary
+from rag_eval.rendering import cases, history, markdown, summary
+from rag_eval.rendering.html import verdict_and_gates
+from rag_eval.rendering.html.pages import history_page
 from seams import GOOD, RENDERERS, Contract, as_json, from_json, measure, render, score_files, with_verdict
+from trends import trend
 
 QUICKSTART = "examples/quickstart"
 GOLD_FILES, ACTUAL = ROOT / "tests" / "expected", ROOT / "tests" / "actual"
+DETAILED = ("gold.jsonl", "bad.jsonl", "eval-gates.yml")
 EXAMPLES = ("good", "bad", "hostile", "moved", "compared", "sliced")
 MADE = {"hostile", "compared", "sliced"}
 HOSTILE = [
@@ -194,6 +199,47 @@ def expect(name, text):
 @pytest.mark.parametrize("form", RENDERERS)
 def test_rendering_is_the_expected_one(form, example, report):
     expect(f"{example}/{RENDERERS[form][1]}", render(report, form))
+
+
+def body(page):
+    """The part of a page between its style and its footer."""
+    return page[page.index("<header>") : page.index("<footer>")]
+
+
+EVERYTHING = {
+    "report.txt": lambda report: render(report, "table", verbose=True),
+    "by-slice.txt": lambda report: render(report, "table", by=True),
+    "report.md": lambda report: render(report, "markdown"),
+    "short.md": lambda report: markdown.warned_within(report, 6_000, len),
+    "shortest.md": lambda report: markdown.within(report, 1_200, len),
+    "body.html": lambda report: body(render(report, "html")),
+    "notebook.html": verdict_and_gates,
+    "junit.xml": lambda report: render(report, "junit"),
+}
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_a_report_with_something_in_every_field_is_rendered_as_expected(name):
+    report = rejudge_same_gates(from_json(whole_report.REPORT))
+    expect(f"whole/{name}", EVERYTHING[name](report).rstrip("\n") + "\n")
+
+
+TREND = trend(["first", "abc1234", "2026-11-01", "Why?", "precision", "sixth", "last"])
+
+
+@pytest.mark.parametrize("form", [*history.FORMS, "html"])
+def test_a_history_is_rendered_as_expected(form):
+    series, reports, *_ = TREND
+    text = body(history_page(*TREND)) if form == "html" else history.FORMS[form](series, reports)
+    expect(f"whole/history.{form}", text.rstrip("\n") + "\n")
+
+
+def test_the_details_of_questions_are_rendered_as_expected(monkeypatch, command):
+    monkeypatch.chdir(ROOT)
+    files = [f"--{kind}={QUICKSTART}/{name}" for kind, name in zip(("gold", "trace", "gates"), DETAILED, strict=True)]
+    code, page, _ = command("score", *files, "--details", "--format", "html", "--quiet")
+    assert code == 1
+    expect("whole/details.html", page[page.index('<table id="cases">') : page.index("<footer>")])
 
 
 @pytest.mark.parametrize("form", RENDERERS)
