@@ -120,6 +120,9 @@ def test_a_file_that_is_not_ours_stays(project, capsys):
     assert main(["score", "--save-trace"]) == 2
     assert (project.path / "traces/failed.jsonl").read_text("utf-8") == theirs
     assert "is not a file of failed cases" in capsys.readouterr().err
+    assert main(["score", "--save-trace", "runs/trace.jsonl"]) == 2
+    fix = "runs/trace.jsonl/failed.jsonl cannot be read: not a directory. Choose another folder: --save-trace DIR\n"
+    assert capsys.readouterr().err == f"rag-eval: {fix}"
 
 
 def test_another_folder_can_be_named_and_is_made(project, save):

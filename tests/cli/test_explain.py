@@ -136,3 +136,17 @@ def test_a_term_is_its_row_of_the_docs_without_markdown(capsys):
     meaning = row.split(" | ")[1].removesuffix(" |").replace("`", "").replace("[baselines](baselines.md)", "baselines")
     assert main(["explain", "Baseline"]) == 0
     assert capsys.readouterr().out == f"Baseline (term)\n\n{meaning}\n\npage         docs/glossary.md\n"
+
+
+def test_a_gold_set_that_is_missing_or_broken_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "eval").mkdir()
+    for words, message in (
+        (["--gold", "none.jsonl"], "none.jsonl: no such file. Check the path."),
+        ([], "There is no eval/gold.jsonl here. Name the gold set: --gold FILE"),
+        ([], "eval/gold.jsonl:1: 'qid' is missing."),
+    ):
+        if "eval/gold.jsonl:1" in message:
+            (tmp_path / "eval/gold.jsonl").write_text("{}\n")
+        assert main(["explain", "D1", *words]) == 2
+        assert message in capsys.readouterr().err

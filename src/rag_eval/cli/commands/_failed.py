@@ -33,16 +33,16 @@ def save(report: Report, options: Options, folder: str) -> str:
     The traces are read a second time, as a stream: memory holds the failed cases of the report, not their rows.
     UsageError is raised if another file of that name exists.
     """
-    path = Path(folder) / "failed.jsonl"
+    path, fix = Path(folder) / "failed.jsonl", "Choose another folder: --save-trace DIR"
     try:
         with path.open("rb") as file:
             first = file.read(len(_FIRST))
     except FileNotFoundError:
         first = b""
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
+        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}. {fix}") from None
     if first not in (b"", _FIRST):
-        raise UsageError(f"{path} is not a file of failed cases. Choose another folder: --save-trace DIR")
+        raise UsageError(f"{path} is not a file of failed cases. {fix}")
     cases, gates = failed_cases.failed(report), failed_cases.gated(report)
     lines = (
         failed_cases.details(case, question, gates, gold, trace)
