@@ -195,6 +195,13 @@ def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, m
     assert result[: len(before)] == before
 
 
+def test_counts_of_tokens_that_are_none_are_left_out(judge):
+    reply = completion(json.dumps(GOOD))
+    reply["usage"] = {"prompt_tokens": -5, "completion_tokens": True}
+    code, result, err = judge(FakeJudge(lambda _: reply))
+    assert (code, {tuple(row["usage"]) for row in result}, " 0 tokens" in err) == (0, {("model",)}, True)
+
+
 def test_prices_of_the_gates_file_give_the_cost(judge, tmp_path):
     (tmp_path / "eval-gates.yml").write_text("version: 1\nprices: {judge-1: {input: 2, output: 10}}\n", "utf-8")
     _, result, err = judge(FakeJudge())
