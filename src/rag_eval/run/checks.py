@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.analysis.report import levels
 from rag_eval.cases.case import PHRASE_LIMIT, Case
@@ -15,14 +15,17 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import integrity
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, TraceOrigin, levelled, provenance, vacuous
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, TraceOrigin, levelled, provenance
 from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
-from rag_eval.run.inputs import Inputs
+from rag_eval.readers.source import Reader
 from rag_eval.textual.tokens import holds_any, tokens
+
+if TYPE_CHECKING:
+    from rag_eval.run.authority import Authority
 
 _PADDED = 0.5  # share of the expected answers of other questions
 _SIMILARITY = 0.6  # share of the words of two claims
@@ -33,55 +36,89 @@ _FEW_WORDS = 3
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
 
 
-def vacuous_gold(inputs: Inputs) -> list[Finding]:
-    """Find gold with too few labels, if a requested metric needs them."""
-    if all(measure.name != "precision" for measure in inputs.measures):
-        return []
-    return vacuous(inputs.suite_golds.values(), inputs.policy.gold, levels(*inputs.policies))
+class Answers(NamedTuple):
+    """The answers of a run, which checks read again from the traces of ``policy``.
+
+    ``policies`` are those that apply, ``questions`` the outcomes by case, ``sha256`` is that of the traces.
+    """
+
+    reader: Reader
+    policies: Sequence[Policy]
+    policy: Policy
+    golds: Mapping[str, Gold]
+    questions: Sequence[Question]
+    sha256: str
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """Return the severity of each finding."""
+        return levels(*self.policies)
+
+    def sample(self, questions: Sequence[Question], seed: str = "") -> list[Question]:
+        """Return some questions, drawn by the content of the files: nobody can predict which answers are checked."""
+        return [questions[index] for index in sample_positions(len(questions), SAMPLE, seed or self.sha256)]
+
+    def cases(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Case]]:
+        """Read the traces of some questions again."""
+        by_line = {question.trace_line: question for question in questions}
+        reader = self.reader._replace(ledger=ProblemCollector())
+        source = reader.open(self.policy.trace) if by_line else None
+        if source is None:
+            return
+        with source:
+            for number, line in source.lines_at(by_line):
+                question = by_line[number]
+                trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated during scoring
+                yield question, Case(self.golds[question.qid], trace, self.policy.settings)
 
 
-def partly_measured(
-    inputs: Inputs,
+def origin(
+    reader: Reader,
+    authority: Authority | None,
     policy: Policy,
-    golds: Mapping[str, Gold],
-    questions: Sequence[Question],
-    columns: Sequence[str],
-    before: Sequence[Question],
+    severities: Mapping[str, str],
+    about: Mapping[str, Any] | None,
+    gold_sha256: str,
 ) -> list[Finding]:
+    """Find that traces are of another commit or other gold, according to run.json (``about``)."""
+    commits = authority.commits if authority else frozenset[str]()
+    about = about or {}
+    hashes, named = [gold_sha256], about.get("gold_sha256") or gold_sha256
+    if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
+        data = reader._replace(ledger=ProblemCollector()).read(policy.gold)
+        hashes += by_line_ends(data) if data else []
+    if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
+        severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
+    return provenance(TraceOrigin(sidecar_of(policy.trace), about, hashes, commits), severities)
+
+
+def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Question]) -> list[Finding]:
     """Find the gated metrics that some cases are missing from because their traces lack a field.
 
     ``columns`` are those of the scorecard, ``before`` the questions of the baseline.
     """
-    watched = integrity.watched(inputs.policies, columns, questions, before)
-    suspects = integrity.suspects(questions, golds, [column for column, _ in watched.values()], policy.settings)
+    questions, policies = answers.questions, answers.policies
+    watched = integrity.watched(policies, columns, questions, before)
+    measures = [column for column, _ in watched.values()]
+    suspects = integrity.suspects(questions, answers.golds, measures, answers.policy.settings)
     if not suspects:
         return []
-    cases = read_cases(inputs, policy, golds, suspects)
-    is_failure_counted = integrity.counts_failures(inputs.policies)
+    is_failure_counted = integrity.counts_failures(policies)
+    cases = answers.cases(suspects)
     partial = integrity.partly_measured(questions, cases, watched, before, is_failure_counted=is_failure_counted)
-    return integrity.at_levels(partial, levels(*inputs.policies))
+    return integrity.at_levels(partial, answers.levels)
 
 
-def repeated_answers(
-    inputs: Inputs, policy: Policy, golds: Mapping[str, Gold], questions: Sequence[Question], trace_sha256: str
-) -> list[Finding]:
-    """Find right answers that answer no question: one claim for many questions, or one that contains many answers.
-
-    Both are searched in a sample drawn by the content of the files, so that nobody can predict which answers are
-    checked.
-    """
-    if not {"precision", "containment"} & {gate.name for item in inputs.policies for gate in item.gates}:
+def repeated_answers(answers: Answers) -> list[Finding]:
+    """Find right answers that answer no question: one claim for many questions, or one that contains many answers."""
+    if not {"precision", "containment"} & {gate.name for item in answers.policies for gate in item.gates}:
         return []
-    right = [question for question in questions if question.label == "OK" and question.answerable]
-    seed, severities = f"{trace_sha256} {len(golds)}", levels(*inputs.policies)
-    cases = [case for _, case in read_cases(inputs, policy, golds, _sampled(right, seed))]
-    checks = {"padded-answers": _padded(cases, golds.values(), seed), "constant-answers": _constant(cases)}
+    right = [question for question in answers.questions if question.label == "OK" and question.answerable]
+    seed, severities = f"{answers.sha256} {len(answers.golds)}", answers.levels
+    cases = [case for _, case in answers.cases(answers.sample(right, seed))]
+    checks = {"padded-answers": _padded(cases, answers.golds.values(), seed), "constant-answers": _constant(cases)}
     wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
     return [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
-
-
-def _sampled(questions: Sequence[Question], seed: str) -> list[Question]:
-    return [questions[index] for index in sample_positions(len(questions), SAMPLE, seed)]
 
 
 def _constant(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -145,20 +182,20 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
-def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: str) -> list[Finding]:
+def unmatched_ids(answers: Answers) -> list[Finding]:
     """Find that gold and traces name evidence differently, as after a new chunking.
 
     This is checked if nothing of the gold was retrieved for most questions.
     """
+    golds, questions = answers.golds, answers.questions
     missed = sum(question.label in UNRETRIEVED for question in questions)
     if 2 * missed <= sum(question.answerable and question.trace_line > 0 for question in questions):
         return []
-    golds, policy = inputs.golds, inputs.policy
     answered = [question for question in questions if question.trace_line and question.answerable]
     labelled = [question for question in answered if evidence_level(golds[question.qid])]
     gold: dict[str, set[str]] = {}
     seen: dict[str, set[str]] = {}
-    for _, case in read_cases(inputs, policy, golds, _sampled(labelled, trace_sha256)):
+    for _, case in answers.cases(answers.sample(labelled)):
         if case.is_answerable:
             field = _FIELD[case.evidence_level]
             chunks = case.trace.chunks or ()
@@ -174,22 +211,21 @@ def unmatched_ids(inputs: Inputs, questions: Sequence[Question], trace_sha256: s
             message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
             message += f"{quoted(strangers[0], 60)}, {other}"
             fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
-            findings.append(Finding("unmatched-ids", "warning", message, fix, policy.gold))
+            findings.append(Finding("unmatched-ids", "warning", message, fix, answers.policy.gold))
     return findings
 
 
-def unrecognised_refusals(inputs: Inputs, questions: Sequence[Question], trace_sha256: str) -> list[Finding]:
+def unrecognised_refusals(answers: Answers) -> list[Finding]:
     """Find answers to unanswerable items that refuse in other words than the token.
 
     A sample is read, of which only short answers: long ones cost much and rarely refuse.
     """
-    answered = [question for question in questions if question.label == "HALLUCINATION"]
-    if inputs.policy.builtin or not answered:
+    answered = [question for question in answers.questions if question.label == "HALLUCINATION"]
+    if answers.policy.builtin or not answered:
         return []
     from rag_eval.textual.refusals import recognise  # loads patterns
 
-    sample = _sampled(answered, trace_sha256)
-    claims = [case.claim for _, case in read_cases(inputs, inputs.policy, inputs.golds, sample)]
+    claims = [case.claim for _, case in answers.cases(answers.sample(answered))]
     refusals = [claim for claim in claims if len(claim) <= PHRASE_LIMIT and recognise(claim)]
     if not refusals:
         return []
@@ -199,34 +235,29 @@ def unrecognised_refusals(inputs: Inputs, questions: Sequence[Question], trace_s
     worded = [claim for claim in refusals if claim.strip()]
     message += quoted(min(worded, key=len), 60) if worded else "they are empty"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
-    return [Finding("unrecognised-refusals", "warning", message, fix, inputs.policy.trace)]
+    return [Finding("unrecognised-refusals", "warning", message, fix, answers.policy.trace)]
 
 
-def changed_ids(
-    inputs: Inputs,
-    questions: Sequence[Question],
-    before: Sequence[Question],
-    old_traces: tuple[str, bytes],
-    trace_sha256: str,
-) -> list[Finding]:
+def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[str, bytes]) -> list[Finding]:
     """Find that chunks have other ids than in the traces of the baseline, in a sample of the questions of both.
 
     ``before`` are the questions of the baseline, ``old_traces`` the path and the bytes of its traces. Two signs
     distinguish new ids from another retriever: almost no id of the baseline was retrieved again, and the ids of the
     gold occur on only one side. It is an error if a regression gate compares ids.
     """
-    golds, policy, severities = inputs.golds, inputs.policy, levels(*inputs.policies)
+    severities = answers.levels
     if severities["ids-changed"] == "off":
         return []
     earlier = {question.qid: question for question in before if question.trace_line}
-    both = [item for item in questions if item.trace_line and item.answerable and item.qid in earlier]
-    both = _sampled([item for item in both if evidence_level(golds[item.qid]) == "chunk"], trace_sha256)
+    both = [item for item in answers.questions if item.trace_line and item.answerable and item.qid in earlier]
+    both = answers.sample([item for item in both if evidence_level(answers.golds[item.qid]) == "chunk"])
     path, data = old_traces
-    earlier_questions = [earlier[question.qid] for question in both]
-    old_cases = read_cases(inputs, policy._replace(trace=path), golds, earlier_questions, data)
+    old_reader, old_policy = answers.reader._replace(contents={path: data}), answers.policy._replace(trace=path)
+    old_answers = answers._replace(reader=old_reader, policy=old_policy)
+    old_cases = old_answers.cases([earlier[question.qid] for question in both])
     old_ids = {question.qid: case.trace.retrieved for question, case in old_cases}
     old, new, gold = set[str](), set[str](), set[str]()
-    for question, case in read_cases(inputs, policy, golds, both):
+    for question, case in answers.cases(both):
         if question.qid in old_ids:
             old.update(old_ids[question.qid])
             new.update(case.trace.retrieved)
@@ -240,27 +271,27 @@ def changed_ids(
     hint = "The gold set already has the new ids. Renew the baseline with the new index, in a separate pull request."
     if after < then:
         hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline with the new index."
-    gates = [gate for item in inputs.policies for gate in item.gates if gate.direction in MARGINS]
+    gates = [gate for item in answers.policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
     by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)
     finding = Finding("ids-changed", "error", message, hint)
     return [levelled(finding, severities) if by_id else finding._replace(level="warning")]
 
 
-def injected_instructions(inputs: Inputs, questions: Sequence[Question]) -> list[Finding]:
+def injected_instructions(answers: Answers) -> list[Finding]:
     """Find retrieved chunks that address a language model, if a gates file asks for it.
 
     The message has their ids, but not their text.
     """
-    severities = levels(*inputs.policies)
+    severities = answers.levels
     if severities["injected-instructions"] == "off":
         return []
     from rag_eval.textual.injection import instruction
 
-    answered = [question for question in questions if question.trace_line]
+    answered = [question for question in answers.questions if question.trace_line]
     seen: set[str] = set()
     texts: dict[str, tuple[str, int]] = {}
-    for _, case in read_cases(inputs, inputs.policy, inputs.golds, answered):
+    for _, case in answers.cases(answered):
         for chunk in case.trace.chunks or ():
             if chunk.text and chunk.text not in seen:
                 seen.add(chunk.text)
@@ -272,45 +303,8 @@ def injected_instructions(inputs: Inputs, questions: Sequence[Question]) -> list
     what = f"{len(texts)} of {len(seen)} retrieved texts read like instructions to a language model"
     fix = "Check the source of these chunks. This check is not a guardrail: it misses most attacks."
     line = min(line for _, line in texts.values())
-    finding = Finding("injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, inputs.policy.trace, line)
+    finding = Finding("injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, answers.policy.trace, line)
     return [levelled(finding, severities)]
-
-
-def origin(inputs: Inputs, policy: Policy, about: Mapping[str, Any] | None, gold_sha256: str) -> list[Finding]:
-    """Find that traces are of another commit or other gold, according to run.json (``about``)."""
-    authority = inputs.authority
-    commits = authority.commits if authority else frozenset[str]()
-    about = about or {}
-    hashes, named = [gold_sha256], about.get("gold_sha256") or gold_sha256
-    if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
-        data = inputs.reader._replace(ledger=ProblemCollector()).read(policy.gold)
-        hashes += by_line_ends(data) if data else []
-    severities = levels(*inputs.policies)
-    if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
-        severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
-    return provenance(TraceOrigin(sidecar_of(policy.trace), about, hashes, commits), severities)
-
-
-def read_cases(
-    inputs: Inputs,
-    policy: Policy,
-    golds: Mapping[str, Gold],
-    questions: Sequence[Question],
-    data: bytes | None = None,
-) -> Iterator[tuple[Question, Case]]:
-    """Read the traces of some questions again, from the file of the policy or from its bytes."""
-    by_line = {question.trace_line: question for question in questions}
-    contents = inputs.reader.contents if data is None else {policy.trace: data}
-    source = (
-        inputs.reader._replace(ledger=ProblemCollector(), contents=contents).open(policy.trace) if by_line else None
-    )
-    if source is None:
-        return
-    with source:
-        for number, line in source.lines_at(by_line):
-            question = by_line[number]
-            trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated during scoring
-            yield question, Case(golds[question.qid], trace, policy.settings)
 
 
 def _named(gold: Gold, field: str) -> Iterable[str]:

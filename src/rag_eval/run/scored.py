@@ -16,12 +16,14 @@ from rag_eval.analysis.report import (
     build_report,
     case_results,
     integrity_findings,
+    levels,
 )
 from rag_eval.cases.pairing import QuestionIndex, other_question
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
+from rag_eval.gates.integrity import vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet, StoredGold, form_of, item_hashes, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
@@ -73,7 +75,10 @@ def score_run(inputs: Inputs) -> ScoredRun:
     about = read_run_json(reader, policy, digests)
     reader.ledger.stop_on_problems()
     hashes = item_hashes(reader, policy.gold, inputs.golds)
-    findings = [*checks.origin(inputs, policy, about, digests.hex("gold")), *checks.vacuous_gold(inputs)]
+    severities = levels(*inputs.policies)
+    findings = checks.origin(reader, inputs.authority, policy, severities, about, digests.hex("gold"))
+    if any(measure.name == "precision" for measure in inputs.measures):
+        findings += vacuous(inputs.suite_golds.values(), policy.gold, severities)
     context = Context(about=about, hashes=hashes, fields=inputs.fields, cluster=policy.statistics.cluster)
     cases = case_results(card, context)
     earlier, of_baseline, old_traces = _baseline(inputs, hashes, policy)
@@ -81,14 +86,14 @@ def score_run(inputs: Inputs) -> ScoredRun:
         from rag_eval.run.baseline import missing_run_json
 
         of_baseline = [*of_baseline, *missing_run_json(earlier, about, sidecar_of(policy.trace))]
-    before, trace_sha256 = earlier.questions if earlier else (), digests.hex("trace")
-    findings += checks.partly_measured(inputs, policy, inputs.golds, cases.questions, card.columns, before)
-    findings += checks.repeated_answers(inputs, policy, inputs.golds, cases.questions, trace_sha256)
-    findings += checks.unmatched_ids(inputs, cases.questions, trace_sha256)
-    findings += checks.unrecognised_refusals(inputs, cases.questions, trace_sha256)
-    if earlier and old_traces:
-        findings += checks.changed_ids(inputs, cases.questions, before, old_traces, trace_sha256)
-    findings += checks.injected_instructions(inputs, cases.questions)
+    before = earlier.questions if earlier else ()
+    answers = checks.Answers(reader, inputs.policies, policy, inputs.golds, cases.questions, digests.hex("trace"))
+    findings += checks.partly_measured(answers, card.columns, before)
+    findings += checks.repeated_answers(answers)
+    findings += checks.unmatched_ids(answers)
+    findings += checks.unrecognised_refusals(answers)
+    findings += checks.changed_ids(answers, before, old_traces) if old_traces else []
+    findings += checks.injected_instructions(answers)
     context = context._replace(
         case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
@@ -115,11 +120,13 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     findings = integrity_findings(card, policy, previous)
     if policy.trace != previous.trace:
         about = read_run_json(reader, policy, Digests())
-        findings = [*checks.origin(inputs, policy, about, gold_digests.hex("gold")), *findings]
+        severities, gold_sha256 = levels(*inputs.policies), gold_digests.hex("gold")
+        findings = [*checks.origin(reader, inputs.authority, policy, severities, about, gold_sha256), *findings]
         cases = case_results(card, context._replace(about=about))
         before = run.earlier.questions if run.earlier else ()
-        findings += checks.partly_measured(inputs, policy, golds, cases.questions, run.card.columns, before)
-        findings += checks.repeated_answers(inputs, policy, golds, cases.questions, digests.hex("trace"))
+        answers = checks.Answers(reader, inputs.policies, policy, golds, cases.questions, digests.hex("trace"))
+        findings += checks.partly_measured(answers, run.card.columns, before)
+        findings += checks.repeated_answers(answers)
         context = context._replace(about=about, case_results=cases)
     reader.ledger.stop_on_problems()
     return build_report(card, golds, policy, context._replace(findings=findings))
