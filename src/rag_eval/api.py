@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.report import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
-from rag_eval.errors import InputError, MissingExtra, Problem, UsageError
+from rag_eval.errors import MissingExtra, Problem, UsageError
 from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.inputs import load_inputs, name_export
+from rag_eval.run.inputs import load_inputs
 from rag_eval.run.options import Options, PathLike, Rows, path, stated_options
 from rag_eval.run.scored import score_run
 
@@ -209,13 +209,9 @@ def run(options: Options, authority: Authority | None = None) -> Report:
 
     Raises InputError with all problems if the input cannot be judged.
     """
-    inputs = load_inputs(options, authority)
-    try:
-        scored = score_run(inputs)
-    except InputError as error:
-        raise name_export(inputs.reader, inputs.policy.trace, error) from None
+    scored = score_run(load_inputs(options, authority))
     if authority is None:
         return Report(*scored.report)
     from rag_eval.governance.policy_review import review
 
-    return Report(*review(scored, authority))
+    return Report(*review(scored, authority, options))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.run.authority import Authority
+    from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
@@ -44,11 +45,11 @@ _BY_BASE = "as set by the gates file of the base branch"
 _ONLY = "Name the file only in the gates file."
 
 
-def review(run: ScoredRun, authority: Authority) -> Report:
+def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
     """Return the report with the base branch's judgement of this run, and the effects on gates, policies and gold."""
     inputs = run.inputs
     context = ReviewContext(
-        authority, run, inputs.options, inputs.policy, inputs.base, inputs.policies, run.report, run.earlier
+        authority, run, options, inputs.policy, inputs.base, inputs.policies, run.report, run.earlier
     )
     gold = gold_review.review_gold(context)
     verdicts, notes = _review_verdicts(context)

@@ -47,10 +47,15 @@ class _Content(NamedTuple):
 
 
 class BaselineFile:
-    """The file of a baseline, from the base or otherwise the work tree; the base's is read under ``limits``."""
+    """The file of a baseline, from the base or otherwise the work tree; the base's is read under ``limits``.
 
-    def __init__(self, reader: Reader, path: str, authority: Authority | None, limits: Limits) -> None:
-        self.reader, self.path, self.authority, self.limits = reader, path, authority, limits
+    ``is_named`` tells that the caller named it, not the gates file.
+    """
+
+    def __init__(
+        self, reader: Reader, path: str, authority: Authority | None, limits: Limits, is_named: bool = False
+    ) -> None:
+        self.reader, self.path, self.authority, self.limits, self.is_named = reader, path, authority, limits, is_named
 
     @cached_property
     def content(self) -> _Content | None:
@@ -86,17 +91,17 @@ class BaselineFile:
 
 
 def read_baseline(
-    file: BaselineFile, trace: str, rescored: Callable[[str, bytes], Report | None], *, is_required: bool = False
+    file: BaselineFile, trace: str, rescored: Callable[[str, bytes], Report | None]
 ) -> tuple[Earlier | None, list[Finding]]:
     """Return the baseline of ``file`` and findings about it; raise InputError if it is no report.json.
 
-    A file that the gates file names may not exist yet; with ``is_required`` it must exist.
+    A file that only the gates file names may not exist yet.
 
     If its traces are available (``trace``), ``rescored`` gives their report under the gold in use. They must be the
     traces that the baseline was made of: other traces are another baseline, which the base has not approved.
     """
     path, content = file.path, file.content
-    if content is None and not is_required:
+    if content is None and not file.is_named:
         return None, [
             Finding("no-baseline", "warning", "there is no baseline yet", "Commit a report.json there.", path)
         ]
@@ -141,7 +146,7 @@ def read_rerun(baseline: BaselineFile, path: str) -> tuple[Report | None, list[F
 def report_override(file: BaselineFile, meant: str) -> list[Finding]:
     """Return the finding that the caller's baseline replaces the one of the base branch (``meant``)."""
     authority = file.authority
-    if not meant or authority is None or authority.on_base(meant) == authority.on_base(file.path):
+    if not file.is_named or not meant or authority is None or authority.on_base(meant) == authority.on_base(file.path):
         return []
     message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
     return [Finding("baseline-overridden", "warning", message, "Name it only in eval-gates.yml.", file.path)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Limits, Trace
+from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import in_suite, restrict, within
@@ -34,7 +35,6 @@ class Inputs(NamedTuple):
     ``suite_golds`` are the gold items of the suite. ``measures`` and ``fields`` serve both policies.
     """
 
-    options: Options
     reader: Reader
     digests: Digests
     policy: Policy
@@ -44,6 +44,7 @@ class Inputs(NamedTuple):
     suite_golds: Mapping[str, Gold]
     measures: tuple[Measure, ...]
     fields: tuple[str, ...]
+    execution: ExecutionOptions
     baseline: BaselineFile | None = None
 
     @property
@@ -93,7 +94,6 @@ def read_inputs(
             statistics = item.statistics._replace(cluster=item.statistics.cluster or "conversation")
             policies[at] = item._replace(slices=slices, statistics=statistics)
     inputs = Inputs(
-        options,
         reader,
         digests,
         policies[0],
@@ -103,13 +103,14 @@ def read_inputs(
         in_suite(golds, policy.suite),
         select_measures(options, *policies),
         tuple(dict.fromkeys(field for item in policies for field in item.fields)),
+        options.execution,
     )
     path = options.baseline or next((item.baseline for item in reversed(policies) if item.baseline), "")
     if not path:
         return inputs
     from rag_eval.run.baseline import BaselineFile
 
-    return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits))
+    return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits, bool(options.baseline)))
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:

@@ -22,7 +22,7 @@ from rag_eval.cases.pairing import QuestionIndex, other_question
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold
 from rag_eval.engines.work import Task, Work, score_file
-from rag_eval.errors import Finding
+from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet, StoredGold, form_of, item_hashes, read_gold, stored_gold_set
@@ -31,7 +31,7 @@ from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import read_traces
 from rag_eval.run import checks
-from rag_eval.run.inputs import Inputs, read_run_json
+from rag_eval.run.inputs import Inputs, name_export, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 
@@ -71,9 +71,12 @@ class ScoredRun(NamedTuple):
 def score_run(inputs: Inputs) -> ScoredRun:
     """Score the traces under the run's own policy; InputError with every problem of every file."""
     reader, policy, digests = inputs.reader, inputs.policy, inputs.digests
-    card = _scorecard(inputs, reader, inputs.golds, policy, digests)
-    about = read_run_json(reader, policy, digests)
-    reader.ledger.stop_on_problems()
+    try:
+        card = _scorecard(inputs, reader, inputs.golds, policy, digests)
+        about = read_run_json(reader, policy, digests)
+        reader.ledger.stop_on_problems()
+    except InputError as error:
+        raise name_export(reader, policy.trace, error) from None
     hashes = item_hashes(reader, policy.gold, inputs.golds)
     severities = levels(*inputs.policies)
     findings = checks.origin(reader, inputs.authority, policy, severities, about, digests.hex("gold"))
@@ -188,9 +191,8 @@ def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: G
 
     policies = [item for item in (inputs.base, inputs.policy) if item]
     trace = next((item.baseline_trace for item in policies if item.baseline_trace), "")
-    is_required = bool(inputs.options.baseline)
-    earlier, findings = read_baseline(inputs.baseline, trace, rescored, is_required=is_required)
-    findings += report_override(inputs.baseline, inputs.base.baseline if inputs.base and is_required else "")
+    earlier, findings = read_baseline(inputs.baseline, trace, rescored)
+    findings += report_override(inputs.baseline, inputs.base.baseline if inputs.base else "")
     rerun = next((item.baseline_rerun for item in policies if item.baseline_rerun), "")
     if earlier and rerun:
         again, missing = read_rerun(inputs.baseline, rerun)
@@ -205,4 +207,4 @@ def _scorecard(inputs: Inputs, reader: Reader, golds: dict[str, Gold], policy: P
     suite = inputs.in_suite_of(golds)
     scorer = metric_scorer(suite, inputs.measures, policy.settings, () if suite is golds else golds)
     work = Work(scorer, QuestionIndex(golds), reader.limits, is_complete=not reader.ledger.problems)
-    return score_file(Task(work, reader, policy.trace, digests, inputs.options.execution)).close()
+    return score_file(Task(work, reader, policy.trace, digests, inputs.execution)).close()
