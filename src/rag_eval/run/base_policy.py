@@ -78,13 +78,15 @@ class _Search:
     def policy(self, gates: str, options: Options) -> Policy | None:
         """Return the base's gates; None if the base has none for this system.
 
-        If the gates were discovered, not named by the caller, they are searched on the base in the same way from the
-        working folder, so that a change of pyproject.toml does not replace them. Next, the named path is searched as
-        it was written, so that a folder that the change turned into a link leads nowhere else; then a file of the usual
-        name in the working folder. Next are the usual names above the gold, the nearest first, and the root, so that
-        naming another file or folder, or deleting the existing one, does not replace them. Then the whole base is
-        searched. A file that only the pyproject.toml of the change names is last. Raises InputError if the base's file
-        is unreadable.
+        A change could move or delete the file, or name another one. So these places of the base are searched in order:
+
+        1. What a run from the working folder finds there, if the caller named no file.
+        2. The path of the caller: as it was written, because the change could turn a folder into a link, then by links.
+        3. A file of the usual name in the working folder.
+        4. The rest of the base, see :meth:`_elsewhere`.
+        5. The path that only the change's pyproject.toml names.
+
+        Raises InputError if the base's file is unreadable.
         """
         authority, folder = self.authority, options.folder
         if gates and not gates.endswith(_ENDINGS):
@@ -92,66 +94,69 @@ class _Search:
             raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
         if options.is_discovered and (path := _discovered(authority, self.tree, folder)):
             return self.policy_at(path)
-        named = [name for name in (authority.written(gates), authority.inside(gates)) if name] if gates else []
+        named = [authority.written(gates), authority.inside(gates)] if gates else []
+        usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
         is_by_change = options.is_discovered and not _is_standard_name(gates)
-        here = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
-        for path in dict.fromkeys(name for name in (*([] if is_by_change else named), *here) if name):
-            if policy := self.policy_at(path):
-                return policy
-        return self._policy_elsewhere(gates) or next(filter(None, map(self.policy_at, named)), None)
+        paths = usual if is_by_change else [*named, *usual]
+        return self._first(paths) or self._elsewhere(gates) or self._first(named)
 
-    def _policy_elsewhere(self, gates: str) -> Policy | None:
+    def _first(self, paths: Iterable[str | None]) -> Policy | None:
+        return next(filter(None, map(self.policy_at, filter(None, paths))), None)
+
+    def _elsewhere(self, gates: str) -> Policy | None:
         """Return the gates above the gold or at the root, those that the change removes, or those of copied gold.
 
-        Gates that name this gold file precede those about gold that resembles it. If nothing does, gates without gold
-        remain. Those that the change removes, or whose gold it removes, count only if it brings new gates or new gold:
-        it may be the same system with another name and reworded questions. Raises UsageError if several may apply.
+        Gates that name this gold file precede those about gold with the same items. If there are none, gates without
+        gold remain. Those that the change removes, or whose gold it removes, count only if it brings new gates or new
+        gold: it may be the same system with another name and reworded questions. UsageError if several may apply.
         """
-        here = self.authority.inside(self.gold)
+        before, after = self.authority.before, self.authority.after
+        here, files = self.authority.inside(self.gold), self.tree.paths()
         near = list(filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold))))
-        if same := [policy for policy in near if gold_named_by(self.authority, policy, self.tree) == here]:
+        if same := [policy for policy in near if self.gold_of(policy) == here]:
             return same[0]
-        files, before, after = self.tree.paths(), self.authority.before.paths(), self.authority.after.paths()
-        removed = list(self.gates_in(files, sorted((files.keys() & before.keys()) - after.keys())))
-        if same := [policy for policy in removed if gold_named_by(self.authority, policy, self.tree) == here]:
+        removed = list(self.gates_in(files, sorted((files.keys() & before.paths().keys()) - after.paths().keys())))
+        if same := [policy for policy in removed if self.gold_of(policy) == here]:
             return _only_policy(same, _REMOVED)
         others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
-        for policy in list(others.values()) if gates else ():
-            # Gates next to others for the same file are the first gates of that folder.
-            if gold_named_by(self.authority, policy, self.authority.before) == here:
-                del others[policy.file]
+        if gates:  # next to gates of another folder for the same file they are the first of their folder
+            others = {
+                file: policy for file, policy in others.items() if gold_named_by(self.authority, policy, before) != here
+            }
         if similar := [policy for policy in others.values() if self._shares_items(policy)]:
             return _only_policy(self._moved(similar) or _strictest(similar), _SEVERAL)
-        left = [policy for policy in near if not self._has_gold(policy, self.tree, self.authority.after)][:1]
+        left = [policy for policy in near if not self._has_gold(policy, self.tree, after)][:1]
         if not gates and here in files:  # a system that the base knows
             left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
         else:
             left += removed
-            left += [
-                policy
-                for policy in others.values()
-                if self._has_gold(policy, self.tree) and not self._has_gold(policy, self.authority.after)
-            ]
+            kept = (policy for policy in others.values() if self._has_gold(policy, self.tree))
+            left += [policy for policy in kept if not self._has_gold(policy, after)]
         files_left = {policy.file: policy for policy in left}
         are_removed = files_left.keys() <= {policy.file for policy in removed}
         return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
 
+    def gold_of(self, policy: Policy) -> str | None:
+        """Return the path of the gold that gates of the base name."""
+        return gold_named_by(self.authority, policy, self.tree)
+
     def _moved(self, similar: list[Policy]) -> list[Policy]:
         """Return the gates of the gold that this change moves as it is, if no other gates have the same gold."""
-        here, head = self.authority.inside(self.gold), self.authority.head
-        ours = here and sorted(_content(head, here).values())
+        authority, here = self.authority, self.authority.inside(self.gold)
+        ours = here and sorted(_content(authority.head, here).values())
         same = []
         for policy in similar:
-            path = gold_named_by(self.authority, policy, self.tree)
+            path = self.gold_of(policy)
             if ours and path and sorted(_content(self.tree, path).values()) == ours:
                 same.append(policy)
-        gone = same and not self._has_gold(same[0], self.authority.after)
-        file = self.authority.on_base(same[0].file) if gone else None
-        return same if len(same) == 1 and file and not has_path(self.authority.after, file) else []
+        if len(same) != 1 or self._has_gold(same[0], authority.after):
+            return []
+        file = authority.on_base(same[0].file)
+        return same if file and not has_path(authority.after, file) else []
 
     def _has_gold(self, policy: Policy, *trees: Tree) -> bool:
         """Return whether the gold that a gates file names is in all of these states."""
-        path = gold_named_by(self.authority, policy, self.tree)
+        path = self.gold_of(policy)
         return path is not None and all(has_path(tree, path) for tree in trees)
 
     def policy_at(self, path: str) -> Policy | None:
@@ -187,10 +192,9 @@ class _Search:
 
         Items are the same if their question or their labels are. Unreadable gold may be the same gold.
         """
-        named_gold = gold_named_by(self.authority, policy, self.tree)
+        path, limits = self.gold_of(policy), Limits(**policy.limits)
         try:
-            limits = Limits(**policy.limits)
-            stored = stored_at(self.authority, self.tree, named_gold, limits) if named_gold else None
+            stored = stored_at(self.authority, self.tree, path, limits) if path else None
             theirs = stored_gold_set(Reader(ProblemCollector()), stored).golds.values() if stored else ()
         except (InputError, Irregular):
             return True
@@ -240,7 +244,7 @@ def gates_about(authority: Authority, gold: str, reader: Reader) -> list[Policy]
         return []
     search, files = _Search(authority, authority.gates, gold, reader), authority.gates.paths()
     policies = search.gates_in(files, _yaml_files(files))
-    return [policy for policy in policies if gold_named_by(authority, policy, search.tree) == authority.inside(gold)]
+    return [policy for policy in policies if search.gold_of(policy) == authority.inside(gold)]
 
 
 def _yaml_files(paths: Iterable[str]) -> list[str]:
