@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.github.workflow import annotation, limit_per_level, output
+from rag_eval.github.workflow import Annotation, annotation, limit_per_level, output
 
 HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
 
@@ -56,6 +56,6 @@ def test_a_value_that_holds_the_delimiter_is_refused():
 
 
 def test_ten_annotations_of_each_level_are_kept_in_their_order():
-    lines = [annotation(level, str(index), "f", index) for index in range(25) for level in ("error", "warning")]
-    remaining = list(limit_per_level([annotation("notice", "first"), *lines]))
-    assert remaining == [annotation("notice", "first"), *lines[:20]]
+    notes = [Annotation(level, str(index), "f", index) for index in range(25) for level in ("error", "warning")]
+    remaining = list(limit_per_level([Annotation("notice", "first"), *notes]))
+    assert remaining == [Annotation("notice", "first"), *notes[:20]]

@@ -150,8 +150,8 @@ def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome
     if outcome.verdict == "invalid":
         _remove_old_reports(inputs, runner)
     outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
-    for line in limit_per_level(annotation(*note) for note in outcome.notes) if inputs.annotations else ():
-        print(line)
+    for note in limit_per_level(outcome.notes) if inputs.annotations else ():
+        print(annotation(*note))
     if outcome.why:
         announce("error", outcome.why)
     url, written = _comment(inputs, runner, outcome, open_api)

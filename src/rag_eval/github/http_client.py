@@ -139,7 +139,7 @@ class Http:
     """A sender of requests, which retries temporary failures and describes the others."""
 
     def __init__(self, api_url: str, token: str, network: Network) -> None:
-        self.address, self._token = _checked_address(api_url), token.strip()
+        self._root, self._token = _checked_address(api_url), token.strip()
         if not re.fullmatch(r"[\x21-\x7e]*", self._token):  # http.client would quote it in its message
             raise UsageError("github-token contains an invalid character. Pass github-token: ${{ github.token }}.")
         self._headers = {**_OURS, **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
@@ -179,9 +179,8 @@ class Http:
             yield None
 
     def _once(self, request: Request) -> Response:
-        root = self.address.geturl()
-        is_graphql = request.path == GRAPHQL and root.endswith("/api/v3")
-        url = (root.removesuffix("/v3") if is_graphql else root) + request.path
+        is_graphql = request.path == GRAPHQL and self._root.endswith("/api/v3")
+        url = (self._root.removesuffix("/v3") if is_graphql else self._root) + request.path
         for _ in range(1 + _MOST_REDIRECTS):
             answer = self._ask(request, url)
             if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
@@ -333,7 +332,7 @@ def text_of(value: object, *path: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _checked_address(api_url: str) -> SplitResult:
+def _checked_address(api_url: str) -> str:
     shown = quoted(api_url.rpartition("@")[2])
     wrong = UsageError(f"{shown} is not the address of GitHub's API. Use the value of GITHUB_API_URL.")
     try:
@@ -344,7 +343,7 @@ def _checked_address(api_url: str) -> SplitResult:
     unwanted = address.username or address.password or address.query or address.fragment
     if address.scheme not in ("https", "http") or not address.hostname or unwanted:
         raise wrong
-    return address
+    return address.geturl()
 
 
 def _redirected(url: str, location: str) -> str:

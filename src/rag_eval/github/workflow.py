@@ -6,6 +6,7 @@ commands. Untrusted input is escaped before or in this module: a log line can be
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,14 +52,13 @@ def annotation(level: str, message: str, file: str = "", line: int = 0, title: s
     return f"::{level}{' ' if shown else ''}{shown}::{_data(log_line(message)[:_LONGEST_MESSAGE])}"
 
 
-def limit_per_level(lines: Iterable[str]) -> Iterator[str]:
+def limit_per_level(notes: Iterable[Annotation]) -> Iterator[Annotation]:
     """Yield the first annotations of each level: the runner silently drops the others."""
-    seen: dict[str, int] = {}
-    for line in lines:
-        level = line.removeprefix("::").partition(" ")[0].partition("::")[0]
-        seen[level] = seen.get(level, 0) + 1
-        if seen[level] <= MOST_ANNOTATIONS:
-            yield line
+    seen: Counter[str] = Counter()
+    for note in notes:
+        seen[note.level] += 1
+        if seen[note.level] <= MOST_ANNOTATIONS:
+            yield note
 
 
 def output(name: str, value: str, delimiter: str) -> str:
