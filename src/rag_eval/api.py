@@ -148,7 +148,7 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
     from rag_eval.rendering import render as rendered
 
     if not isinstance(report, AnalysisReport):
-        raise UsageError(f"report: {type(report).__name__} is no Report. For a comparison, use str() or to_dict()")
+        raise UsageError(f"report: {type(report).__name__} is not a Report. For a comparison, use str() or to_dict()")
     if form not in RENDERERS:
         raise UsageError(f"form: {quoted(form)} is not one of {', '.join(RENDERERS)}")
     return rendered(report, form, **({"verbose": verbose} if form == "table" else {}))

@@ -158,7 +158,7 @@ def test_what_is_no_row_is_a_usage_error(gold):
         (lambda: rag_eval.load_traces([{"qid": "Q1"}]), "file: expected a path, but got list"),
         (lambda: rag_eval.explain("Q01", [{"qid": "Q01"}], GOOD), "gold: expected a path, but got list"),
         (lambda: rag_eval.compare([{"qid": "Q01"}], GOOD), "compare: expected reports or paths, but got list"),
-        (lambda: rag_eval.render(GOOD), "report: .* is no Report"),
+        (lambda: rag_eval.render(GOOD), "report: .* is not a Report"),
     ],
 )
 def test_what_is_no_path_or_report_is_a_usage_error(call, message):
