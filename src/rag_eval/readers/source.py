@@ -15,7 +15,9 @@ from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.common.escaping import quoted
+from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import Limits
+from rag_eval.contract.settings import DEFAULT_GOLD, DEFAULT_TRACE
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 
@@ -33,7 +35,7 @@ _AT_ONCE = 4 << 20  # of a file that must be read whole anyway
 BOM = b"\xef\xbb\xbf"
 PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
-_ABSENT = "Check the path. To create the usual files, run: rag-eval init"
+_USUAL = DEFAULT_GOLD, DEFAULT_TRACE, *GATES_FILES
 _SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
 _TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
@@ -290,7 +292,12 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     try:
         handle = os.open(real, flags)
     except FileNotFoundError:
-        raise Unreadable("no such file", _SLASHES if "\\" in path and os.sep == "/" else _ABSENT) from None
+        fix = "Check the path."
+        if path in _USUAL:
+            fix += " To create the usual files, run: rag-eval init"
+        elif "\\" in path and os.sep == "/":
+            fix = _SLASHES
+        raise Unreadable("no such file", fix) from None
     except OSError as error:
         if os.path.isdir(real):  # noqa: PTH112 - Windows opens no folder
             raise Unreadable(*_FOLDER) from None
