@@ -341,6 +341,24 @@ def test_without_a_token_none_is_sent(fake, clock):
     assert refused.value.status == 401
 
 
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (Fault("", 401, message="Log in"), "GitHub refuses it without a token. GitHub says 'Log in'."),
+        (Fault("", 403, message="Forbidden"), "GitHub refuses it without a token. GitHub says 'Forbidden'."),
+        (Fault("", 404, raw=b"?"), "GitHub refuses it without a token."),
+        (Fault("", 403, {"Retry-After": "3600"}), "GitHub's rate limit without a token is used up."),
+        (Fault("", 429, {"Retry-After": "3600"}), "GitHub's rate limit without a token is used up."),
+    ],
+)
+def test_without_a_token_it_is_asked_for(fake, clock, fault, why):
+    fake.faults = [fault]
+    with pytest.raises(GitHubError) as refused:
+        list(GitHub(fake.url, "", "octo/hello", clock.network()).comments(2))
+    assert str(refused.value) == f"Could not read the comments: {why} Pass github-token: ${{{{ github.token }}}}."
+    assert (refused.value.status, clock.slept) == (fault.status, [])
+
+
 @pytest.mark.parametrize("token", ["ghs_a b", "ghs_a\r\nX-Header: 1", "ghs_\u20ac", "ghs_\x00"])
 def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
     with pytest.raises(UsageError, match="github-token") as refused:

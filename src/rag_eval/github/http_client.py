@@ -172,6 +172,8 @@ class Http:
                 self._outage = self.outage_limit
             if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_outage_over_limit:
                 text = _sentence(request, answer, seconds, attempt)
+                if not self._token and answer.status in (401, 403, 404, 429):
+                    text = _without_token(request.aim, answer)
                 raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
             self._patience -= seconds
             self._outage += seconds if answer.is_outage else 0.0
@@ -323,6 +325,14 @@ def _sentence(request: Request, answer: Response, seconds: float | None, attempt
         404: f"GitHub does not find it, or the token lacks `{needs}`.{reply}",
     }
     return f"Could not {aim}: {reasons.get(answer.status, f'GitHub answered {answer.status}.{reply}')}"
+
+
+def _without_token(aim: str, answer: Response) -> str:
+    """Return what went wrong without a token: jobs of forks get no secrets, but a token of their own."""
+    reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
+    what = f"GitHub refuses it without a token.{reply}"
+    what = "GitHub's rate limit without a token is used up." if answer.rate_limited() else what
+    return f"Could not {aim}: {what} Pass github-token: ${{{{ github.token }}}}."
 
 
 def text_of(value: object, *path: str) -> str:
