@@ -17,8 +17,9 @@ from rag_eval.common.escaping import quoted
 from rag_eval.engines.process import usable_cores
 from rag_eval.engines.work import ByteRange, LocalFile, RangeResult, Work, byte_ranges, merge, score_range
 from rag_eval.errors import MissingExtra, RagEvalError
+from rag_eval.readers.object_store import Remote, is_url
 from rag_eval.readers.problems import Unreadable
-from rag_eval.readers.source import Remote, is_url, open_regular
+from rag_eval.readers.source import open_regular
 
 if TYPE_CHECKING:
     from rag_eval.engines import ExecutionOptions
