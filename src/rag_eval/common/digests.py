@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 
@@ -14,8 +15,6 @@ class Digests:
 
     def of(self, role: str, path: str) -> Any:
         """Return a digest that is updated with the bytes of ``path``."""
-        from hashlib import sha256
-
         self._begun[role] = path, sha256()
         return self._begun[role][1]
 
@@ -35,8 +34,6 @@ class Digests:
 
 def by_line_ends(data: bytes) -> Iterator[str]:
     """Return the sha256, in hex, of bytes with LF and with CRLF, which git may change on checkout."""
-    from hashlib import sha256
-
     plain = data.replace(b"\r\n", b"\n")
     return (sha256(form).hexdigest() for form in (plain, plain.replace(b"\n", b"\r\n")))
 
@@ -48,8 +45,6 @@ def sample_positions(count: int, limit: int, seed: str) -> list[int]:
 
 def draw_positions(count: int, limit: int, seed: str) -> Iterator[int]:
     """Draw up to ``limit`` of ``count`` positions, each once: random without the seed, reproducible with it."""
-    from hashlib import sha256
-
     drawn: set[int] = set()
     for number in range(8 * limit if count else 0):  # with few positions some may be drawn several times
         position = int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count

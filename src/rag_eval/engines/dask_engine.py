@@ -9,22 +9,30 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from rag_eval import __version__
 from rag_eval.common.escaping import quoted
+from rag_eval.engines import ExecutionOptions
 from rag_eval.engines.process import usable_cores
-from rag_eval.engines.work import ByteRange, LocalFile, RangeResult, Work, byte_ranges, merge, score_range
+from rag_eval.engines.work import (
+    ByteRange,
+    File,
+    LocalFile,
+    RangeResult,
+    Task,
+    Work,
+    byte_ranges,
+    merge,
+    score_range,
+)
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.object_store import Remote, is_url
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import open_regular
-
-if TYPE_CHECKING:
-    from rag_eval.engines import ExecutionOptions
-    from rag_eval.engines.work import File, Task
-    from rag_eval.scoring.scorer import Scorer
+from rag_eval.scoring.scorer import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
 _ROUNDS = 4  # ranges for each worker
@@ -94,8 +102,6 @@ def score_at(cut: ByteRange, work: Work, path: str, name: str) -> RangeResult:
 
 def sha256_of(path: str) -> str:
     """Return the digest of a file, in hex, computed where the file is stored."""
-    from hashlib import sha256
-
     digest, begin = sha256(), 0
     with _opened(path) as file:
         while block := file.at(begin, _BLOCK):

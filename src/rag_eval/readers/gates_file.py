@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.contract import Grounding, Judge, Relevance, Safety
+from rag_eval.contract.verdict import SCORE_OF, digest_of
 from rag_eval.errors import MissingExtra
 from rag_eval.gates.objectives import Scoring
 from rag_eval.gates.policy import (
@@ -36,9 +37,8 @@ from rag_eval.readers.schema_validation import (
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
 from rag_eval.readers.strict_json import JsonError, decode, escape_key, pointer
-
-if TYPE_CHECKING:
-    from rag_eval.readers.yaml_file import YamlDocument
+from rag_eval.readers.yaml_file import YamlDocument, parse
+from rag_eval.textual.leaks import compiled
 
 _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
@@ -56,13 +56,11 @@ def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Poli
 
 def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None:
     """Return the policy in the bytes of a gates file; problems go into the ledger under ``path``."""
-    from rag_eval.readers import yaml_file
-
     if len(data) > YAML_MIB * MIB:
         ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
         return None
     try:
-        document = yaml_file.parse(decode(data))
+        document = parse(decode(data))
     except JsonError as error:
         ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
@@ -109,8 +107,6 @@ def _faults(value: Any) -> Iterator[RowError]:
 
 def _pattern_faults(value: dict[str, Any]) -> Iterator[RowError]:
     """Yield a fault for each pattern that RE2 refuses; without RE2, for the first one."""
-    from rag_eval.textual.leaks import compiled
-
     for index, pattern in enumerate(value.get("safety", {}).get("internal_ids", ())):
         where = f"/safety/internal_ids/{index}"
         try:
@@ -235,8 +231,6 @@ def _warn_if_uncalibrated(
     """Return the gates; those on a judge only warn unless enough agreement with people is recorded."""
     if not any(gate.name.startswith("judge_") for gate in gates):
         return gates, ()
-    from rag_eval.contract.verdict import SCORE_OF, digest_of
-
     name_of = digest_of(judge._asdict())
     scores = {gate.name: SCORE_OF.get(gate.name.partition(".")[0]) for gate in gates}
     warns = {name for name, score in scores.items() if score and not calibration.covers(score, name_of)}

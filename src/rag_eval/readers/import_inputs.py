@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from rag_eval.common.progress import Watch
 from rag_eval.errors import Problem
 from rag_eval.importers import Account, Numbered, rows_of
 from rag_eval.readers.jsonl import array_rows, looks_like, report_wrong_kind
@@ -15,10 +16,7 @@ from rag_eval.readers.report_file import read_json
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
 
-if TYPE_CHECKING:
-    from rag_eval.common.progress import Watch
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 class Files:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
 from rag_eval.importers import IMPORTERS, Account, rows_of, written
 from rag_eval.readers.gold_file import unique
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.source import Reader
 
-if TYPE_CHECKING:
-    from rag_eval.common.progress import Watch
-    from rag_eval.readers.source import Reader
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 def imported(

@@ -6,20 +6,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.gates.policy import COMPLETENESS
 from rag_eval.gates.results import QuestionRow
 from rag_eval.readers import strict_json
 from rag_eval.readers.schema_validation import Contract
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.readers.source import Digest, Reader
+from rag_eval.readers.source import Digest, Reader
 
 LEAST_COMMIT = 7
 """Characters of a commit id in run.json."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -12,9 +13,12 @@ from rag_eval.cases.pairing import UNNAMED, is_named
 from rag_eval.common.escaping import quantity
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
+from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
+from rag_eval.readers.import_inputs import label_rows
 from rag_eval.readers.jsonl import looks_like
 from rag_eval.readers.report_file import read_json, read_sidecar
+from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import NO_QID, read_traces
 
@@ -65,8 +69,6 @@ def json_kind(data: bytes, path: str) -> str:
     """Return the kind of a file that is one JSON value, by its fields and its name."""
     if data.lstrip()[:1] == b"[":
         return "gold"
-    import json
-
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -85,8 +87,6 @@ def _labels(reader: Reader, path: str) -> str:
         hint = f"Known names: {', '.join(SCHEMAS)}."
         reader.ledger.problem(path, 0, "", "is not the name of a label file", hint)
         return ""
-    from rag_eval.readers.import_inputs import label_rows
-
     return f"{quantity(label_rows(reader, path, SCHEMAS[name]), 'row')} of labels"
 
 
@@ -106,8 +106,6 @@ def _trace(reader: Reader, path: str) -> str:
 
 
 def _gates(reader: Reader, path: str) -> str:
-    from rag_eval.readers.gates_file import read_policy
-
     policy = read_policy(reader, path)
     return quantity(len(policy.gates), "gate") if policy else ""
 
@@ -141,8 +139,6 @@ def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
 
 def _signoff(reader: Reader, path: str) -> str:
     """Validate a sign-off record by its schema and by the reader of sign-off."""
-    from rag_eval.readers.signoff_record import Record
-
     value = read_json(reader, path, "signoff")
     record = None if value is None else Record.read(value)
     if isinstance(record, str):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.common.digests import Digests
 from rag_eval.contract import Judge
 from rag_eval.contract.verdict import SCORES, Verdict, parse_reply, verdict_hash
 from rag_eval.gates.policy import Policy, Replay
 from rag_eval.readers.import_inputs import read_rows
 from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.source import Digest, Reader
 
-if TYPE_CHECKING:
-    from rag_eval.common.digests import Digests
-    from rag_eval.readers.source import Digest, Reader
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 _AGAIN = "Remove the row and run rag-eval judge again."
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from rag_eval.common.escaping import one_line
+from rag_eval.readers.source import Reader
 from rag_eval.readers.strict_json import JsonError, decode, escape_key
-
-if TYPE_CHECKING:
-    from rag_eval.readers.source import Reader
 
 Event = Any
 

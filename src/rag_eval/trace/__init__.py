@@ -14,11 +14,13 @@ goes on: a failed question is a row, never a gap.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import threading
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -236,8 +238,5 @@ def _milliseconds(started: float) -> float:
 
 def text_id(text: str) -> str:
     """Return the id of a chunk that only its text identifies, as ``rag-eval import`` makes it."""
-    import hashlib
-    import unicodedata
-
     folded = " ".join(unicodedata.normalize("NFC", text).split())
     return "text:" + hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()[:16]
