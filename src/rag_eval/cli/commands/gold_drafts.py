@@ -106,7 +106,7 @@ def add_draft_arguments(parser: ArgumentParser) -> None:
 
 
 def run_draft(args: Namespace) -> int:
-    """Draft gold items from traces, such as those of production. A person accepts them with gold review.
+    """Draft gold items from traces, for example of production. A person accepts them with gold review.
 
     Examples:
       rag-eval gold draft --from runs/trace.jsonl --select refused,ungrounded --sample 20

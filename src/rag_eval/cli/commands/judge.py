@@ -200,7 +200,7 @@ def _print_summary(
 
 
 def add_repeat_arguments(parser: argparse.ArgumentParser) -> None:
-    add_option(parser, "--n", "N", "how often to ask about each answer (default: 3)", default=3, type=whole(1, 100))
+    add_option(parser, "--n", "N", "number of times to grade each answer (default: 3)", default=3, type=whole(1, 100))
     sample = "number of answers to ask about (default: all)"
     add_option(parser, "--sample", "N", sample, default=0, type=whole(1, 10_000))
     add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")

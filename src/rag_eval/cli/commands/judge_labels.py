@@ -250,7 +250,7 @@ def _write(policy: Policy, block: str) -> None:
 
 
 def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
-    add_option(parser, "--n", "N", "how many answers to draw (default: 20)", default=20, type=whole(1, 10_000))
+    add_option(parser, "--n", "N", "number of answers to sample (default: 20)", default=20, type=whole(1, 10_000))
     add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
     add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items", default=(), type=names)
     graded = "scores to grade (default: the gated ones, or the first two)"
