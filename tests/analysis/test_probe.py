@@ -344,3 +344,10 @@ def test_the_error_rates_of_regression_gates_are_those_of_so_many_questions(rag,
     assert first["unchanged"] < 0.05 < 0.9 < first["missed"]
     shown = rag("probe", "--gates", gates, "--format", "table")[1]
     assert re.search(r"fails at 3/4 +.*\n +.*the margin", shown)
+
+
+def test_of_several_values_of_a_metric_the_one_that_moved_most_is_named():
+    moves = (Move("recall@1", 0.9, 0.8, True), Move("recall@5", 0.9, 0.5, True), Move("mrr", 0.9, None, True))
+    kind = Probed("chunk-dropped", "no relevant chunk is retrieved", 4, True, None, (), moves)
+    text = " ".join(FORMS["table"](Probe(4, "", RATES, (), kinds=(kind,))).split())
+    assert "chunk-dropped: recall@5 0.900 → 0.500, mrr 0.900 → – and 1 more" in text

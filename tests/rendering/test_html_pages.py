@@ -200,7 +200,12 @@ def test_ticks_are_few_and_lie_between_the_ends(one, other):
 
 
 @pytest.mark.parametrize(
-    ("ends", "expected"), [((0.0, 1.0), [0.0, 0.25, 0.5, 0.75, 1.0]), ((790.0, 1030.0), [800.0, 900.0, 1000.0])]
+    ("ends", "expected"),
+    [
+        ((0.0, 1.0), [0.0, 0.25, 0.5, 0.75, 1.0]),
+        ((790.0, 1030.0), [800.0, 900.0, 1000.0]),
+        ((0.0, 3.0), [0.0, 1.0, 2.0, 3.0]),
+    ],
 )
 def test_ticks_are_round(ends, expected):
     assert plots.ticks(*ends) == expected

@@ -224,6 +224,44 @@ def test_a_report_with_something_in_every_field_is_rendered_as_expected(name):
     expect(f"whole/{name}", EVERYTHING[name](report).rstrip("\n") + "\n")
 
 
+def repeated(name, key, count, **more):
+    """The first entry of a list of the report so many times, each under another name, longer than reports show."""
+    entry = whole_report.REPORT[name][0] | more
+    return [entry | {key: f"{number} {'long ' * 25}{entry[key]}"} for number in range(count)]
+
+
+def one_too_many(*, baseline):
+    """A report whose lists have one entry more than a page shows; with a baseline, the flips instead of the failing."""
+    wrong = {"label": "WRONG_CLAIM", "run": "r" * 40}
+    conversations = repeated("questions", "qid", 20 if baseline else 10, **wrong)
+    questions = [
+        question | {"slices": [f"conversation=C{number}", f"turn={number}"], "question": "why " * 50}
+        for number, question in enumerate(conversations)
+    ]
+    fixed = repeated("flips", "qid", 5, before="WRONG_CLAIM", after="OK")
+    part = whole_report.REPORT["slices"][0]
+    value = {
+        **whole_report.REPORT,
+        "findings": repeated("findings", "message", 21),
+        "policy_changes": repeated("policy_changes", "key", 21),
+        "gold_changes": repeated("gold_changes", "qid", 11),
+        "notes": repeated("notes", "message", 11),
+        "questions": [*questions, {**questions[0], "run": "other"}],
+        "slices": [part | {"slice": f"meta.{'long' if n else 'short'}={n}", "n": n} for n in range(10)],
+        "flips": [*repeated("flips", "qid", 11), *fixed],
+        "statistics": whole_report.REPORT["statistics"] | {"cluster": "conversation"},
+    }
+    return from_json(value if baseline else value | {"baseline": None, "flips": [], "effects": []})
+
+
+@pytest.mark.parametrize("baseline", [True, False])
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_a_list_with_one_entry_too_many_says_so(form, baseline):
+    text = render(one_too_many(baseline=baseline), form, **({"by": True} if form == "table" else {}))
+    name = "baseline" if baseline else "failing"
+    expect(f"whole/cut-{name}.{RENDERERS[form][1].rpartition('.')[2]}", text)
+
+
 TREND = trend(["first", "abc1234", "2026-11-01", "Why?", "precision", "sixth", "last"])
 
 

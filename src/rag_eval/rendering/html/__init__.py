@@ -162,8 +162,6 @@ def _metrics(report: Report) -> Markup:
 def _provenance(report: Report) -> Markup:
     """Show what was read, and the fingerprint of each metric."""
     inputs = write(summary.provenance(report, FORMATTER))
-    if not report.contracts:
-        return inputs
     rows = [[FORMATTER.named(name, ""), FORMATTER.code(digest)] for name, digest in report.contracts.items()]
     note = Paragraph("Two values are comparable only if both have the same metric fingerprint.")
     table = Table("Metric fingerprints", ["Metric", "sha256"], rows)
