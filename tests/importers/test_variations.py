@@ -202,7 +202,10 @@ QUESTIONS = [
     *({name: [MESSAGE]} for name in ("messages", "args")),
     *({name: {"query": "Why?"}} for name in ("inputs", "kwargs")),
     *({name: MESSAGE} for name in ("message", "new_message")),
-    {"user_prompt": "Why?"},
+    *({name: "Why?"} for name in ("user_prompt", "query_str", "str_or_query_bundle")),
+    {"query_bundle": {"query_str": "Why?", "embedding": None}},
+    {"retriever": {"top_k": 3}, "prompt": {"question": "Why?"}},
+    {"messages": [["system", "Be brief."], ["user", "Why?"]]},
     *({"messages": [{"role": role, "content": "Why?"}]} for role in ("human", "HumanMessage", "HumanMessageChunk")),
 ]
 ANSWERS = [
@@ -211,6 +214,8 @@ ANSWERS = [
     {"messages": [MESSAGE, {"role": "AIMessageChunk", "content": "So."}]},
     *({name: {"output": "So."}} for name in ("outputs", "message", "kwargs", "return_values")),
     {"final_output": "So."},
+    *({"llm": {"replies": replies}} for replies in (["So."], [{"role": "assistant", "content": [{"text": "So."}]}])),
+    {"messages": [["user", "Why?"], ["ai", "So."]]},
 ]
 
 
@@ -221,7 +226,7 @@ def test_question_and_answer_are_found_by_every_usual_name(command, tmp_path, in
 
 
 CHUNK_NAMES = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
-DOCUMENT_NAMES = "source file_name file_path url doc_uri title document_id doc_id rel_path".split()
+DOCUMENT_NAMES = "source file_name filename file_path url doc_uri title document_id doc_id rel_path".split()
 
 
 @each_row(

@@ -24,7 +24,18 @@ _ANSWER_FIELDS = (*ANSWER_KEYS, *"""
 """.split())  # fmt: skip
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
-DOCUMENT_KEYS = ("source", "file_name", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path")
+DOCUMENT_KEYS = (
+    "source",
+    "file_name",
+    "filename",
+    "file_path",
+    "url",
+    "doc_uri",
+    "title",
+    "document_id",
+    "doc_id",
+    "rel_path",
+)
 SCORE_KEYS = ("score", "relevance_score")
 CONTEXT_KEYS = ("context", "contexts", "source_documents", "documents", "retrieved", "chunks")
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
