@@ -225,6 +225,13 @@ CORE_METRICS = [
     ("core-metrics-trace", {**RESULT, "id": 7, "latency_ms": {"folder_selection": 1, "retrieval": 2, "generation": 3}},
      "latency_ms", {"folder_select": 1, "retrieve": 2, "generate": 3}),
     ("core-metrics-trace", {"question": "Why?", "id": 7, "abstained": True}, "answer", ""),
+    *(("core-metrics-trace", {"id": 7, "answer": "So.", name: "Why?"}, "q", "Why?")
+      for name in ("q", "question", "query")),
+    *(("core-metrics-trace", {**RESULT, "id": 7, name: value}, name, value) for name, value in (
+        ("run", "a"), ("timed_out", True), ("confidence", 0.5), ("usage", {"input_tokens": 7}))),
+    *(("core-metrics", {**CASE, "id": 7, name: value}, name, value) for name, value in (
+        ("category", "a"), ("difficulty", "hard"), ("tags", ["a"]), ("query_type", "fact"), ("multi_hop", True),
+        ("gold_claim_substr", ["24 months"]), ("gold_citations", ["c1"]), ("answerable", False))),
     ("core-metrics", {**CASE, "id": 7}, "answerable", True),
 ]  # fmt: skip
 RECORDS = [
@@ -267,6 +274,9 @@ RECORDS = [
         ({"metadata": {"qid": "Q7"}}, "qid", "Q7"), ({"input": {"question": "Why?", "qid": "Q7"}}, "qid", "Q7"),
         ({"output": {}, "error_info": {"exception_type": "KeyError", "message": "x"}}, "error", "KeyError: x"),
         ({"output": {}, "error_info": {"message": "timed out"}}, "timed_out", True))),
+    *(("opik-dataset", {"content": [{"id": "i1", **row}]}, pointer, value) for row, pointer, value in (
+        ({"data": {"question": "Why?", "expected_output": "So."}}, "expected_answer", "So."),
+        ({"data": {"question": "Why?"}}, "qid", "i1"), ({"input": "Why?", "expected_answer": "So."}, "qid", "i1"))),
     *(("braintrust", BRAINTRUST | more, pointer, value) for more, pointer, value in (
         ({}, "ts", 1.5), ({}, "latency_ms.total", 2500.0), ({"metadata": {"model": "m"}}, "usage.model", "m"),
         ({"output": None, "error": "Traceback:\n  x\nKeyError: 'a'\n"}, "error", "KeyError: 'a'"))),

@@ -335,3 +335,14 @@ def test_a_file_without_a_known_format_names_the_way_to_map_it(command, tmp_path
     path.write_text(content, "utf-8")
     code, _, err = command("import", "auto", path)
     assert (code, "has no known format. Map its fields: rag-eval import table" in err) == (2, True), err
+
+
+def test_questions_that_a_run_of_trec_does_not_answer_are_counted(command, tmp_path):
+    gold = {"question": "?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["d1"]}
+    rows = "".join(json.dumps({"qid": qid, **gold, "question": qid}) + "\n" for qid in ("1", "2", "3"))
+    (tmp_path / "gold.jsonl").write_text(rows, "utf-8")
+    (tmp_path / "run.txt").write_text("1 Q0 d1 1 2.5 bm25\n9 Q0 d1 1 2.5 bm25\n", "utf-8")
+    code, out, err = command("import", "trec-run", tmp_path / "run.txt", "--gold", tmp_path / "gold.jsonl")
+    assert (code, json.loads(out)["qid"]) == (0, "1")
+    assert "questions of the gold set that the run does not answer, 2 times" in err
+    assert "left out: topics that the gold set does not have (--gold)" in err

@@ -70,6 +70,10 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         item = unwrap.camel(value)
         if "experimentItemId" in item:
             item |= {"id": item.pop("experimentItemId"), "metadata": item.pop("experimentItemMetadata", None)}
+        elif "output" in item and "expectedOutput" not in item:
+            hint = "Export the items of the dataset, which have an expectedOutput."
+            conversion.problem("/output", "is the output of a system, so this is no dataset item", hint)
+            continue
         if item.get("status") == "ARCHIVED":
             account.dropped("archived items", "status is ARCHIVED")
             continue
