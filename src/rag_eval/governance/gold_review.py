@@ -1,27 +1,34 @@
-"""Review of the gold of a change under test: who signed the changes, and their effects on the cases of this run."""
+"""Review of the gold of a change under test: its changes, and their effects on the cases of this run."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.analysis import gold_impact
-from rag_eval.analysis.policy_changes import PolicyChange, loosened_gates
+from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import RescoredRun, SignedAt, rejudge
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD, Limits
-from rag_eval.errors import Finding, InputError, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
+from rag_eval.errors import Finding, InputError
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, read
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
-from rag_eval.gold.signoff import checking, repository
-from rag_eval.gold.signoff.identity import NO_PROOF, default_records, proves, unchecked
+from rag_eval.gold.signoff.identity import NO_PROOF, unchecked
+from rag_eval.governance.signoff_review import (
+    ReviewContext,
+    is_enforced,
+    named_gold,
+    review_signoff,
+    signed_at,
+    signoff_policies,
+    unsigned_without_base,
+    untracked,
+)
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
@@ -33,15 +40,8 @@ if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Earlier
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
-    from rag_eval.gold.signoff.checking import SignoffPolicy
     from rag_eval.readers.gold_file import GoldSet
-    from rag_eval.run.authority import Authority
-    from rag_eval.run.options import Options
-    from rag_eval.run.scored import ScoredRun
-
-_ASK = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."
 
 
 RULES = (
@@ -63,23 +63,6 @@ _ANSWERS = 20_000  # of the run, in which a substring is searched
 _LFS = re.compile(
     rb"version https://git-lfs\.github\.com/spec/.*?^oid sha256:([0-9a-f]{64})$", re.DOTALL | re.MULTILINE
 )
-
-
-class ReviewContext(NamedTuple):
-    """A scored run, the authority that it is compared with, and what reviews read of either.
-
-    ``head`` and ``base`` are the policies of the pull request and of the base branch, ``policies`` those that apply.
-    ``report`` is under the policy of the pull request, ``earlier`` the baseline.
-    """
-
-    authority: Authority
-    run: ScoredRun
-    options: Options
-    head: Policy
-    base: Policy | None
-    policies: tuple[Policy, ...]
-    report: Report
-    earlier: Earlier | None
 
 
 class ItemChange(NamedTuple):
@@ -115,20 +98,17 @@ def review_gold(context: ReviewContext) -> GoldReview:
     """Review the change of the gold that was scored: changed items, flips, turned gates, sign-off."""
     authority, file = context.authority, context.head.gold
     path = authority.inside(file)
-    if authority.gates is None:  # without a base, items must be as their last record says if sign-off is required
-        if authority.signoff != "off" and not _enforced(context):
-            return GoldReview()
-        in_force = [policy for policy in _policies(context) if policy.gold == path]
-        return GoldReview(findings=tuple(_unsigned(context, in_force[:1]) if in_force else [_ungoverned(context)]))
-    findings, policy = _governed(context, path)
+    if authority.gates is None:
+        return GoldReview(findings=tuple(unsigned_without_base(context, path)))
+    findings, policy = review_signoff(context, path)
     diff = compare(context)
     if diff.old is None and diff.changes and context.base:
         message = "the base branch has no gold set at the path in its gates file, so all items count as new"
         fix = "Name the gold set in the gates file by its path on the base branch."
         findings.append(Finding("gold-not-on-base", "warning", message, fix, file))
     if diff.not_comparable:
-        findings.append(_untracked(context, f"cannot be compared: {diff.not_comparable}"))
-    is_unproved = authority.ci and not authority.people and diff.changes and _enforced(context)
+        findings.append(untracked(context, f"cannot be compared: {diff.not_comparable}"))
+    is_unproved = authority.ci and not authority.people and diff.changes and is_enforced(context)
     if policy and is_unproved and (asked := unchecked(policy, NO_PROOF)):
         message = f"the gold changed, and {' and '.join(asked)} cannot be checked on this event"
         fix = "Require this check on pull requests or in the merge queue."
@@ -136,88 +116,34 @@ def review_gold(context: ReviewContext) -> GoldReview:
     if diff.old is None and not policy:
         return GoldReview(findings=tuple(findings))
     review = _with_impact(context, diff, findings)
-    if not policy:
-        return review
-    known = NO_PROOF._replace(approvals=(), authors=()) if authority.people else NO_PROOF
-    unproved = tuple(unchecked(policy, known))
-    return review._replace(signed_at=SignedAt(policy.require, _enforced(context), proves(policy), unproved))
-
-
-def _governed(context: ReviewContext, path: str | None) -> tuple[list[Finding], SignoffPolicy | None]:
-    """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
-    try:
-        tracked = path is not None and bool(context.authority.after.files(path))
-    except Irregular as error:
-        if path is None or not repository.is_folder(error, path):
-            raise
-        return [_without_items(context, repository.no_items(path))], None
-    if path is None or not tracked:
-        where = "is outside the repository" if path is None else "is not in the commit under test"
-        return [_untracked(context, where)], None
-    if repository.is_packed(read(context.authority.head, path) or b""):
-        return [_without_items(context, repository.packed(path))], None
-    policies = _policies(context)
-    policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
-    findings = list(_unsigned(context, policies)) if policy_of_gold else [_ungoverned(context)]
-    return findings, policy_of_gold or checking.SignoffPolicy(gold=path)
-
-
-def violations_of_base_policy(context: ReviewContext) -> list[str]:
-    """Return the codes that block sign-off of this change now, but not under the head's own policy."""
-    if not _enforced(context):
-        return []
-    policies, authority = _policies(context), context.authority
-    now = {violation.code for policy in policies for violation in _check(context, policy)}
-    if now and (authority.signoff == "require" or "signoff" in context.head.stated):
-        head_policy = _head_signoff_policy(context)
-        now -= {item.code for item in _check(context, head_policy or _at_place(context, checking.SignoffPolicy()))}
-    return sorted(now)
-
-
-def key_changes(context: ReviewContext) -> list[PolicyChange]:
-    """Return the keys that the change adds to the base's allowed-signers file, and those that it removes."""
-    authority, base = context.authority, context.base
-    policy = _signoff_policy(context, authority.gates, authority.on_base(base.file)) if base else None
-    if not policy or not policy.allowed_signers:
-        return []
-
-    def lines_of(data: bytes | None) -> set[str]:
-        lines = (line.strip() for line in (data or b"").decode("utf-8", "replace").split("\n"))
-        return {line for line in lines if line and not line.startswith("#")}
-
-    file, began = policy.allowed_signers, authority.fork_of_gates
-    old, new = (lines_of(read(tree, file) if tree else None) for tree in (authority.gates, authority.head))
-    then = lines_of(read_regular(began, file)) if began else old  # later changes of the base are not this change's
-    key = f"signoff.allowed_signers: {file}"
-    added = [PolicyChange(key, "looser", None, json.dumps(line)) for line in sorted(new - old - then)]
-    return added + [PolicyChange(key, "stricter", json.dumps(line), None) for line in sorted((old & then) - new)]
+    return review._replace(signed_at=signed_at(context, policy)) if policy else review
 
 
 def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]) -> GoldReview:
     authority, head, file = context.authority, context.head, context.head.gold
     past = rescore_on(context.run, diff.old) if diff.changes and diff.old else None
     before: dict[str, str] = {}
-    if past and context.earlier:  # of removed questions nothing is known but the labels in the baseline
+    if past and context.run.earlier:  # of removed questions nothing is known but the labels in the baseline
         gone = {change.qid for change in diff.changes if change.verb == "removed"}
-        before = gold_impact.labels(case for case in context.earlier.recorded.questions if case.qid in gone)
+        before = gold_impact.labels(case for case in context.run.earlier.recorded.questions if case.qid in gone)
     before |= gold_impact.labels(past.report.questions) if past else {}
-    stands = gold_impact.gold_changes(diff.changes, before, gold_impact.labels(context.report.questions))
+    stands = gold_impact.gold_changes(diff.changes, before, gold_impact.labels(context.run.report.questions))
     if stands:
         named = (file, head.file, head.trace, sidecar_of(head.trace))
         skipped = {inside for name in named if name and (inside := authority.inside(name))}
-        skipped |= {f"{policy.records}/" for policy in _policies(context)}
+        skipped |= {f"{policy.records}/" for policy in signoff_policies(context)}
         others = differing(authority.before, authority.after, skipped)
         answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
         findings += gold_impact.findings(stands, file, others, answered)
     if past is None or diff.old is None or diff.new is None:
         return GoldReview(tuple(stands), (), tuple(findings))
-    sides, policy = (past, RescoredRun(context.report, context.earlier)), context.base or head
+    sides, policy = (past, RescoredRun(context.run.report, context.run.earlier)), context.base or head
     old, new = (rejudge(side.report, policy, side.earlier) for side in sides)
     freed_gates = list(loosened_gates(old.gates, new.gates))
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    findings += gold_impact.fewer_cases(_counts(old, context.earlier), new.gates, file)
+    findings += gold_impact.fewer_cases(_counts(old, context.run.earlier), new.gates, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     return GoldReview(tuple(stands), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))
@@ -281,7 +207,7 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
     Without gates on the base it is the path of the scored gold, otherwise the usual one.
     """
     authority = context.authority
-    named = _named_gold(context)
+    named = named_gold(context)
     if named and has_path(tree, named):
         return named
     if context.base:
@@ -314,104 +240,6 @@ def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limi
     except InputError:
         return set()
     return {qid for qid in changed if not now.differs(qid, new)} if now else set()
-
-
-# --- sign-off ---------------------------------------------------------------------------------------------------------
-
-
-def _policies(context: ReviewContext) -> list[SignoffPolicy]:
-    """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
-    authority = context.authority
-    head = _head_signoff_policy(context)
-    path = authority.on_base(context.base.file) if context.base else None
-    base = _signoff_policy(context, authority.gates, path)
-    first = authority.fork is NOTHING or authority.gates is None
-    return repository.in_force(base, head, lambda policy: _at_place(context, policy), first=first)
-
-
-def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
-    path = context.authority.inside(context.head.file) if context.head.file else None
-    return _signoff_policy(context, context.authority.head, path)
-
-
-def _signoff_policy(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
-    policy = repository.policy_at(tree, path) if tree and path else None
-    return _at_place(context, policy) if policy else None
-
-
-def _named_gold(context: ReviewContext) -> str | None:
-    """Return the path of the gold that the caller named, by the links of the base."""
-    path = context.authority.on_base(context.options.gold) if context.options.gold else None
-    return follow_links(context.authority.fork, path) if path else None
-
-
-def _at_place(context: ReviewContext, policy: SignoffPolicy) -> SignoffPolicy:
-    """Return the policy for the gold that the caller named in place of the policy's own."""
-    gold = _named_gold(context)
-    return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=default_records(gold or ""))
-
-
-def _enforced(context: ReviewContext) -> bool:
-    """Return whether an unsigned change fails the run, by option or by a policy that applies."""
-    asked = context.authority.signoff
-    return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in context.policies))
-
-
-def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator[Finding]:
-    if context.authority.signoff == "off":
-        yield Finding("signoff-off", "warning", "signoff: off turns off the sign-off check")
-        return
-    enforced = _enforced(context)
-    try:
-        violations = [finding for policy in policies for finding in _check(context, policy)]
-    except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off reads lines
-        if enforced:
-            raise
-        yield _without_items(context, error.first)
-        return
-    if enforced:
-        yield from (Finding(item.code, "error", item.message, item.fix, item.file, item.line) for item in violations)
-    elif violations:
-        count = quantity(len(violations), "finding")
-        message = f"the gold changed, and no policy requires a sign-off (with one: {count})"
-        yield Finding("gold-not-governed", "warning", message, _ASK, context.head.gold)
-
-
-def _check(context: ReviewContext, policy: SignoffPolicy) -> list[checking.Violation]:
-    authority, has_no_base = context.authority, context.authority.gates is None
-    # A branch's name may contain shell commands.
-    since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"
-    states = repository.GoldStates(
-        authority.fork,
-        authority.head,
-        authority.ref,
-        authority.used_records,
-        has_no_base,
-        restore=authority.commit or authority.ref,
-        rules=authority.gates,
-    )
-    return repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
-
-
-def _ungoverned(context: ReviewContext) -> Finding:
-    message = "the scored gold set is not the one in the sign-off policy"
-    return _unsure(
-        context, "gold-not-governed", message, "Name the same gold file in the gates file and under signoff."
-    )
-
-
-def _untracked(context: ReviewContext, where: str) -> Finding:
-    message = f"the gold set {where}, so the signers of its changes are unknown"
-    return _unsure(context, "gold-not-in-git", message, "Commit the gold set.")
-
-
-def _without_items(context: ReviewContext, why: str) -> Finding:
-    message, _, fix = why.partition(". ")
-    return _unsure(context, "gold-not-in-items", message, fix)
-
-
-def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Finding:
-    return Finding(code, "error" if _enforced(context) else "warning", message, fix, context.head.gold)
 
 
 def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Sequence[str]) -> Iterator[Finding]:

@@ -22,8 +22,8 @@ from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, follow_links, read_regular
-from rag_eval.governance import gold_review
-from rag_eval.governance.gold_review import ReviewContext
+from rag_eval.governance.gold_review import review_gold
+from rag_eval.governance.signoff_review import ReviewContext, key_changes, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -47,11 +47,8 @@ _ONLY = "Name the file only in the gates file."
 
 def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
     """Return the report with the base branch's judgement of this run, and the effects on gates, policies and gold."""
-    inputs = run.inputs
-    context = ReviewContext(
-        authority, run, options, inputs.policy, inputs.base, inputs.policies, run.report, run.earlier
-    )
-    gold = gold_review.review_gold(context)
+    context = ReviewContext(authority, run, options)
+    gold = review_gold(context)
     verdicts, notes = _review_verdicts(context)
     findings = [
         *run.report.findings,
@@ -80,7 +77,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     They are also judged on the scored gold and traces: the files that the base names may be older or easier.
     """
     head, run = context.head, context.run
-    redefined = rejudge(report, base, context.earlier)
+    redefined = rejudge(report, base, context.run.earlier)
     other = None if _same_meaning(base, head) else rescore(run, base)
     scored, on_scored_files = None, base._replace(gold=head.gold, trace=head.trace)
     if on_scored_files != base:
@@ -91,7 +88,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     judged = tuple(max(pair, key=lambda gate: (gate.blocks, gate.broken)) for pair in pairs)
     errors, head_levels = {error.code for error in report.errors}, levels(head)
     freed_findings = {
-        "signoff": gold_review.violations_of_base_policy(context),
+        "signoff": violations_of_base_policy(context),
         # Codes that fail this run, and would not if only the levels of the head applied.
         "integrity": sorted({code for code in errors if head_levels.get(code, "error") != "error"}),
     }
@@ -112,7 +109,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     ]
     report = report._replace(
         gates=tuple(merged(judged, report.gates)),
-        policy_changes=(*changed, *gold_review.key_changes(context)),
+        policy_changes=(*changed, *key_changes(context)),
         findings=tuple(_sorted(findings)),
         scope=scope_of(context.policies, report.scope.questions, report.scope.of) if report.scope else None,
         notes=(*report.notes, *notes),
@@ -178,7 +175,7 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
     """Yield findings about what is evaluated and who decides: checkout, questions, and the gates of the base."""
     authority = context.authority
     if authority.wrong_checkout:
-        of = commit_of(context.report.run or {})
+        of = commit_of(context.run.report.run or {})
         is_named = of and any(commit.startswith(of) for commit in authority.commits)
         commit = quoted(authority.wrong_checkout[:12])
         message = f"the checked-out commit {commit} lacks the last commit of this pull request"
@@ -217,7 +214,7 @@ def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
     """Return the gates of a policy that this run fails on its own gold and traces."""
     policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
     is_same = _same_meaning(policy, context.head)
-    report = rejudge(context.report, policy, context.earlier) if is_same else rescore(context.run, policy)
+    report = rejudge(context.run.report, policy, context.run.earlier) if is_same else rescore(context.run, policy)
     return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 
 
