@@ -196,7 +196,7 @@ def write_parquet(tmp_path, monkeypatch):
         except ImportError:
             path.write_text(json.dumps(rows), "utf-8")
             double = types.SimpleNamespace(ParquetFile=lambda _: contextlib.nullcontext(_Batches(rows)))
-            monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=double))
+            monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=double, ArrowException=OSError))
             monkeypatch.setitem(sys.modules, "pyarrow.parquet", double)
         else:
             parquet.write_table(pa.Table.from_pylist(rows), path)
@@ -227,6 +227,23 @@ def test_a_problem_in_parquet_has_the_number_of_its_row(command, tmp_path, write
     assert "rows.parquet:1003: is not a record of this data set" in err
 
 
+def test_parquet_that_cannot_be_read_is_a_problem(command, tmp_path, monkeypatch):
+    class ArrowError(Exception):
+        pass
+
+    def broken(_):
+        raise ArrowError("Magic bytes not found.")
+
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"garbage")
+    double = types.SimpleNamespace(ParquetFile=broken)
+    monkeypatch.setitem(sys.modules, "pyarrow", types.SimpleNamespace(parquet=double, ArrowException=ArrowError))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", double)
+    code, _, err = command("dataset", "squad_v2", path, "--out", tmp_path / "gold.jsonl")
+    why = "cannot be read as Parquet: Magic bytes not found. Check the path, or fetch the file again."
+    assert (code, err, (tmp_path / "gold.jsonl").exists()) == (2, f"{path}: {why}\n", False)
+
+
 def test_a_download_says_what_it_fetches(command, tmp_path, monkeypatch):
     asked = []
 
@@ -242,6 +259,14 @@ def test_a_download_says_what_it_fetches(command, tmp_path, monkeypatch):
     code, _, err = command("dataset", "qasper", "--download", "--out", tmp_path / "gold.jsonl")
     assert (code, "fetching qasper-dev-v0.3.json of allenai/qasper (CC BY 4.0)" in err) == (0, True)
     assert asked == [("allenai/qasper", "qasper-dev-v0.3.json", "dataset")]
+
+    def offline(*_, **__):
+        raise OSError("The hub cannot be reached.")
+
+    hub.hf_hub_download = offline
+    code, _, err = command("dataset", "qasper", "--download", "--out", tmp_path / "other.jsonl")
+    why = "allenai/qasper cannot be fetched: The hub cannot be reached. Try again, or name local files.\n"
+    assert (code, err.endswith(f"\nrag-eval: {why}")) == (2, True), err
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"data": [1]}', '{"context": 1}', "{", '{"id": NaN}'])

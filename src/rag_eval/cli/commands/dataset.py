@@ -20,12 +20,13 @@ from rag_eval.cli.commands._shared import (
     write_json,
     write_rows,
 )
-from rag_eval.common.escaping import quantity
+from rag_eval.common.escaping import one_line, quantity
 from rag_eval.contract import Gold
 from rag_eval.errors import PASSED, MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem
 from rag_eval.importers.documents import objects
 from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.source import Reader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +97,8 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[DatasetItem]:
     seen: set[str] = set()
     with checked_reader() as reader:
         for path in paths:
-            records = _parquet(path) if path.endswith(".parquet") else objects(Files(reader, [path]), path, "a record")
+            packed = path.endswith(".parquet")
+            records = _parquet(reader, path) if packed else objects(Files(reader, [path]), path, "a record")
             for line, record in records:
                 try:
                     items = list(form.convert(record))
@@ -112,17 +114,22 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[DatasetItem]:
                         yield item
 
 
-def _parquet(path: str) -> Iterator[tuple[int, Any]]:
+def _parquet(reader: Reader, path: str) -> Iterator[tuple[int, Any]]:
     try:
-        import pyarrow.parquet as parquet
+        import pyarrow as pa
+        from pyarrow import parquet
     except ImportError:
         raise MissingExtra("a Parquet file", "parquet") from None
     number = 0
-    with parquet.ParquetFile(path) as table:
-        for batch in table.iter_batches(batch_size=1000):
-            for record in batch.to_pylist():
-                number += 1
-                yield number, record
+    try:
+        with parquet.ParquetFile(path) as table:
+            for batch in table.iter_batches(batch_size=1000):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+    except (OSError, ValueError, pa.ArrowException) as error:
+        message = f"cannot be read as Parquet: {one_line(str(error), 160).rstrip('.')}"
+        reader.ledger.problem(path, 0, "", message, "Check the path, or fetch the file again.")
 
 
 def _sampled(items: list[DatasetItem], size: int, seed: int) -> list[DatasetItem]:
@@ -147,4 +154,8 @@ def _downloaded(form: Dataset) -> list[str]:
         raise MissingExtra("rag-eval dataset --download", "datasets") from None
     for name in form.files:
         print_notes(f"fetching {name} of {form.repository} ({form.licence})")
-    return [hf_hub_download(form.repository, name, repo_type="dataset") for name in form.files]
+    try:
+        return [hf_hub_download(form.repository, name, repo_type="dataset") for name in form.files]
+    except (OSError, ValueError) as error:
+        why = one_line(str(error), 200).rstrip(".")
+        raise UsageError(f"{form.repository} cannot be fetched: {why}. Try again, or name local files.") from None
