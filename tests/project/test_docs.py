@@ -134,8 +134,11 @@ def test_a_question_with_the_name_of_a_term_is_explained_if_a_file_is_named():
 
 
 def test_the_page_of_commands_has_every_command():
-    rows = [row[0] for row in table_after(ROOT / "docs" / "commands.md", "All commands")]
-    assert {row.split()[1] for row in rows} == set(COMMANDS)
+    page = ROOT / "docs" / "commands.md"
+    rows = [row[0].replace("\\|", " ").split() for row in table_after(page, "All commands")]
+    assert {row[1] for row in rows} == set(COMMANDS)
+    nested = re.findall(r"^### rag-eval (gold|judge) (\S+)$", page.read_text("utf-8"), re.MULTILINE)
+    assert sorted((row[1], name) for row in rows if row[1] in ("gold", "judge") for name in row[2:]) == sorted(nested)
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
