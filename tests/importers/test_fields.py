@@ -498,6 +498,20 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("ragas", b"\xffquestion,answer\na,b\n", ":1: is not UTF-8. Save the file as CSV UTF-8."),
         ("ragas", b'{"user_input": "Why?"}\n[1]\n', ":2: is not an object, but a sample is one"),
         ("beir", b"query-id\tcorpus-id\tscore\nq\td\tx\n", ":2: is not a judgement of BEIR"),
+        ("trec-qrels", b"301 0 d1 1\n301 0 d1 2\n", ":2: document d1 is judged twice for topic 301. Keep one"),
+        ("trec-run", b"301 Q0 d1 1 high bm25\n", ":1: is not a line of a run. A line of a run is: TOPIC Q0"),
+        ("ragas", b'user_input,response\nWhy?,"a"b\n', ":2: is not valid CSV"),
+        ("ragas", b"[" * 5000, ":1: is nested too deeply"),
+        ("ragas-trace", b'{"user_input": "Why?", "response": "So.", "retrieved_contexts": [{}]}',
+         ":1: /retrieved_contexts: is not a list of texts"),
+        ("langsmith", b'{"id": "r", "run_type": "llm", "outputs": {"answer": "So."}, "end_time": 1}',
+         ":1: trace 'r': neither a qid nor a question was recorded. Name its place with --qid POINTER"),
+        ("langsmith", b'{"id": "r", "run_type": "retriever", "inputs": "a", "outputs": {"documents": [{}]}}',
+         ":1: a retrieved document has neither id nor text. Record the id or the text of each retrieved document."),
+        ("phoenix", b'{"name": "x", "context": {"trace_id": "t", "span_id": "s"}, "start_time": "now"}',
+         ":1: /start_time: is not a time: 'now'. Write ISO 8601"),
+        ("phoenix", b'{"context": {"trace_id": "t", "span_id": "s"}, "attributes": {"retrieval.documents": "[1]"}}',
+         ":1: /attributes.retrieval.documents: is the text of a Python list"),
         ("core-metrics", b'{"id": 1, "question": "Why?", "expected_behavior": "guess"}',
          ":1: /expected_behavior: is 'guess', which is not known. Take one of: answer,"),
     ],
@@ -507,6 +521,48 @@ def test_what_is_wrong_with_a_record_is_named_with_its_line(command, tmp_path, f
     path.write_bytes(content)
     code, out, err = command("import", form, path)
     assert (code, out, f"export.txt{words}" in err if words[0] == ":" else words in err) == (2, "", True), err
+
+
+@each_row(
+    ("form", "records", "line"),
+    [
+        ("langsmith", [LANGSMITH | {"outputs": {"answer": "So.", "documents": [{"id": "c"}, {"id": "c"}]}}],
+         "left out: a chunk that was retrieved twice (its first rank counts)"),
+        ("langsmith", [{"post": [LANGSMITH], "trace": 1}], "left out: trace (no metric uses it)"),
+        ("langsmith", [LANGSMITH | {"total_cost": "free"}], "left out: total_cost (it is not a number)"),
+        ("langsmith", [LANGSMITH | {"run_type": "chain", "child_runs": [
+            {**LANGSMITH, "id": name, "extra": {"metadata": {"ls_model_name": name}}} for name in ("a", "b")]}],
+         "traces with several models: the last one is used"),
+        ("langfuse", [{"id": "t", "timestamp": "2026-01-01T00:00:00Z", "input": "Why?", "output": "So."}],
+         "traces without observations: their rows have no chunks; export their observations too"),
+        ("langfuse", [LANGFUSE | {"metadata": {"a": 1}}], "left out: a of metadata (no metric uses it)"),
+    ],
+)  # fmt: skip
+def test_the_account_of_a_record_says(command, tmp_path, form, records, line):
+    _, err = imported(command, tmp_path / "export.jsonl", form, *records)
+    assert line in err.splitlines()
+
+
+def test_the_text_of_a_redacted_chunk_is_left_out(command, tmp_path):
+    redacted = {"retrieval.documents.0.document.id": "c1", "retrieval.documents.0.document.content": "__REDACTED__"}
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(otlp_span(ROOT), otlp_span(redacted, 2, 1)))
+    assert row["chunks"] == [{"id": "c1"}]
+
+
+def test_the_answered_of_several_roots_is_the_root(command, tmp_path):
+    other = otlp_span({"openinference.span.kind": "CHAIN", "input.value": "Warm up"}, 2)
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(other, otlp_span(ROOT)))
+    assert row["q"] == "Why?"
+
+
+def test_the_resource_may_follow_its_spans(command, tmp_path):
+    services = [
+        {"scopeSpans": [{"spans": [{**otlp_span(ROOT), "traceId": f"{number:032x}"}]}],
+         "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": name}}]}}
+        for number, name in enumerate(("a", "b"), 1)
+    ]  # fmt: skip
+    rows, _ = imported(command, tmp_path / "spans.jsonl", "otlp", {"resourceSpans": services})
+    assert [row["run"] for row in rows] == ["a", "b"]
 
 
 def test_repeated_spans_count_once_if_they_are_equal(command, tmp_path):
