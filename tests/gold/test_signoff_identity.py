@@ -260,6 +260,14 @@ def test_somebody_else_than_the_authors_signs():
     assert found([], FOUR, wrote("ann"), items=BASE.items) == []
 
 
+def test_four_eyes_shows_the_line_of_the_item_unless_it_was_removed():
+    (edited,) = check(BASE, Side(EDITED, files(record("ann"))), FOUR, proof=wrote("ann"))
+    removal = record("ann", [("A1", "one", None)])
+    (removed,) = check(BASE, Side({}, files(removal)), FOUR, proof=wrote("ann"))
+    assert str(edited) == "gold:3: [four-eyes] item 'A1' was changed, and only authors of the change signed it"
+    assert str(removed) == "gold: [four-eyes] item 'A1' was removed, and only authors of the change signed it"
+
+
 def test_the_other_s_records_alone_lead_all_the_way():
     variant = [record("ann", [("A1", "one", "half")]), record("bob", [("A1", "half", "two")])]
     assert found(variant, FOUR, wrote("ann")) == ["four-eyes"]
