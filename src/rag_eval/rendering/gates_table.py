@@ -17,7 +17,6 @@ from rag_eval.rendering.document import PLAIN, Table, TextFormatter, bullets, pa
 from rag_eval.rendering.number_format import (
     SMALL,
     at_least,
-    delta_of,
     deltas,
     is_completeness,
     number,
@@ -77,7 +76,7 @@ def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult])
             formatter.figure(value_with_interval(gate)),
             formatter.figure(cases_of(report, gate)),
             formatter.figure(threshold(gate)),
-            *([formatter.figure(delta_of(gate, changes) or "–")] if changes else []),
+            *([formatter.figure(changes.get((gate.name, gate.slice, gate.origin)) or "–")] if changes else []),
             f"{formatter.sign(kind(gate))}\u00a0{outcome(gate)}",
         ]
         for gate in gates

@@ -80,7 +80,7 @@ def _titled(title: str, blocks: Sequence[Block]) -> str:
     return f"**{title}**\n\n{write_blocks(blocks)}" if blocks else ""
 
 
-def _metric_name(metric: str, part: str = "") -> str:
+def _metric_name(metric: str, part: str) -> str:
     """Return a metric's name as code, with its slice; in code ``@`` is no mention, and the name can be copied."""
     code = f"`{metric}`" if _METRIC.fullmatch(metric) else safe(metric)
     return f"{code} where {safe(part, _SLICE)}" if part else code

@@ -126,7 +126,7 @@ def signed(number: float, name: str = "") -> str:
 
 
 def deltas(report: Report) -> Deltas:
-    """Return the changes of the gates' values by metric, slice and origin, if there is a baseline.
+    """Return the changes of the gates' values by metric, slice and origin, if there is a baseline; empty if unknown.
 
     A bound without a margin shows how the system changed the metric.
     """
@@ -136,11 +136,6 @@ def deltas(report: Report) -> Deltas:
     keys: list[tuple[str, str, str]] = [(gate.name, gate.slice, gate.origin) for gate in report.gates]
     whole = {key: system.get(key[0], "") for key in keys if not key[1] and key[2] != "base"}
     return whole | {key: change(gate) for key, gate in zip(keys, report.gates, strict=True) if gate.comparison}
-
-
-def delta_of(gate: GateResult, changes: Deltas) -> str:
-    """Return the change of a gate's value, empty if it is unknown."""
-    return changes.get((gate.name, gate.slice, gate.origin), "")
 
 
 def threshold(gate: GateResult) -> str:

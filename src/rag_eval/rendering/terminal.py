@@ -68,8 +68,8 @@ def _titled(title: str, blocks: Sequence[Block]) -> str:
     return f"{title}:\n{write_blocks(blocks)}" if blocks else ""
 
 
-def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = _WIDTH) -> str:
-    """Return a table of at most ``width`` columns, if that leaves twelve for each column.
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of at most a hundred columns, if that leaves twelve for each column.
 
     The widest column wraps first, at spaces; words are broken only if no column has a space left to wrap at.
     """
@@ -79,7 +79,7 @@ def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int = _WI
     longest = [
         max(columns(word) for cell in column for word in cell.split(" ")) for column in zip(padded, *cells, strict=True)
     ]
-    room = width - _GAP * (len(widths) - 1)
+    room = _WIDTH - _GAP * (len(widths) - 1)
     while sum(widths) > room and max(widths) > _NARROWEST:
         spaced = [size if size > least else 0 for size, least in zip(widths, longest, strict=True)]
         candidates = spaced if max(spaced) > _NARROWEST else widths
