@@ -23,7 +23,7 @@ from rag_eval.analysis.report import Base, rejudge_same_gates
 from rag_eval.errors import Finding
 from rag_eval.rendering import cases, history, markdown, summary
 from rag_eval.rendering.html import verdict_and_gates
-from rag_eval.rendering.html.pages import history_page
+from rag_eval.rendering.html.pages import grading_form, history_page
 from seams import GOOD, RENDERERS, Contract, as_json, from_json, measure, render, score_files, with_verdict
 from trends import trend
 
@@ -270,6 +270,39 @@ def test_a_history_is_rendered_as_expected(form):
     series, reports, *_ = TREND
     text = body(history_page(*TREND)) if form == "html" else history.FORMS[form](series, reports)
     expect(f"whole/history.{form}", text.rstrip("\n") + "\n")
+
+
+GRADED = {
+    "question": "How long?",
+    "history": [{"role": "user", "content": "Hello"}],
+    "answer": "28 days.\n\nOr more.",
+    "citations": ["a#1", "a#2"],
+    "expected_answer": "28 days",
+    "chunks": [{"id": "a#1", "text": "It takes 28 days."}],
+}
+
+
+def test_a_form_for_grades_is_rendered_as_expected():
+    bare = {"question": "Why?", "answer": "No.", "citations": [], "chunks": []}
+    answers = [({"qid": "Q1"}, GRADED), ({"qid": "Q2"}, bare)]
+    page = grading_form(answers, ["groundedness", "relevancy"], "Be fair.\nBe quick.", "Ann", "1.0.0")
+    expect("whole/grading.html", page[page.index("<header>") : page.index("<footer>")])
+
+
+def test_brackets_are_explained_only_if_there_are_intervals():
+    report = from_json(whole_report.REPORT)
+    bare = [gate._replace(low=None, high=None, comparison=None) for gate in report.gates]
+    assert "In brackets" in render(report, "markdown")
+    assert "In brackets" not in render(report._replace(gates=tuple(bare)), "markdown")
+
+
+def test_a_single_reading_is_named_once_at_its_axis():
+    [series], *rest = TREND
+    one = series._replace(readings=series.readings[-1:])
+    page = history_page([one], *rest)
+    label = one.readings[0].commit[:12] or one.readings[0].label
+    assert f">{label}</text>" not in page
+    assert history_page([series], *rest).count(f">{label}</text>") == 2
 
 
 def test_the_details_of_questions_are_rendered_as_expected(monkeypatch, command):
