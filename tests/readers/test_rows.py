@@ -313,3 +313,16 @@ def test_a_json_file_of_several_lines_gets_line_and_column(tmp_path):
     result, path = reader(), put(tmp_path, b'{\n"models": {},\n"models": }', "run.json")
     assert read_json(result, path, "run") is None
     assert said(result.ledger, path)[0].startswith("FILE:3: column 11: not valid JSON")
+
+
+@pytest.mark.parametrize(
+    ("sha256", "words"),
+    [
+        ("abc", "'abc' does not match the pattern ^[0-9a-f]{64}$"),
+        ("0" * 64 + "\n", "a text or a key ends with a line break, which its pattern does not allow. Remove it."),
+    ],
+)
+def test_a_text_that_its_pattern_refuses_is_shown_with_the_pattern_of_the_schema(tmp_path, sha256, words):
+    result, path = reader(), put(tmp_path, json.dumps({"sha256": sha256}).encode())
+    assert read_json(result, path, "freeze") is None
+    assert [problem for problem in said(result.ledger, path) if problem.startswith("FILE: /sha256: " + words)]
