@@ -19,7 +19,7 @@ from rag_eval.readers.gold_file import item_hashes
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.readers.validation import check, file_kind
-from reading import reader
+from reading import put, reader
 from seams import Contract, Trace
 from strategies import trace_fields
 
@@ -253,6 +253,14 @@ def test_cases_of_somebody_else_are_not_taken_for_labels(tmp_path):
 def test_a_folder_that_cannot_be_listed_is_a_problem():
     files = Files(reader(), [str(HERE / "nothing")])
     assert (files.names(str(HERE / "nothing")), files.problems) == ([], 1)
+
+
+@pytest.mark.parametrize(("limit", "problems"), [(3, 0), (2, 1)])
+def test_the_limit_of_lines_of_an_imported_file_is_inclusive(tmp_path, limit, problems):
+    path = put(tmp_path, b"a\nb\nc\n")
+    files = Files(reader(lines=limit), [path])
+    assert b"".join(files.blocks(path)) == b"a\nb\nc\n"
+    assert files.problems == problems
 
 
 # --- a foreign file where ours is wanted ------------------------------------------------------------------------------
