@@ -2,13 +2,12 @@
 
     python bench/speed [--only KEY]… [--quick] [--rounds N] [--minutes N] [--data DIR] [--base REF | --render]
 
-Needs the dependency group bench beside the package: `make bench` sees to that. Without --only or --quick all works are
-measured, one after the other, within 20 minutes or so; a work takes one round at least, and as many as it has where its
-share of the minutes allows. None is begun when the minutes are over. What a work could not measure, and why, stands in
-the table. What was measured before and is not measured now stays. Data sets are made when they are needed, in a
-temporary folder unless --data names one, and removed as soon as no further work needs them; those in --data are kept.
---base times the code of another commit beside ours, in turn, instead of the peers: it prints the ratios and writes no
-file. Both sides run with the packages that are installed now.
+Needs the dependency group bench, which `make bench` installs. Without --only or --quick it measures all works, one
+after the other, in about 20 minutes. A work takes at least one round, and more if its share of the minutes allows. No
+work begins when the minutes are over. The table gives the reason for each missing figure. Earlier results of works that
+are not measured now stay. Data sets are made when they are needed, in a temporary folder, and removed when no further
+work needs them; those in --data are not removed. --base measures the code of another commit instead of the peers,
+prints the ratios, and writes no file. Both sides use the packages that are installed now.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ PEERS = "pytrec-eval-terrier ir_measures ranx continuous-eval duckdb polars json
 
 def main():
     args = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: nothing that was started goes on
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: this also ends what was started
     if args.render:
         write(recorded())
         return
@@ -65,9 +64,9 @@ def arguments():
     keys = [work.key for work in WORKS]
     parser.add_argument("--only", action="append", metavar="KEY", choices=keys, default=[], help=", ".join(keys))
     parser.add_argument("--quick", action="store_true", help="the works that need no large files")
-    parser.add_argument("--rounds", type=int, default=0, help="at most so many of each work")
-    parser.add_argument("--minutes", type=float, default=20, help="for all of it, more or less (20)")
-    parser.add_argument("--data", type=Path, help="where data sets are, or are made and kept")
+    parser.add_argument("--rounds", type=int, default=0, help="the maximum number of rounds of each work")
+    parser.add_argument("--minutes", type=float, default=20, help="for all works together, roughly (20)")
+    parser.add_argument("--data", type=Path, help="the folder of data sets, which are made if they are missing")
     parser.add_argument("--base", metavar="REF", help="compare with this branch or commit instead of the peers")
     parser.add_argument("--render", action="store_true", help="write page and chart from results.json again")
     return parser.parse_args()
@@ -78,7 +77,7 @@ def chosen_of(args):
 
 
 def against(args, folder):
-    """Print how long each work takes, over what it takes at another commit."""
+    """Print the time of each work divided by its time at another commit."""
     code = folder / "base"
     code.mkdir()
     archive = subprocess.run(
@@ -98,7 +97,7 @@ def against(args, folder):
 
 
 def beside(work, code, ref):
-    """A work whose sides are ours, each beside its like at another commit."""
+    """Return a work whose sides are ours, each paired with the same one at another commit."""
     mine = [side for side in work.sides if side.command.startswith("{rag-eval}")]
     run = f"env PYTHONPATH={code}/src {{python}} -m rag_eval"
     head = [
@@ -116,10 +115,10 @@ def measure_all(works, folder, args, *, keep):
     end = time.monotonic() + args.minutes * 60
     for place, work in enumerate(works):
         if time.monotonic() > end:
-            say(f"left out, for the time is up: {', '.join(one.key for one in works[place:])}")
+            say(f"left out, because the time is over: {', '.join(one.key for one in works[place:])}")
             break
         say(f"[{place + 1}/{len(works)}] {work.key}: {work.title}")
-        # What is left is shared out by what the works cost; the sets of those to come take their time too.
+        # The rest of the time is divided by the cost of the works; their data sets take time, too.
         share = (end - time.monotonic()) * weight(work) / sum(map(weight, works[place:]))
         rounds = min(work.rounds, args.rounds or work.rounds)
         record(work, folder, one_of(work, folder, rounds, share))
@@ -144,7 +143,7 @@ def one_of(work, folder, rounds, seconds):
 
 
 def record(work, folder, found):
-    """Keep what was measured, beside what was measured before."""
+    """Add the results of a work to the earlier ones."""
     sizes = {side.name: data.size_of(folder, side.command) for side in work.sides}
     where = {"machine": machine(), "packages": packages(), "commit": commit(), "bytes": sizes}
     write({**recorded(), work.key: {**where, **found}})
@@ -156,7 +155,7 @@ def recorded():
 
 
 def write(results):
-    """All three files anew. A work that there is no more is left out."""
+    """Write all three files; results of works that no longer exist are left out."""
     kept = {work.key: results[work.key] for work in WORKS if work.key in results}
     (BENCH / "results.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     (BENCH / "RESULTS.md").write_text(page(WORKS, kept), "utf-8")
@@ -170,7 +169,7 @@ def machine():
 
 
 def processor():
-    """The name of the processor, as Linux tells it."""
+    """Return the name of the processor on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -190,7 +189,7 @@ def version(name):
 
 
 def commit():
-    """The commit that is measured, with a word where the code differs from it."""
+    """Return the measured commit, and say if the code differs from it."""
     changed = git("status", "--porcelain", "--", "src", "bench/speed", "bench/make_data.py", "tests/plain_scorer.py")
     return (git("rev-parse", "--short", "HEAD") or "an unknown commit") + (", with changes" if changed else "")
 

@@ -1,4 +1,4 @@
-"""bench/results.svg: how many times as fast as each peer, on a scale of powers, with what was asked."""
+"""bench/results.svg: how many times as fast as each peer, on a logarithmic scale, with the required figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STYLE = f"""svg{{{LIGHT};font:12px system-ui,-apple-system,"Segoe UI",Helvetica,
 
 
 class Bar(NamedTuple):
-    """``times`` as fast as the peer, and how many were asked for, if any."""
+    """``times`` as fast as the peer, and the required number, if any."""
 
     words: str
     times: float
@@ -28,7 +28,7 @@ class Bar(NamedTuple):
 
 
 def bars(works, results):
-    """A bar for each comparison that has a figure."""
+    """Yield a bar for each comparison with a figure."""
     for work in works:
         rounds = results.get(work.key, {}).get("rounds", [])
         for own, peer in work.pairs:
@@ -40,7 +40,7 @@ def bars(works, results):
 
 
 def _asked(work, own, peer):
-    """What was asked of the times, as how many times as fast as the peer."""
+    """Return how many times as fast as the peer is required."""
     for ask in work.asks:
         if ask.quantity == "wall" and {ask.side, ask.over} == {own, peer}:
             return ask.limit if ask.least else 1 / ask.limit
@@ -48,7 +48,7 @@ def _asked(work, own, peer):
 
 
 def chart(works, results):
-    """The same text for the same figures."""
+    """Return the chart, the same text for the same figures."""
     rows = list(bars(works, results))
     least, most = _ends([one for row in rows for one in (row.times, row.asked or row.times)])
     height = TOP + STEP * len(rows) + 16
@@ -72,7 +72,7 @@ def chart(works, results):
 
 
 def _ends(times):
-    """The powers of ten between which all values lie, one among them."""
+    """Return the powers of ten around all values and 1."""
     logs = [0.0, *map(log10, times)]
     least, most = int(min(logs) // 1), -int(-max(logs) // 1)
     return least, max(most, least + 1)
@@ -86,7 +86,7 @@ def _tick(place, power, height):
 
 
 def _short(times):
-    """Two decimals below ten, and none from there on."""
+    """Return a number with two decimals below ten, otherwise without."""
     return f"{times:.2f}" if times < 10 else f"{times:,.0f}"
 
 

@@ -1,4 +1,4 @@
-"""Whether the numbers of two programs are the same: only then does their time count."""
+"""Comparison of the numbers of two programs: a time counts only if they are equal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ NOT_NUMBERS = ("k", "gates", "pass")
 
 
 def scores(text):
-    """The numbers of the reference scorer's flat JSON."""
+    """Return the numbers of the reference scorer's flat JSON."""
     return {name: value for name, value in json.loads(text).items() if name not in NOT_NUMBERS}
 
 
 def own(text):
-    """What a script says under ``numbers``, or all of what it says, on its last line."""
+    """Return ``numbers`` of the JSON on the last line, or all of it."""
     found = json.loads(text.splitlines()[-1])
     return found.get("numbers", found)
 
 
 def all_runs(text):
-    """The flat JSON of many runs of the same size as one: counts add, rates are counts over counts again.
+    """Merge the flat JSON of many runs of equal size: counts are added, and rates computed from counts.
 
-    The scorer prints rates of four digits: for less than 10,000 cases they say exactly which count it was.
+    The scorer prints rates with four digits, which determine the count exactly for fewer than 10,000 cases.
     """
     runs = list(_objects(text))
     n = {name: sum(run[name] for run in runs) for name in ("answered", "answerable", "unanswerable")}
@@ -52,7 +52,7 @@ def _objects(text):
 
 
 def differences(truth, found):
-    """Where numbers are not those of ``truth``, in words; empty where they are equal to 1e-9."""
+    """Return how numbers differ from ``truth`` by more than 1e-9; an empty text if they do not."""
     if not found:
         return "it printed no numbers"
     for name, value in found.items():

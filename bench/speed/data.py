@@ -17,7 +17,7 @@ SPARE = 2_000_000_000  # bytes that a disk keeps
 
 
 class Data(NamedTuple):
-    """Options of make_data.py, what is made from that or from another set, and how many bytes it comes to."""
+    """The size of a data set in bytes, options of make_data.py, and how it is derived, or from which other set."""
 
     size: int
     options: str = ""
@@ -40,14 +40,14 @@ SETS = {
 
 
 def ready(folder, name, say):
-    """Make a data set in ``folder`` unless it is there; Failed where the disk is too small for it."""
+    """Make a data set in ``folder`` unless it exists; raise Failed if the disk is too small."""
     data, own = SETS[name], folder / name
     if own.is_dir():
         return
     if data.of:
         ready(folder, data.of, say)
     if shutil.disk_usage(folder).free < data.size + SPARE:
-        raise Failed(f"its data takes {data.size / 1e9:.1f} GB, and the disk has not as much to spare")
+        raise Failed(f"its data takes {data.size / 1e9:.1f} GB, which the disk lacks")
     say(f"data set {name}: {data.size / 1e6:,.0f} MB")
     part = folder / f"{name}.part"
     shutil.rmtree(part, ignore_errors=True)
@@ -65,7 +65,7 @@ def make(folder, *options):
 
 
 def repeated(own, source, _):
-    """The same traces several times over, for the same gold."""
+    """Repeat the traces of another set several times, for the same gold."""
     os.link(source / "gold.jsonl", own / "gold.jsonl")
     with (own / "trace.jsonl").open("wb") as file:
         for _ in range(TIMES):
@@ -74,7 +74,7 @@ def repeated(own, source, _):
 
 
 def cut(own, *_):
-    """A file for each run, beside the one with all runs in it."""
+    """Write a file for each run, next to the file with all runs."""
     with (own / "trace.jsonl").open("rb") as file:
         for number in range(RUNS):
             lines = [file.readline() for _ in range(10_000)]
@@ -82,7 +82,7 @@ def cut(own, *_):
 
 
 def earlier(own, _, options):
-    """The report of another run over the same questions: a baseline."""
+    """Write a baseline: the report of another run over the same questions."""
     other = own / "earlier"
     make(other, *options.split(), "--seed", "earlier")
     command = [WORDS["rag-eval"], "score", "--gold", "gold.jsonl", "--trace", "earlier/trace.jsonl", "--format", "json"]
@@ -102,12 +102,12 @@ def drop(folder, names):
 
 
 def with_sources(names):
-    """The sets, and those that they are made of."""
+    """Return the sets and those from which they are derived."""
     return {source for name in names for source in (name, SETS[name].of) if source}
 
 
 def size_of(folder, command):
-    """The bytes of the gold and trace files that a command names."""
+    """Return the total size of the gold and trace files in a command."""
     words = command.replace(";", " ").split()
     files = [words[place + 1] for place, word in enumerate(words[:-1]) if word in ("--gold", "--trace")]
     return sum(Path(folder, file).stat().st_size for file in files if Path(folder, file).is_file())

@@ -1,4 +1,4 @@
-"""From rounds to figures: medians, the ratios of neighbours in time, and whether what was asked was reached."""
+"""Figures of rounds: medians, ratios within a round, and required figures."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from statistics import median
 
 
 def values(rounds, side, quantity):
-    """The figures of a side, round by round."""
+    """Return the figures of a side, round by round."""
     return [one[side][quantity] for one in rounds if side in one]
 
 
 def ratios(rounds, side, over, quantity="wall", factor=1):
-    """Round by round, a side's figure over ``factor`` times that of another."""
+    """Return, round by round, a side's figure divided by ``factor`` times that of another."""
     both = [one for one in rounds if side in one and over in one]
     return [one[side][quantity] / (factor * one[over][quantity]) for one in both]
 
 
 def asked(ask, rounds):
-    """The median of what was asked for; None where there is no figure."""
+    """Return the median of a required figure; None without a figure."""
     if ask.over:
         found = ratios(rounds, ask.side, ask.over, ask.quantity, ask.factor)
     else:
@@ -26,7 +26,7 @@ def asked(ask, rounds):
 
 
 def verdict(ask, value):
-    """``reached``, or by how much it was missed."""
+    """Return ``reached``, or by how much a figure missed its limit."""
     if value is None:
         return "not measured"
     if value >= ask.limit if ask.least else value <= ask.limit:
@@ -44,5 +44,5 @@ def shown(ask, value):
 
 
 def spread(found):
-    """``median (least to most)``."""
+    """Return ``median (minimum to maximum)``."""
     return f"{median(found):.2f} ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else f"{found[0]:.2f}"

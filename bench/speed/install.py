@@ -1,6 +1,6 @@
-"""Installs the peers of the dependency group bench one by one, so that one that cannot be had takes no other with it.
+"""Install the peers of the dependency group bench one by one, so that the others are installed if one fails.
 
-The table of results says then why there is no figure of it.
+The table of results gives the reason for the missing figure.
 """
 
 import subprocess

@@ -1,8 +1,8 @@
-"""Runs a command and prints, as JSON, what it took: python -I -S launch.py OUT ERR COMMAND…
+"""Run a command and print its time and memory as JSON: python -I -S launch.py OUT ERR COMMAND…
 
-Seconds of wall clock and of processors (of the command and its children), the most resident memory of any one of its
-processes in bytes, and its exit code. A small process of its own: the memory of who starts a command counts as that of
-the command, and the one that measures is not small.
+The JSON has the seconds of the wall clock and of the processors (of the command and its children), the maximum resident
+memory of one of its processes in bytes, and the exit code. This is a small process because the memory of the process
+that starts a command counts as memory of the command.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""One measurement: a command run as a whole process, in the folder of the data, with what it took."""
+"""One measurement: the time and the memory of a command that runs as a whole process in the folder of the data."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ SHOWN |= {"peers": "bench/speed/peers", "root": "."}
 
 
 class Failed(Exception):
-    """Why a command gave no figure."""
+    """A command without a figure, with the reason."""
 
 
 class Took(NamedTuple):
-    """Seconds (of wall clock, or what the command itself timed), seconds of processors, bytes, and what it printed."""
+    """Seconds (of the wall clock, or measured by the command), seconds of the processors, bytes, and the output."""
 
     wall: float
     cpu: float
@@ -38,12 +38,12 @@ class Took(NamedTuple):
 
 
 def shown(command):
-    """A command of the work list as somebody would type it in the root of the project."""
+    """Return a command as a person would type it in the root of the project."""
     return command.replace("{root}/", "").format(**SHOWN)
 
 
 def run(command, folder, *, own=False):
-    """What the command took; Failed where it did not end well. ``own``: it times itself, and says so in JSON."""
+    """Measure a command; raise Failed if it fails. With ``own`` it measures itself and prints JSON."""
     out, err = (folder / f".{name}" for name in ("out", "err"))
     words = ["sh", "-c", command.format(**WORDS)] if ";" in command else command.format(**WORDS).split()
     measured = json.loads(_launched([sys.executable, "-I", "-S", str(LAUNCH), str(out), str(err), *words], folder))
@@ -69,7 +69,7 @@ def _last_line(text):
 
 
 def _launched(command, folder):
-    """The output of the launcher. Nothing that it started outlives it, whatever ends the wait."""
+    """Return the output of the launcher. All processes that it started end with it."""
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, start_new_session=True) as process:
         try:
             text, _ = process.communicate(timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""bench/RESULTS.md: what was asked and reached, every comparison, and the command of every figure."""
+"""bench/RESULTS.md: the required figures, every comparison, and the command of every figure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from speed.measuring import shown
 HEAD = """\
 # Measured
 
-Written by `make bench`; `make bench BENCH="--only million --rounds 5"` measures some works again, and
-`make bench BENCH=--help` says what else it takes. The figures of all rounds are in [results.json](results.json).
+`make bench` writes this page; `make bench BENCH="--only million --rounds 5"` measures some works again, and
+`make bench BENCH=--help` lists its options. The figures of all rounds are in [results.json](results.json).
 
 {machines}
 
-Whole processes, in turn: a ratio is that of two neighbours in time, so that what else the machine does weighs on both,
-and what is shown is the median of the rounds, with the least and the most. rag-eval holds every row against its schema
-and refuses what is not strict JSON; the plain scorer (`tests/plain_scorer.py`) computes five numbers in one file of
-standard Python and validates nothing. A program's time counts only after its numbers were found equal to ours, to
-1e-9 or to the four digits that it prints. Memory is the most resident of any one process.
+Whole processes run in turn. A ratio compares two runs of the same round, so the load of the machine affects both. The
+table shows the median of the rounds, with the minimum and the maximum. rag-eval validates every row against its schema
+and refuses JSON that is not strict; the plain scorer (`tests/plain_scorer.py`) computes five numbers in one file of
+standard Python and validates nothing. The time of a program counts only if its numbers equal ours, to 1e-9 or to the
+four digits that it prints. Memory is the maximum resident memory of one process.
 
 ![Times as fast as its peers](results.svg)
 
 """
 LIMIT = """
-A physical limit to hold the MB/s against: a scorer in C++ with simdjson that computes eight metrics, validates nothing
-and has the file in memory already came to 1,150 MB/s on one core of such a machine. That is another program's figure,
-measured once, and not by `make bench`.
+For comparison with a physical limit: a scorer in C++ with simdjson reached 1,150 MB/s on one core of such a machine. It
+computes eight metrics, validates nothing, and had the file in memory. `make bench` did not measure this figure.
 """
 
 
@@ -68,7 +67,7 @@ def _row(work, found, own, peer):
 
 
 def _reason(found, name):
-    """Why there is no figure of a side; empty where there is one."""
+    """Return the reason for a missing figure of a side; empty if there is a figure."""
     if not found:
         return "not measured yet"
     reason = found["failed"].get(name) or found["failed"].get("")
@@ -94,7 +93,7 @@ def _rate(found, name):
 
 
 def _commands(works, results):
-    yield "Data lies in the folder of `--data DIR`, where `bench/make_data.py` made it; the rest is the project's.\n"
+    yield "The data is in the folder `--data DIR`, made by `bench/make_data.py`; the other files are the project's.\n"
     for work in works:
         found = results.get(work.key, {})
         about = f"measured at {found['commit']}, load before {found['load']:.1f}" if found else "not measured yet"
@@ -102,5 +101,5 @@ def _commands(works, results):
         yield "```sh"
         yield from (shown(side.command) for side in work.sides)
         if work.truth:
-            yield f"{shown(work.truth)}  # our numbers, to hold the others' against"
+            yield f"{shown(work.truth)}  # our numbers, for comparison"
         yield "```\n"

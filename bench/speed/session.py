@@ -1,4 +1,4 @@
-"""A work measured: its sides in turn, round by round, until its rounds are done or its share of the time is used up."""
+"""Measure a work: its sides in turn, round by round, until its rounds are done or its share of the time is over."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from speed.measuring import Failed, run
 
 
 def measure(work, folder, rounds, seconds, say):
-    """What came of a work: its rounds by side, and by side why there is no figure.
+    """Return the rounds of a work by side, and the sides without figures with the reason.
 
-    Every side has a first run whose numbers are compared and whose time is not counted, unless it takes ten seconds or
-    more: then start-up is nothing to it, and its time is the first that counts. At least one round is taken whatever
-    ``seconds`` says, and no further one that would not fit.
+    The numbers of the first run of each side are compared. Its time counts only if it takes ten seconds or more:
+    then start-up hardly matters. There is at least one round; a further one begins only if it fits into ``seconds``.
     """
     load, begun = os.getloadavg()[0], time.monotonic()
     first, failed = _first(work, folder, say)
@@ -35,13 +34,13 @@ LONG = 10  # seconds
 
 
 def _fits(begun, rounds, seconds):
-    """Whether another round would end in time, going by those that there were."""
+    """Return whether another round would end in time if it takes as long as the earlier ones."""
     taken = time.monotonic() - begun
     return taken + taken / rounds <= seconds
 
 
 def _first(work, folder, say):
-    """The first run of each side that gave our numbers, and for each of the others the reason why it does not count."""
+    """Return the first run of each side that gave our numbers, and the reason for each other side."""
     took, failed = {}, {}
     truth = dict(work.expected) or _truth(work, folder)
     for side in work.sides:
@@ -68,7 +67,7 @@ def _truth(work, folder):
 
 
 def _round(sides, folder, number):
-    """Each side once, each round beginning with another one."""
+    """Run each side once; each round begins with another side."""
     turn = number % len(sides)
     return {side.name: _figures(run(side.command, folder, own=side.own)) for side in sides[turn:] + sides[:turn]}
 

@@ -1,4 +1,4 @@
-"""The works: what is timed, against what, and what is asked of it. Commands run in the folder of the data."""
+"""The works: commands to measure, their peers, and the required figures. Commands run in the folder of the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CORE = "answers,refusals,citations,retrieval"
 
 
 class Side(NamedTuple):
-    """A command. ``numbers`` reads what it printed; ``own``: the seconds are those that it says itself."""
+    """A command. ``numbers`` parses its output; with ``own`` it measures its own seconds."""
 
     name: str
     command: str
@@ -23,9 +23,9 @@ class Side(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """That a quantity (``wall`` or ``memory``) of a side, over ``factor`` times that of another, has a bound.
+    """A bound of a quantity (``wall`` or ``memory``) of a side, divided by ``factor`` times that of another side.
 
-    Without another side it is the quantity itself. ``least`` says that the limit is the least that will do.
+    Without another side it is the quantity itself. With ``least`` the limit is a minimum.
     """
 
     words: str
@@ -40,8 +40,8 @@ class Ask(NamedTuple):
 class Work(NamedTuple):
     """``pairs`` are sides to compare, ours first; ``short`` is the title for the chart.
 
-    Our numbers are what our side prints, or ``truth`` where that is a page for people, or ``expected``.
-    ``rounds`` are taken unless the time is up; ``cost`` is the seconds that a round takes or so.
+    Our numbers are the output of our side, of ``truth`` if that is a page for people, or ``expected``.
+    ``rounds`` is the number of rounds if the time allows; ``cost`` is the approximate seconds of a round.
     """
 
     key: str
@@ -71,12 +71,12 @@ def score(options, data):
 
 
 def reports(data):
-    """Every metric, with gates and a baseline, and all reports written as the action writes them."""
+    """Return the command with every metric, gates, a baseline, and all reports, as the action writes them."""
     return score(f"{GATED} {data}/baseline.json --format markdown --out reports", data)
 
 
 def ours(data, options=""):
-    """The values of our report, from the library."""
+    """Return the command that prints the values of our report, from the library."""
     return f"{{python}} {{peers}}/ours.py {data}/gold.jsonl {data}/trace.jsonl {options}".rstrip()
 
 
@@ -93,7 +93,7 @@ def faster(limit, words, peer=PLAIN, own=OURS, **more):
 
 
 def of_files(name, script, data):
-    """A peer that takes the files and prints the scores."""
+    """Return a peer that reads the files and prints the scores."""
     return Side(name, f"{{python}} {{peers}}/{script} {data}/gold.jsonl {data}/trace.jsonl", checks.scores)
 
 
