@@ -57,6 +57,38 @@ def test_langchain_callbacks(tmp_path):
     assert (bad["error"], bad["ok"]) == ("RuntimeError: no index", False)
 
 
+def test_an_agent_is_one_row_with_what_its_tools_retrieved(tmp_path):
+    from langchain_core.documents import Document
+    from langchain_core.messages import AIMessage
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableLambda
+    from langchain_core.tools import tool
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    class Fixed(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [Document("Null keys are rejected.", id="d1")]
+
+    @tool
+    def search(query: str) -> str:
+        """Search."""
+        return Fixed().invoke(query)[0].page_content
+
+    def agent(state):
+        search.invoke({"query": "null keys"})
+        return {"messages": [*state["messages"], AIMessage([{"type": "text", "text": "No."}])]}
+
+    path = tmp_path / "trace.jsonl"
+    config = {"callbacks": [TraceHandler(path)]}
+    for message in (("human", "Are null keys accepted?"), {"role": "user", "content": "Are null keys accepted?"}):
+        RunnableLambda(agent).invoke({"messages": [("system", "Be brief."), message]}, config=config)
+    for row in rows(path):
+        assert (row["q"], row["answer_json"]) == ("Are null keys accepted?", {"claim": "No."})
+        assert row["retrieved_ids"] == ["d1"]
+    assert len(rows(path)) == 2
+
+
 def test_a_streamed_langchain_run_has_its_question(tmp_path):
     from langchain_core.runnables import RunnableGenerator, RunnableLambda
 

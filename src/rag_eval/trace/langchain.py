@@ -18,8 +18,8 @@ try:
 except ImportError as error:
     raise ImportError('langchain-core is not installed: pip install "rag-eval-action[langchain]"') from error
 
-_QUESTIONS = ("question", "query", "input", "q", "user_input")
-_ANSWERS = ("answer", "output", "response", "result", "text")
+_QUESTIONS = ("question", "query", "input", "q", "user_input", "messages")
+_ANSWERS = ("answer", "output", "response", "result", "text", "messages")
 
 
 class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
@@ -34,17 +34,19 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
     ) -> None:
-        """Open the row of an outermost run: a chain, a retriever with its query, or a model with its prompts."""
+        """Open the row of an outermost run: a chain or agent, a retriever with its query, or a model with prompts."""
         root = self._roots.get(parent_run_id, run_id) if parent_run_id else run_id
         self._roots[run_id], self._starts[run_id] = root, time.perf_counter()
         if root == run_id:
-            while isinstance(inputs, list) and inputs:  # lists of messages, or prompts
-                inputs = inputs[-1]
             qid = (more.get("metadata") or {}).get("qid")
             stated = {"qid": str(qid) if qid else "", "q": _text(inputs, _QUESTIONS), "run": self._run}
             self._rows[root] = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
 
     on_retriever_start = on_chat_model_start = on_llm_start = on_chain_start
+
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **more: Any) -> None:
+        """Count what happens in a tool to the run that calls it."""
+        self.on_chain_start(serialized, more.pop("inputs", input_str), run_id=run_id, **more)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
         """Record the documents; those of several retrievals are appended."""
@@ -71,6 +73,8 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         self._ask(run_id, more.get("inputs"))
         self._end(run_id, "", outputs)
 
+    on_tool_end = on_chain_end
+
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Write the row with the error if the outermost run failed."""
         self._ask(run_id, more.get("inputs"))
@@ -80,7 +84,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
                 self._rows[run_id]["timed_out"] = True
         self._end(run_id, "", None)
 
-    on_llm_error = on_retriever_error = on_chain_error
+    on_llm_error = on_retriever_error = on_tool_error = on_chain_error
 
     def _ask(self, run_id: UUID, inputs: Any) -> None:
         """Record the question at the end of a streamed run, whose input is not known at its start."""
@@ -115,10 +119,12 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
 
 def _text(value: Any, names: tuple[str, ...]) -> str:
-    """Return the text in an input or output: itself, of a message, or under the first of ``names``."""
+    """Return the text in an input or output: itself, of the last message, or under the first of ``names``."""
+    while isinstance(value, (list, tuple)) and value:  # messages, pairs of role and content, or prompts
+        value = value[-1]
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return next((text for name in names if (text := _text(value.get(name), names))), "")
-    content = getattr(value, "content", None)
-    return content if isinstance(content, str) else ""
+        return next((text for name in (*names, "content") if (text := _text(value.get(name), names))), "")
+    content = getattr(value, "content", None)  # of a message: a text, or parts
+    return _text(content, ("text",)) if isinstance(content, (str, list)) else ""
