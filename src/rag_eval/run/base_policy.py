@@ -119,12 +119,13 @@ class _Search:
         if same := [policy for policy in removed if self.gold_of(policy) == here]:
             return _only_policy(same, _REMOVED)
         others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
-        if gates:  # next to gates of another folder for the same file they are the first of their folder
-            others = {
-                file: policy for file, policy in others.items() if gold_named_by(self.authority, policy, before) != here
-            }
-        if similar := [policy for policy in others.values() if self._shares_items(policy)]:
+        # If the base has only gates of other folders for this very file, the change's are the first of their folder.
+        named = others if gates else {}
+        beside = {file for file, policy in named.items() if gold_named_by(self.authority, policy, before) == here}
+        similar = [policy for file, policy in others.items() if file in beside or self._shares_items(policy)]
+        if any(policy.file not in beside for policy in similar):
             return _only_policy(self._moved(similar) or _strictest(similar), _SEVERAL)
+        others = {file: policy for file, policy in others.items() if file not in beside}
         left = [policy for policy in near if not self._has_gold(policy, self.tree, after)][:1]
         if not gates and here in files:  # a system that the base knows
             left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
