@@ -150,3 +150,15 @@ def test_a_gold_set_that_is_missing_or_broken_is_named(tmp_path, monkeypatch, ca
             (tmp_path / "eval/gold.jsonl").write_text("{}\n")
         assert main(["explain", "D1", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_finding_is_explained_with_its_level(capsys):
+    assert main(["explain", "padded-answers"]) == 0
+    head, blank, meaning, _, level, page = capsys.readouterr().out.splitlines()
+    assert (head, blank, level, page) == (
+        "padded-answers (finding)",
+        "",
+        "level        error",
+        "page         docs/findings.md",
+    )
+    assert meaning.startswith("90 % of the answers")
