@@ -141,13 +141,14 @@ def test_a_whole_number_has_bounds(rag, option, least, most):
 
 
 @pytest.mark.parametrize("option", ["--rate", "--timeout"])
-def test_a_rate_or_a_time_is_above_0(rag, option):
-    parsed = vars(build_parser().parse_args(["collect", "--python", "x:y", option, "0.5"]))
-    assert parsed[option.strip("-")] == 0.5
-    for text in ("0", "-1", "x", "nan", "inf", "1e6"):
+def test_a_rate_or_a_time_has_bounds(rag, option):
+    for text, value in (("0.001", 0.001), ("0.5", 0.5), ("1e6", 1_000_000)):
+        parsed = vars(build_parser().parse_args(["collect", "--python", "x:y", option, text]))
+        assert parsed[option.strip("-")] == value
+    for text in ("0", "-1", "x", "nan", "inf", "1000001", "1e-300"):
         code, out, err = rag("collect", "--python", "x:y", f"{option}={text}")
         assert (code, out) == (2, "")
-        assert f"argument {option}: '{text}' is not a number above 0" in err
+        assert f"argument {option}: '{text}' is not a number from 0.001 to 1000000" in err
 
 
 def test_the_defaults_are_those_that_the_help_names():

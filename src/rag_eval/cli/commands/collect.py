@@ -81,8 +81,8 @@ def _number(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a number above 0")
+    if not 0.001 <= value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a number from 0.001 to 1000000")
     return value
 
 
