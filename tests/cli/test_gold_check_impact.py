@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitrepo import command_on_path
-from project import GOLDS, Project, apart, gates, gold_of, wrong
+from project import GOLDS, Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval.cli.commands import _gold_impact
 from seams import MissingExtra, main
 
@@ -32,6 +32,22 @@ def test_a_change_of_the_gold_names_the_cases_that_flip_and_the_gates_that_turn(
     assert "this gold change flips 1 case:" in output
     assert "Q2: NOT_CITED → OK" in output
     assert "gate precision: failed → passed" in output
+
+
+def test_ten_cases_that_flip_are_named(project):
+    def golds(claim):
+        return [gold_of(n % 4 + 1, qid=f"Q{n}", question=f"{n}?", gold_claim_substr=[claim]) for n in range(12)]
+
+    traces = [{**trace_of(n % 4 + 1), "qid": f"Q{n}", "q": f"{n}?"} for n in range(12)]
+    project.put(gold=golds(" days"), trace=traces)
+    project.git("add", "--all")
+    assert project.gold("signoff", "--mutates", "--reason", "more")[0] == 0
+    project.git("commit", "-q", "-m", "third")
+    project.put(gold=golds("another claim"))
+    project.git("add", "--all")
+    output = project.gold("diff")[1]
+    assert "this gold change flips 12 cases:" in output
+    assert (output.count("OK → "), "\n  … and 2 more.\n" in output) == (10, True), output
 
 
 def test_a_change_of_the_gates_says_what_it_lets_through(project):

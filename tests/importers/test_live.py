@@ -56,6 +56,14 @@ def test_all_pages_give_the_rows_of_the_tools_own_export(live, command, tmp_path
     assert f"rag-eval import {tool} {saved.name} --since 2026-11-23" in err
 
 
+@pytest.mark.parametrize(("is_terminal", "words"), [(True, ()), (True, ("--quiet",)), (False, ())])
+def test_the_pages_are_counted_on_a_terminal_only(live, monkeypatch, is_terminal, words):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    code, _, err = live(FakeTracing(page=4), "langfuse", *words)
+    shown = "\r1 page, 4 records\r2 pages, 8 records" in err
+    assert (code, shown) == (0, is_terminal and not words), err
+
+
 @pytest.mark.parametrize("tool", ADDRESSES)
 def test_the_saved_replies_give_the_same_bytes_without_the_api(live, command, tmp_path, tool):
     assert live(FakeTracing(), tool)[0] == 0

@@ -107,8 +107,9 @@ def test_a_seed_draws_the_same_answers_whatever_the_order_and_another_does_not(c
 
 @pytest.mark.parametrize("end", [[], [KeyboardInterrupt()], ["q"]], ids=["end of input", "Ctrl-C", "quit"])
 def test_an_interruption_keeps_what_was_graded_and_is_continued(check, tmp_path, end):
-    code, _, _ = check("--n", "6", answers=["3", "4", "", "2", "2", "", "1", *end])
+    code, out, _ = check("--n", "6", answers=["3", "4", "", "2", "2", "", "1", *end])
     assert code == (130 if end and end != ["q"] else 0)
+    assert ("\n\nwrote eval/judge-labels.jsonl: 2 graded" in out) is (end == []), "the prompt has ended its line"
     before = rows(tmp_path / LABELS)
     assert len(before) == 2
     _, _, err = check("--n", "6", answers=["5", "5", ""] * 4)
