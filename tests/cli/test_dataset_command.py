@@ -293,6 +293,20 @@ def test_names_and_files_are_asked_for(command, tmp_path):
     assert "Name the files" in command("dataset", "squad_v2")[2]
 
 
+def test_outputs_of_one_name_are_refused(command, tmp_path):
+    path, gold = tmp_path / "in.json", tmp_path / "gold.jsonl"
+    path.write_text(json.dumps(SQUAD))
+    code, _, err = command("dataset", "squad_v2", path, "--out", gold, "--chunks", f"{tmp_path}/./gold.jsonl")
+    assert (code, "two of --out, --chunks and --traces name the same file" in err, gold.exists()) == (2, True, False)
+
+
+def test_outputs_are_written_together_or_not_at_all(command, tmp_path):
+    path, gold = tmp_path / "in.json", tmp_path / "gold.jsonl"
+    path.write_text(json.dumps(SQUAD))
+    code, _, err = command("dataset", "squad_v2", path, "--out", gold, "--chunks", path / "chunks.jsonl")
+    assert (code, "chunks.jsonl cannot be written" in err, gold.exists()) == (2, True, False)
+
+
 def test_traces_of_a_set_without_answers_are_refused_before_anything_is_written(command, tmp_path):
     path, gold, chunks = (tmp_path / name for name in ("in.json", "gold.jsonl", "corpus.jsonl"))
     path.write_text(json.dumps(SQUAD))

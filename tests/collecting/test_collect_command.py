@@ -509,6 +509,10 @@ def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
         (("--request", "missing.yml"), "missing.yml: no such file"),
         (("--matrix", "missing.yml"), "missing.yml: no such file"),
         (("--out", "gold.jsonl/t.jsonl"), "t.jsonl.partial cannot be written: "),
+        (
+            ("--out", "run.json"),
+            "--out run.json is for the facts of the run. Name another file: --out runs/trace.jsonl",
+        ),
     ],
 )
 def test_what_cannot_be_read_started_or_written_is_no_bug(command, tmp_path, gold, monkeypatch, words, message):

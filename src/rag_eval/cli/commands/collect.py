@@ -42,7 +42,7 @@ from rag_eval.readers.yaml_file import read_mapping
 
 Row = dict[str, Any]
 
-_WARM_UP, _BAR = "Hello?", 24
+_WARM_UP, _BAR, _RUN_JSON = "Hello?", 24, "run.json"
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
 
 
@@ -104,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
     """
     out = Path(args.out)
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
-    if not is_replaceable:
-        refuse_existing(out, force=args.force)
+    refuse_existing(out, force=args.force or is_replaceable)
+    if out.name == _RUN_JSON:
+        raise UsageError(f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl")
     digests = Digests()
     with checked_reader() as reader:
         golds = read_gold(reader, args.gold, digests.of("gold", args.gold))
@@ -137,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         rows = [journal.rows[key] for key in keys]
         write_rows(out, rows)
-        write_json(out.with_name("run.json"), about)
+        write_json(out.with_name(_RUN_JSON), about)
         journal.remove()
     return _finished(args.out, rows)
 

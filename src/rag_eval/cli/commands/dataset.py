@@ -14,11 +14,12 @@ from rag_eval.cli.commands._shared import (
     add_flag,
     add_option,
     checked_reader,
+    json_line,
     print_notes,
     refuse_existing,
     whole,
+    write_files,
     write_json,
-    write_rows,
 )
 from rag_eval.common.escaping import one_line, quantity
 from rag_eval.contract import Gold
@@ -61,8 +62,11 @@ def run(args: argparse.Namespace) -> int:
         args.files = _downloaded(form)
     if not args.files:
         raise UsageError("no files are named. Name the files of the data set, or fetch them with --download")
-    for path in filter(None, (args.out, args.chunks, args.traces)):
+    paths = [Path(path) for path in (args.out, args.chunks, args.traces) if path]
+    for path in paths:
         refuse_existing(path, force=args.force, other="file")
+    if len({path.absolute() for path in paths}) < len(paths):
+        raise UsageError("two of --out, --chunks and --traces name the same file. Name another file for one of them.")
     items = _sampled(list(_items(form, args.files)), args.sample, args.seed)
     if not items:
         fix = "Check that the files are complete."
@@ -70,12 +74,13 @@ def run(args: argparse.Namespace) -> int:
     traces = [item.trace for item in items if item.trace] if args.traces else []
     if args.traces and not traces:
         raise UsageError(f"{args.name} has no answers of a system. Remove --traces, and run: rag-eval collect")
-    write_rows(args.out, [item.gold for item in items])
-    if args.chunks:
-        chunks = {identity: text for item in items for identity, text in item.chunks.items()}
-        write_rows(args.chunks, [{"id": identity, "text": text} for identity, text in chunks.items()])
-    if args.traces:
-        write_rows(args.traces, traces)
+    chunks = {identity: text for item in items for identity, text in item.chunks.items()}
+    rows = {
+        args.out: [item.gold for item in items],
+        args.chunks: [{"id": identity, "text": text} for identity, text in chunks.items()],
+        args.traces: traces,
+    }
+    write_files((Path(path), map(json_line, rows[path])) for path in rows if path)
     about = {
         "dataset": args.name,
         "licence": form.licence,

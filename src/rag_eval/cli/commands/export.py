@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+from pathlib import Path
 
 from rag_eval.cli.commands._shared import (
     add_flag,
@@ -13,7 +13,7 @@ from rag_eval.cli.commands._shared import (
     file_bytes,
     print_notes,
     refuse_existing,
-    write,
+    write_together,
 )
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED, UsageError
@@ -53,15 +53,16 @@ def run(args: argparse.Namespace) -> int:
         if "report" in form.needs:
             read_report(reader, args.report)  # problems of the output are errors of the command
     report = json.loads(file_bytes(args.report)) if "report" in form.needs else {}
-    files = {os.path.join(args.out, name): text for name, text in form.write(Contents(gold, traces, report)).items()}  # noqa: PTH118
-    for path, text in files.items():
-        refuse_existing(path, force=args.force, other="folder with --out")
+    texts = form.write(Contents(gold, traces, report))
+    for name, text in texts.items():
+        refuse_existing(Path(args.out, name), force=args.force, other="folder with --out")
         if not text:
             reason = "the traces have no ids of their source, or the format fits no item"
             raise UsageError(f"{args.format}: nothing to export: {reason}. See docs/export.md")
-    for path, text in files.items():
-        write(path, text)
-        print_notes(f"wrote {path}: {quantity(text.count(chr(10)), 'line')}")
+    write_together(Path(args.out), texts.items())
+    print_notes(
+        *(f"wrote {Path(args.out, name)}: {quantity(text.count(chr(10)), 'line')}" for name, text in texts.items())
+    )
     return PASSED
 
 
