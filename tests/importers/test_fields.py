@@ -271,6 +271,8 @@ RECORDS = [
     *(("opik", OPIK | more, pointer, value) for more, pointer, value in (
         ({}, "q", "Why?"), ({}, "latency_ms.generate", 2500.0), ({"thread_id": "s1"}, "source.id", "t1"),
         ({"total_estimated_cost": 0.5}, "usage.cost_usd", 0.5), ({"usage": OLD_COUNTS}, "usage", COUNTS),
+        ({"name": "Retriever", "type": "tool", "output": {"output": {"documents": [{"id": "c1"}]}}, "error_info": {
+            "message": "x"}, "metadata": {"qid": "Q7"}}, "retrieved_ids", ["c1"]),
         ({"metadata": {"qid": "Q7"}}, "qid", "Q7"), ({"input": {"question": "Why?", "qid": "Q7"}}, "qid", "Q7"),
         ({"output": {}, "error_info": {"exception_type": "KeyError", "message": "x"}}, "error", "KeyError: x"),
         ({"output": {}, "error_info": {"message": "timed out"}}, "timed_out", True))),
@@ -498,6 +500,14 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("ragas", b"\xffquestion,answer\na,b\n", ":1: is not UTF-8. Save the file as CSV UTF-8."),
         ("ragas", b'{"user_input": "Why?"}\n[1]\n', ":2: is not an object, but a sample is one"),
         ("beir", b"query-id\tcorpus-id\tscore\nq\td\tx\n", ":2: is not a judgement of BEIR"),
+        *((form, b'{"response": "So.", "id": 1}', words) for form, words in (
+            ("ragas", ":1: has no question. Ragas calls it user_input"),
+            ("ragas-trace", ":1: has no question. Ragas calls it user_input"),
+            ("azure-eval", ":1: has neither question nor query. Give eval_results.jsonl"),
+            ("deepeval", ":1: /input: has no input. DeepEval calls the question 'input'."),
+            ("langsmith-dataset", ":1: an item has no id or no question. Name it with --question POINTER"),
+            ("opik-dataset", ":1: an item has no id or no question. Name it with --question POINTER"))),
+        ("promptfoo", b'{"vars": {"a": 1}}', ":1: /vars: no variable contains the question. Name the variable"),
         ("trec-qrels", b"301 0 d1 1\n301 0 d1 2\n", ":2: document d1 is judged twice for topic 301. Keep one"),
         ("trec-run", b"301 Q0 d1 1 high bm25\n", ":1: is not a line of a run. A line of a run is: TOPIC Q0"),
         ("ragas", b'user_input,response\nWhy?,"a"b\n', ":2: is not valid CSV"),

@@ -153,7 +153,11 @@ GARBAGE = [
     pytest.param(CASES, "[]\n", ["an empty list is not an object"]),
     pytest.param(CASES, "not json\n", ["column 1"]),
     pytest.param(CASES, b"\xff\xfe{}\n", ["UTF-8"]),
-    pytest.param("retrieval_labels.jsonl", '{"case_id": "k77"}\n', ["/case_id", "cases.jsonl has no case 'k77'"]),
+    pytest.param(
+        "retrieval_labels.jsonl",
+        '{"case_id": "k77"}\n',
+        ["/case_id", "cases.jsonl has no case 'k77'. Add the case to cases.jsonl, or"],
+    ),
     pytest.param("retrieval_labels.jsonl", '{"case_id": "k01"}\n', ["'k01' is already used on line 1"]),
     pytest.param(
         "retrieval_labels.jsonl",

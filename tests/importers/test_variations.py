@@ -346,3 +346,29 @@ def test_questions_that_a_run_of_trec_does_not_answer_are_counted(command, tmp_p
     assert (code, json.loads(out)["qid"]) == (0, "1")
     assert "questions of the gold set that the run does not answer, 2 times" in err
     assert "left out: topics that the gold set does not have (--gold)" in err
+
+
+@each_row(
+    ("lines", "found"),
+    [
+        (["q1,a,Why?,So.,T.", "q1,a,Why?,,U."], [("q1", "a", "So.", ["T.", "U."])]),
+        (["q1,a,Why?,So.,T.", "q2,a,Why?,,U."], None),
+        (["q1,a,Why?,So.,T.", "q1,a,Why?,No.,U."], [("q1", "a", "No.", ["U."]), ("q1", "a", "So.", ["T."])]),
+        (["q1,a,Why?,So.,T.", "q1,b,Why?,No.,U."], [("q1", "a", "So.", ["T."]), ("q1", "b", "No.", ["U."])]),
+    ],
+)  # fmt: skip
+def test_records_of_one_qid_question_and_run_are_one_trace(command, tmp_path, lines, found):
+    (tmp_path / "rows.csv").write_text("\n".join(["qid,run,question,answer,chunks", *lines]) + "\n", "utf-8")
+    fields = "".join(f"{name}: {name}\n" for name in ("qid", "run", "question", "answer", "chunks"))
+    (tmp_path / "map.yml").write_text(fields, "utf-8")
+    code, out, err = command("import", "table", tmp_path / "rows.csv", "--map", tmp_path / "map.yml")
+    rows = [json.loads(line) for line in out.splitlines()]
+    values = [(r["qid"], r["run"], r["answer_json"]["claim"], [c["text"] for c in r["chunks"]]) for r in rows]
+    assert (code, values) == ((2, []) if found is None else (0, found)), err
+
+
+def test_citations_of_a_table_are_a_list_or_ids_with_commas(command, tmp_path):
+    (tmp_path / "rows.csv").write_text('question,answer,cited\nWhy?,So.,"a, b"\nWho?,Me.,"[""c d""]"\n', "utf-8")
+    (tmp_path / "map.yml").write_text("question: question\nanswer: answer\ncitations: cited\n", "utf-8")
+    out = command("import", "table", tmp_path / "rows.csv", "--map", tmp_path / "map.yml")[1]
+    assert [json.loads(line)["answer_json"]["citations"] for line in out.splitlines()] == [["a", "b"], ["c d"]]
