@@ -1,7 +1,8 @@
 """Finds words that each pattern of a refusal requires, so that a run tries and compiles few of the patterns.
 
 ``required.json`` has, by language, sets of words, and for each pattern of ``declines`` and ``lacks`` the numbers of its
-sets. A text that a pattern matches has a word of each of its sets, as ``Language.candidates`` reads it.
+sets: the most selective one, then all of them in the order of the pattern. A text that a pattern matches has a word of
+each of them in this order, as ``Language.candidates`` reads it.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ def _table(language: Language) -> dict[str, list[Any]]:
 
 
 def required(rule: str, language: Language) -> list[Words]:
-    """Return sets of words of which each match of a pattern has one, the most selective first.
+    """Return the most selective set of words of which each match of a pattern has one, then several in their order.
 
     A pattern without any gets the set of the empty word, which all texts have.
     """
-    sets = _Reader(language).read(_parser.parse(language.pattern(rule).pattern))
-    return sorted(dict.fromkeys(sets), key=lambda one: (_cost(one, language), sorted(one)))[:_MAX_SETS] or [Words([""])]
+    sets = _Reader(language).read(_parser.parse(language.pattern(rule).pattern)) or [Words([""])]
+    numbers = sorted(range(len(sets)), key=lambda number: (_cost(sets[number], language), sorted(sets[number])))
+    return [sets[numbers[0]], *[sets[number] for number in sorted(numbers[:_MAX_SETS])]]
 
 
 class _Reader:
@@ -64,12 +66,12 @@ class _Reader:
             if texts and len(run) * len(texts) <= _MAX_TEXTS:
                 run = [(*before, text) for before in run for text in texts]
                 continue
-            sets += self._sets([(*pieces, _CUT) for pieces in run])
-            is_edge = all(not re.search(rf"[\w{_CUT}]\Z", "".join(pieces)) for pieces in run)
-            following = _texts(tree[place + 1 : place + 2]) if place + 1 < len(tree) else [end]
-            is_whole = all(re.match(rf"[^\w{_CUT}]", text) for text in following or [_CUT])
-            sets += self._of_part(part, _EDGE if is_edge else _CUT, _EDGE if is_whole else _CUT)
-            run = [(_EDGE if _ends_at_edge([part], is_edge) else _CUT,)]
+            edge = _edge(tree[place:], end, at_start=True)
+            sets += self._sets([(*pieces, edge) for pieces in run])
+            is_cut = any(re.search(rf"[\w{_CUT}]\Z", "".join(pieces)) for pieces in run)
+            before, behind = _CUT if is_cut else _EDGE, _edge(tree[place + 1 :], end, at_start=True)
+            sets += self._of_part(part, before, behind)
+            run = [(_edge([part], before, at_start=False),)]
         return sets + self._sets([(*pieces, end) for pieces in run])
 
     def _of_part(self, part: Any, start: str, end: str) -> list[Words]:
@@ -85,9 +87,10 @@ class _Reader:
         return []
 
     def _sets(self, run: list[tuple[str, ...]]) -> list[Words]:
-        """Return the sets that have a word of each text: one of all its words, and one for each piece of the texts."""
+        """Return the sets that have a word of each text: one for each piece of the texts, or one of all their words."""
         places = [self._words(pieces) for pieces in run]
-        columns = [[word for words in found for word in words] for found in places], *zip(*places, strict=True)
+        columns = [column for column in zip(*places, strict=True) if all(column)]
+        columns = columns or [[[word for words in found for word in words] for found in places]]
         return [frozenset([min(words, key=self._rank) for words in column]) for column in columns if all(column)]
 
     def _words(self, pieces: tuple[str, ...]) -> list[list[str]]:
@@ -148,18 +151,19 @@ def _texts(tree: Any) -> list[str] | None:
     return texts
 
 
-def _ends_at_edge(tree: Any, is_edge: bool) -> bool:
-    """Return whether no letter or digit is right before the place behind a part, given the same of its start."""
-    for kind, value in tree:
+def _edge(tree: Any, beyond: str, *, at_start: bool) -> str:
+    """Return whether a letter or digit may be at the start or end of a part, given the same of what is beyond it."""
+    edge = beyond
+    for kind, value in reversed(list(tree)) if at_start else tree:
         name = str(kind)
         if name == "LITERAL":
-            is_edge = not re.match(r"\w", chr(value))
+            edge = _CUT if re.match(r"\w", chr(value)) else _EDGE
         elif name == "SUBPATTERN":
-            is_edge = _ends_at_edge(value[3], is_edge)
+            edge = _edge(value[3], edge, at_start=at_start)
         elif name == "BRANCH":
-            is_edge = all(_ends_at_edge(branch, is_edge) for branch in value[1])
+            edge = max(_edge(branch, edge, at_start=at_start) for branch in value[1])  # _CUT if one is cut
         elif name.endswith("_REPEAT"):
-            is_edge = (value[0] > 0 or is_edge) and _ends_at_edge(value[2], False)
+            edge = max(edge if value[0] == 0 else _EDGE, _edge(value[2], _CUT, at_start=at_start))
         elif name not in ("AT", "ASSERT", "ASSERT_NOT"):
-            is_edge = False
-    return is_edge
+            edge = _CUT
+    return edge

@@ -29,11 +29,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cache, cached_property, lru_cache
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.textual import read_table
+from rag_eval.textual.tokens import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,6 +60,7 @@ _TURN_WINDOW = 20  # characters at the start of a sentence in which a word may t
 _MAX_WHOLE = 60  # characters of the longest claim that is compared with ``whole``
 _SHOWN = 80  # characters of a match that explain shows
 _MIN_CONTENT = 3  # characters; a shorter clause has no content
+_MAX_TEXTS = 8  # whose words are remembered: several languages read the same sentences
 _MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
 WORD_START = 6
 """Letters of a word that are compared, of hints and of words that a pattern requires."""
@@ -114,10 +116,14 @@ class Refusal(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """A pattern that refuses. A sentence that it matches has a word of each of the sets ``required``."""
+    """A pattern that refuses.
+
+    A sentence that it matches has a word of each of the sets ``required``, in this order; ``selective`` is one of them.
+    """
 
     kind: Literal["declines", "lacks"]
     text: str
+    selective: frozenset[str]
     required: list[frozenset[str]]
 
 
@@ -170,16 +176,15 @@ def possible_languages(folded: str) -> list[Language]:
 
     A short text without any needs only a hint.
     """
-    words = set(_WORD.findall(folded))
-    starts = _hints().keys() & {word[:WORD_START] for word in words}
-    codes = {code for start in starts for code in _hints()[start]}
-    within = _hints_within()[folded.isascii()]
-    codes.update([code for hint, code in within if hint in folded])
-    if not codes:
-        return []
-    hinted = [one for one in _languages() if one.code in codes]
-    typical = [one for one in hinted if not one.spaced or not one.typical.isdisjoint(words)]
-    return typical if typical or len(words) >= _MANY_WORDS else hinted
+    words, hints = frozenset(_words(folded)), _hints()
+    may_be_untypical = len(words) < _MANY_WORDS
+    hinted = {one for word in words for one in hints.get(word[:WORD_START], ())}
+    for one in _hinted_within()[folded.isascii()]:
+        if (may_be_untypical or one.is_typical(words)) and any([hint in folded for hint in one.hints_within]):
+            hinted.add(one)
+    possible = [one for one in _languages() if one in hinted] if hinted else []
+    typical = [one for one in possible if one.is_typical(words)]
+    return typical if typical or not may_be_untypical else possible
 
 
 def fold(text: str) -> str:
@@ -208,9 +213,14 @@ class Language:
         self._patterns: dict[str, re.Pattern[str]] = {}
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
+    def is_typical(self, words: frozenset[str]) -> bool:
+        """Return whether the words of a text are typical of the language."""
+        return not self.spaced or not self.typical.isdisjoint(words)
+
     def is_hinted(self, folded: str) -> bool:
         """Return whether a text has a hint."""
-        return not self.hints.isdisjoint(_word_starts(folded)) or any([hint in folded for hint in self.hints_within])
+        starts = [word[:WORD_START] for word in _words(folded)]
+        return not self.hints.isdisjoint(starts) or any([hint in folded for hint in self.hints_within])
 
     def refusal(self, sentences: Sequence[str]) -> Refusal | None:
         """Return the refusal of the first sentence that refuses; partial if the sentence or the rest answers."""
@@ -273,14 +283,18 @@ class Language:
 
     def candidates(self, sentence: str) -> list[_Rule]:
         """Return the patterns with a word of each of their sets in a sentence, in the order of the file."""
-        words = self._read(sentence[:_MAX_SENTENCE])
-        numbers = {number for word in self._by_word.keys() & words for number in self._by_word[word]}
-        rules = map(self._rules.__getitem__, sorted(numbers))
-        return [rule for rule in rules if not any(map(words.isdisjoint, rule.required))]
+        read = self._read(sentence[:_MAX_SENTENCE])
+        words, by_word = frozenset(read), self._by_word
+        numbers = {number for word in words if word in by_word for number in by_word[word]}
+        rules = [self._rules[number] for number in sorted(numbers)]
+        rules = [rule for rule in rules if not any(map(words.isdisjoint, rule.required))]
+        return [rule for rule in rules if _has_in_order(read, rule.required)]
 
-    def _read(self, text: str) -> set[str]:
+    def _read(self, text: str) -> list[str]:
         """Return the starts of the words of a text; its signs and pairs of signs if no spaces separate words."""
-        return {"", *(_word_starts(text) if self.spaced else [*text, *map("".join, pairwise(text))])}
+        if self.spaced:
+            return ["", *[word[:WORD_START] for word in _words(text)]]
+        return ["", *chain.from_iterable(zip(text, map("".join, pairwise(f"{text} ")), strict=True))]
 
     def _is_condition(self, sentence: str, match: _Match) -> bool:
         if self._entry("behind").match(sentence, match.end) or self._entry("case").match(sentence, 0, _MAX_SENTENCE):
@@ -381,17 +395,17 @@ class Language:
         table = _required()[self.code]
         sets = [frozenset(words.split(" ")) for words in table["words"]]
         return [
-            _Rule(kind, text, [sets[number] for number in numbers])
+            _Rule(kind, text, sets[numbers[0]], [sets[number] for number in numbers[1:]])
             for kind in KINDS
             for text, numbers in zip(self.table[kind], table[kind], strict=True)
         ]
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]]:
-        """Return the numbers of the patterns by a word of their first set."""
+        """Return the numbers of the patterns by a word of their most selective set."""
         numbers = defaultdict[str, list[int]](list)
         for number, rule in enumerate(self._rules):
-            for word in rule.required[0]:
+            for word in rule.selective:
                 numbers[word].append(number)
         return numbers
 
@@ -408,25 +422,32 @@ def _required() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _hints() -> dict[str, list[str]]:
+def _hints() -> dict[str, list[Language]]:
     """Return the languages by the first letters of their hints."""
-    by_start = defaultdict[str, list[str]](list)
+    by_start = defaultdict[str, list[Language]](list)
     for language in _languages():
         for start in language.hints:
-            by_start[start].append(language.code)
-    return by_start
+            by_start[start].append(language)
+    return dict(by_start)
 
 
 @cache
-def _hints_within() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return all hints within words, and those in ASCII, each with its language."""
-    within = [(hint, language.code) for language in _languages() for hint in language.hints_within]
-    return within, [one for one in within if one[0].isascii()]
+def _hinted_within() -> tuple[list[Language], list[Language]]:
+    """Return the languages with hints within words, and those of them with hints in ASCII."""
+    languages = [language for language in _languages() if language.hints_within]
+    return languages, [language for language in languages if any(map(str.isascii, language.hints_within))]
 
 
-def _word_starts(text: str) -> set[str]:
-    """Return the first letters of the words of a text."""
-    return {word[:WORD_START] for word in _WORD.findall(text)}
+@lru_cache(maxsize=_MAX_TEXTS)
+def _words(text: str) -> list[str]:
+    """Return the words of a folded text."""
+    return tokens(text) if text.isascii() else _WORD.findall(text)
+
+
+def _has_in_order(words: Sequence[str], required: Sequence[frozenset[str]]) -> bool:
+    """Return whether the words have one of each set, in this order."""
+    rest = iter(words)
+    return all(any(word in one for word in rest) for one in required)
 
 
 @cache
