@@ -11,8 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
-from itertools import chain, compress, filterfalse, pairwise
-from operator import itemgetter, not_
+from itertools import chain, compress, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
@@ -35,7 +35,7 @@ from rag_eval.textual.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 ASSERTION, INFERENCE = 0.31, 0.26
 """The support from which an assertion and an inference count as supported."""
@@ -134,7 +134,7 @@ def groundedness(checked: Sequence[Checked]) -> float | None:
     if not checked:
         return None
     columns = zip(*[(one.words, one.neighbours, one.near) for one in checked], strict=True)
-    return _mean_share(*[(sum(part for part, _ in column), sum(whole for _, whole in column)) for column in columns])
+    return _mean_share(*[map(sum, zip(*column, strict=True)) for column in columns])
 
 
 def supported(checked: Checked, assertion: float = ASSERTION, inference: float = INFERENCE) -> bool | None:
@@ -180,7 +180,7 @@ def evidence(checked: Checked, claim: str, chunks: Sequence[str], supported: boo
     )
 
 
-def _mean_share(*counts: tuple[int, int]) -> float:
+def _mean_share(*counts: Iterable[int]) -> float:
     """Return the mean of shares. A share of nothing is left out."""
     shares = [part / whole for part, whole in counts if whole]
     return sum(shares) / len(shares) if shares else 0.0
@@ -188,8 +188,8 @@ def _mean_share(*counts: tuple[int, int]) -> float:
 
 def _sentence(claim: str, span: Span) -> Sentence:
     read = keys(claim[span.start : span.end])
-    content = [*filterfalse(FUNCTION.__contains__, read)]
-    places = [*compress(range(len(read)), map(not_, map(FUNCTION.__contains__, read)))]
+    places = [place for place, key in enumerate(read) if key not in FUNCTION]
+    content = [read[place] for place in places]
     kind = sentence_kind(claim, span, read, len(content)) if content else "transition"
     return Sentence(span.start, span.end, kind, read, content, places, [*pairwise(read)])
 
@@ -212,17 +212,18 @@ class Index:
         self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
         self._places = [source.places for source in self.sources]
         self.denied = frozenset(chain.from_iterable([source.denied for source in self.sources]))
-        self.missing = frozenset(chain.from_iterable([part.content for part in parts]))
-        self.new_pairs = frozenset(chain.from_iterable([part.pairs for part in parts]))
-        for source in self.sources:
-            self.missing -= source.vocabulary
-            self.new_pairs -= source.pairs
+        self.missing = set(chain.from_iterable([part.content for part in parts]))
+        self.missing.difference_update(*[source.vocabulary for source in self.sources])
+        self.new_pairs = set(chain.from_iterable([part.pairs for part in parts]))
+        self.new_pairs.difference_update(*[source.pairs for source in self.sources])
 
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
         for places in self._places:
-            if (few := places.get(first)) and (many := places.get(second)):
-                few, many = (few, many) if len(few) <= len(many) else (many, few)
+            if first in places and second in places:
+                few, many = places[first], places[second]
+                if len(few) > len(many):
+                    few, many = many, few
                 for place in few[:_MAX_PLACES]:
                     at = bisect_left(many, place - distance)
                     if at < len(many) and many[at] <= place + distance:
@@ -312,11 +313,11 @@ def _not_excused(claim: str, sentence: Sentence, numbers: Sequence[int]) -> tupl
         is_announced = text.rstrip("*_ ").endswith((":", "："))
         most = _MAX_COUNT if is_announced else 1 + len(_SEPARATOR.findall(text))
         numbers = [at for at in numbers if read[at] not in counts or int(read[at]) > most]
-    spans = [match.span() for rule in _STATING_NOTHING for match in rule.finditer(text)]
-    if items := [*_LIST_NUMBER.finditer(text)]:
+    spans = [match.span() for rule in _STATING_NOTHING for match in rule.finditer(text)] if numbers else []
+    if items := [*_LIST_NUMBER.finditer(text)] if numbers else []:
         list_numbers = {match[1] for match in _LIST_NUMBER.finditer(claim)}
         spans += [match.span() for match in items if str(int(match[1]) - 1) in list_numbers]
-    if spans and numbers:
+    if spans:
         there = words(text)
         numbers = [
             at for at in numbers if not any(low <= there[at].start and there[at].end <= high for low, high in spans)

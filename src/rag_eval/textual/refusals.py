@@ -176,15 +176,17 @@ def possible_languages(folded: str) -> list[Language]:
 
     A short text without any needs only a hint.
     """
-    words, hints = frozenset(_words(folded)), _hints()
-    may_be_untypical = len(words) < _MANY_WORDS
-    hinted = {one for word in words for one in hints.get(word[:WORD_START], ())}
+    words, hints = _words(folded), _hints()
+    hinted = {one for word in words if (start := word[:WORD_START]) in hints for one in hints[start]}
+    is_short = len(set(words)) < _MANY_WORDS
     for one in _hinted_within()[folded.isascii()]:
-        if (may_be_untypical or one.is_typical(words)) and any([hint in folded for hint in one.hints_within]):
+        if (is_short or one.is_typical(words)) and any([hint in folded for hint in one.hints_within]):
             hinted.add(one)
-    possible = [one for one in _languages() if one in hinted] if hinted else []
+    if not hinted:
+        return []
+    possible = [one for one in _languages() if one in hinted]
     typical = [one for one in possible if one.is_typical(words)]
-    return typical if typical or not may_be_untypical else possible
+    return typical if typical or not is_short else possible
 
 
 def fold(text: str) -> str:
@@ -213,7 +215,7 @@ class Language:
         self._patterns: dict[str, re.Pattern[str]] = {}
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
-    def is_typical(self, words: frozenset[str]) -> bool:
+    def is_typical(self, words: Sequence[str]) -> bool:
         """Return whether the words of a text are typical of the language."""
         return not self.spaced or not self.typical.isdisjoint(words)
 

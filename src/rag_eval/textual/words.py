@@ -42,7 +42,10 @@ CURRENCIES: dict[str, str] = LEXICON["currencies"]
 _POWERS = frozenset(POWERS)
 _NUMBERS, _FORMS = _inverted("numbers"), _inverted("forms")
 _AS_WRITTEN = FUNCTION | NEGATIONS | word_list("general") | _POWERS
-_STEM = {name: [(re.compile(text, re.VERBOSE), end) for text, end in rules] for name, rules in LEXICON["stem"].items()}
+_STEM = {
+    name: [(last, re.compile(text, re.VERBOSE), end) for last, text, end in rules]
+    for name, rules in LEXICON["stem"].items()
+}
 
 _HIDDEN = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
@@ -51,7 +54,8 @@ _TOKEN = re.compile(
     r"|[$€£¥₹]\d+(?:[.,]\d+)*[MmBbTtKk]n?\b|\d+(?:[.,]\d+)*(?:[¼½¾]|(?:st|nd|rd|th|s|k)\b|\(k\))?"
     r"|(?<![\w.])\.\d+|[¼½¾]|°[CF]\b|[%$€£¥₹°℃℉]"
 )
-_GROUPED = re.compile(r"\d[ \u00a0\u2009\u202f]\d{3}(?!\d)")
+_DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+"""All digits as 0, of a text's bytes."""
 _GROUP = re.compile(r"[ \u00a0\u2009\u202f](?<=\d.)(?<!\d{4}.)(?=\d{3}(?!\d))")
 _HIDES, _IS_CJK = re.compile(f"[{_HIDDEN}]"), re.compile(f"[{_CJK}]")
 _SIGNS: dict[str, tuple[str, ...]] = {sign: (name,) for sign, name in CURRENCIES.items()}
@@ -103,7 +107,8 @@ def words(text: str) -> list[Word]:
 
 def _join_groups(text: str) -> str:
     """Return ``text`` with commas instead of the spaces between thousands."""
-    return _GROUP.sub(",", text) if _GROUPED.search(text) else text
+    is_possible = not text.isascii() or b"0 000" in text.encode().translate(_DIGITS)
+    return _GROUP.sub(",", text) if is_possible else text
 
 
 def _fold(token: str) -> tuple[str, ...]:
@@ -213,8 +218,9 @@ def stem(word: str) -> str:
         rules = _STEM["arabic"]
     elif not word.isascii():
         rules = rules + _STEM["romance_germanic"]
-    for ending, replacement in rules:
-        word = ending.sub(replacement, word)
+    for last, ending, replacement in rules:
+        if not last or word[-1] in last:
+            word = ending.sub(replacement, word)
     return word
 
 
@@ -292,21 +298,20 @@ def sentence_kind(text: str, span: Span, keys: list[str], content: int) -> Kind:
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     """Return whether a stop or a line break ends a sentence."""
-    sign, after = text[match.start()], text[match.end() : match.end() + 1]
+    stop, after = match.start(), text[match.end() : match.end() + 1]
+    sign = text[stop]
     if sign in _STOPS and not match[1]:
         return False
     if not after or sign in "。！？｡؟۔।":
         return True
-    opens = after in _OPENERS or not after.islower()
-    if sign == "\n":
-        return opens or after.isdigit()
-    return opens and not (sign == "." and _is_abbreviation(text, match.start()))
+    if after.islower() and after not in _OPENERS:
+        return False
+    return sign != "." or not _is_abbreviation(text, stop)
 
 
 def _is_abbreviation(text: str, stop: int) -> bool:
     """Return whether the word before a full stop is an abbreviation or the number of a list item."""
-    low = max(0, stop - _WORD_LIMIT)
-    last = text[1 + max(text.rfind(" ", low, stop), text.rfind("\n", low, stop)) : stop].lstrip(_OPENERS)
+    last = text[max(0, stop - _WORD_LIMIT) : stop].replace("\n", " ").rpartition(" ")[2].lstrip(_OPENERS)
     if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper()):
         return True
     if not last[-1:].isdigit() or not _ITEM_NUMBER.fullmatch(last):
