@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
 from itertools import chain, compress, pairwise
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.textual.refusals import says_nothing
@@ -24,10 +23,9 @@ from rag_eval.textual.words import (
     LEXICON,
     NEGATIONS,
     Kind,
-    Span,
+    Sentence,
     expression,
     keys,
-    sentence_kind,
     sentences,
     stem,
     word_list,
@@ -37,8 +35,7 @@ from rag_eval.textual.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-ASSERTION, INFERENCE = 0.31, 0.26
-"""The support from which an assertion and an inference count as supported."""
+ASSERTION, INFERENCE = 0.31, 0.26  # the support from which a sentence of this kind is supported
 _CLAIM_MADE = 0.8  # the share of a claim's content words that an answer has if it makes the claim
 _NEAR = 10  # words within which two content words are near each other, and a small number is near others
 _CLOSE = 0.8  # the share of a sentence's content words from which a place is compared with it
@@ -50,27 +47,10 @@ _SMALL = 2  # digits of a number that occurs somewhere by chance
 _MAX_PLACES = 64  # places of a word in a chunk that are looked at
 _MARGIN = 3  # words around a place that are read with it
 _SCOPE = 5  # words behind a negation in which the word that it denies occurs
-_FIRST = itemgetter(0)
 _CONDITIONS, _NOT_ONLY = map(word_list, ("conditions", "not_only"))
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
 _CURRENCIES = frozenset(map(stem, CURRENCIES.values()))
 _LIST_NUMBER, _SEPARATOR, *_STATING_NOTHING = map(expression, LEXICON["stated_nothing"].values())
-
-
-class Sentence(NamedTuple):
-    """A sentence of a claim.
-
-    ``keys`` are its words, ``content`` those with content, ``places`` where these are, ``pairs`` its neighbouring
-    words.
-    """
-
-    start: int
-    end: int
-    kind: Kind
-    keys: list[str]
-    content: list[str]
-    places: list[int]
-    pairs: list[tuple[str, str]]
 
 
 class Checked(NamedTuple):
@@ -123,7 +103,7 @@ class SourceChunk(NamedTuple):
 
 def ground(claim: str, chunks: Sequence[str], question: str = "") -> list[Checked]:
     """Return the sentences of ``claim`` with content, each with its support by the texts of ``chunks``."""
-    parts = [part for span in sentences(claim) if (part := _sentence(claim, span)).content]
+    parts = sentences(claim)
     index = Index(chunks, parts)
     asked = frozenset(keys(question))
     return [_check(claim, part, index, asked) for part in parts]
@@ -186,20 +166,11 @@ def _mean_share(*counts: Iterable[int]) -> float:
     return sum(shares) / len(shares) if shares else 0.0
 
 
-def _sentence(claim: str, span: Span) -> Sentence:
-    read = keys(claim[span.start : span.end])
-    places = [place for place, key in enumerate(read) if key not in FUNCTION]
-    content = [read[place] for place in places]
-    kind = sentence_kind(claim, span, read, len(content)) if content else "transition"
-    return Sentence(span.start, span.end, kind, read, content, places, [*pairwise(read)])
-
-
 def _read(text: str) -> SourceChunk:
     read, places = keys(text), defaultdict[str, list[int]](list)
     for place, key in enumerate(read):
         places[key].append(place)
-    pairs = frozenset(pairwise(read))
-    return SourceChunk(read, dict(places), frozenset(places), pairs, frozenset(_denied(read, 1)))
+    return SourceChunk(read, dict(places), frozenset(places), frozenset({*pairwise(read)}), frozenset(_denied(read, 1)))
 
 
 _remembered = lru_cache(maxsize=MAX_PASSAGES)(_read)
@@ -256,8 +227,6 @@ class Index:
                 word = source.keys[place]
                 window.pop(word, None)
                 window[word] = place
-                if len(window) < best[0]:
-                    continue
                 while place - (first := next(iter(window.values()))) >= width:
                     del window[next(iter(window))]
                 if (len(window), first - place) > best:
@@ -276,16 +245,14 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
             near += 1
         elif read[a] not in lacks and read[b] not in lacks:
             near += index.is_near(read[a], read[b], max(_NEAR, b - a))
-    numbers = [*compress(places, map(str.isdigit, map(_FIRST, content)))]
-    if numbers:  # each once
-        numbers = sorted({read[place]: place for place in reversed(numbers) if read[place] not in _COMMON}.values())
+    numbers = [place for place in places if read[place][0].isdigit() and read[place] not in _COMMON]
+    numbers = sorted({read[place]: place for place in reversed(numbers)}.values())  # each once
     made_up = [place for place in numbers if read[place] not in asked and not _has_basis(sentence, place, index)]
     invented = _not_excused(claim, sentence, made_up) if made_up else ()
     together = len(pairs) - sum(is_new)
     wrong: tuple[tuple[str, str], ...] = ()
     if count > 1 and count - len(missing) >= _CLOSE * count:
-        is_copy = together == len(pairs)
-        wrong = tuple(dict.fromkeys(_mismatches(sentence, numbers, invented, index, is_copy=is_copy)))
+        wrong = tuple(dict.fromkeys(_mismatches(sentence, numbers, invented, index, is_copy=not any(is_new))))
         if wrong:  # its words are there, but not together
             together = near = 0
     counts = (count - len(missing), count), (together, len(pairs)), (near, count - 1)
@@ -308,8 +275,7 @@ def _has_basis(sentence: Sentence, place: int, index: Index) -> bool:
 def _not_excused(claim: str, sentence: Sentence, numbers: Sequence[int]) -> tuple[int, ...]:
     """Return the numbers without those that state nothing: list numbers, versions, decades, cited years, counts."""
     read, text = sentence.keys, claim[sentence.start : sentence.end]
-    counts = {read[at] for at in numbers}.intersection(_COUNTS)
-    if counts:
+    if counts := {read[at] for at in numbers}.intersection(_COUNTS):
         is_announced = text.rstrip("*_ ").endswith((":", "："))
         most = _MAX_COUNT if is_announced else 1 + len(_SEPARATOR.findall(text))
         numbers = [at for at in numbers if read[at] not in counts or int(read[at]) > most]
@@ -319,9 +285,7 @@ def _not_excused(claim: str, sentence: Sentence, numbers: Sequence[int]) -> tupl
         spans += [match.span() for match in items if str(int(match[1]) - 1) in list_numbers]
     if spans:
         there = words(text)
-        numbers = [
-            at for at in numbers if not any(low <= there[at].start and there[at].end <= high for low, high in spans)
-        ]
+        numbers = [at for at in numbers if not any(a <= there[at].start and there[at].end <= b for a, b in spans)]
     return tuple(numbers)
 
 

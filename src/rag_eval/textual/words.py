@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import chain, compress
+from itertools import chain, compress, pairwise
 from typing import Literal, NamedTuple
 
 from rag_eval.textual import read_table
@@ -34,18 +34,14 @@ def _inverted(name: str) -> dict[str, str]:
     return {form: word for word, forms in LEXICON[name].items() for form in forms.split()}
 
 
-FUNCTION = (STOP_WORDS | word_list("function") | {_ABSORBED}) - word_list("self")
-"""Words that say little about content."""
+FUNCTION = (STOP_WORDS | word_list("function") | {_ABSORBED}) - word_list("self")  # say little about content
 NEGATIONS = word_list("negations")
 POWERS: dict[str, int] = LEXICON["powers"]
 CURRENCIES: dict[str, str] = LEXICON["currencies"]
 _POWERS = frozenset(POWERS)
 _NUMBERS, _FORMS = _inverted("numbers"), _inverted("forms")
 _AS_WRITTEN = FUNCTION | NEGATIONS | word_list("general") | _POWERS
-_STEM = {
-    name: [(last, re.compile(text, re.VERBOSE), end) for last, text, end in rules]
-    for name, rules in LEXICON["stem"].items()
-}
+_STEM = {name: [(last, expression(text), end) for last, text, end in rules] for name, rules in LEXICON["stem"].items()}
 
 _HIDDEN = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
@@ -54,8 +50,7 @@ _TOKEN = re.compile(
     r"|[$€£¥₹]\d+(?:[.,]\d+)*[MmBbTtKk]n?\b|\d+(?:[.,]\d+)*(?:[¼½¾]|(?:st|nd|rd|th|s|k)\b|\(k\))?"
     r"|(?<![\w.])\.\d+|[¼½¾]|°[CF]\b|[%$€£¥₹°℃℉]"
 )
-_DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
-"""All digits as 0, of a text's bytes."""
+_DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))  # all digits as 0
 _GROUP = re.compile(r"[ \u00a0\u2009\u202f](?<=\d.)(?<!\d{4}.)(?=\d{3}(?!\d))")
 _HIDES, _IS_CJK = re.compile(f"[{_HIDDEN}]"), re.compile(f"[{_CJK}]")
 _SIGNS: dict[str, tuple[str, ...]] = {sign: (name,) for sign, name in CURRENCIES.items()}
@@ -229,8 +224,7 @@ Kind = Literal[
 ]
 CHECKED: frozenset[Kind] = frozenset({"assertion", "inference"})
 """Kinds that have a verdict. The others count in the value of groundedness only."""
-MAX_SENTENCES, MAX_CHARACTERS = 200, 40_000
-"""Limits of what is read of an answer."""
+MAX_SENTENCES, MAX_CHARACTERS = 200, 40_000  # of an answer that are read
 _WORD_LIMIT = 24  # characters of the last word before a stop
 _MAX_TRANSITION = 4  # content words
 _OPENING_WORDS = 4  # words at the start among which *generally* makes a sentence one about the general case
@@ -247,39 +241,50 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w")
 _GENERAL, _TENTATIVE = word_list("general"), word_list("tentative")
 
 
-class Span(NamedTuple):
-    """A sentence from ``start`` to ``end`` in characters, without the number or bullet of a list item before it."""
+class Sentence(NamedTuple):
+    """A sentence of a text, without the number or bullet of a list item before it.
+
+    ``keys`` are its words, ``content`` those with content, ``places`` where these are, ``pairs`` its neighbouring
+    words.
+    """
 
     start: int
     end: int
-    first: int
-    """The start of the sentence with its number or bullet."""
+    kind: Kind
+    keys: list[str]
+    content: list[str]
+    places: list[int]
+    pairs: list[tuple[str, str]]
 
 
-def sentences(text: str) -> list[Span]:
-    """Return the sentences of the first :data:`MAX_CHARACTERS` of a text, at most :data:`MAX_SENTENCES`."""
-    text, start = text[:MAX_CHARACTERS], 0
-    ends = [match.end() for match in _BREAK.finditer(text) if _ends_sentence(text, match)]
-    spans: list[Span] = []
-    for end in (*ends, len(text)):
-        part = text[start:end].rstrip()
-        stripped, start = start + len(part), end
-        first = stripped - len(part.lstrip())
-        item = _ITEM.match(text, first, stripped)
-        begin = item.end() if item else first
-        if begin < stripped:
-            spans.append(Span(begin, stripped, first))
-            if len(spans) == MAX_SENTENCES:
+def sentences(text: str) -> list[Sentence]:
+    """Return the sentences with content, of the first :data:`MAX_SENTENCES` and :data:`MAX_CHARACTERS` of a text."""
+    text, end, number = text[:MAX_CHARACTERS], 0, 0
+    read: list[Sentence] = []
+    for stop in (*[match.end() for match in _BREAK.finditer(text) if _ends_sentence(text, match)], len(text)):
+        part = text[end:stop].rstrip()
+        start, end = end + len(part) - len(part.lstrip()), end + len(part)
+        item = _ITEM.match(text, start, end)
+        bullet, start = start, item.end() if item else start
+        if start < end:
+            words = keys(text[start:end])
+            if places := [place for place, key in enumerate(words) if key not in FUNCTION]:
+                kind = _kind(text, bullet, start, end, words, len(places))
+                content = [words[place] for place in places]
+                read.append(Sentence(start, end, kind, words, content, places, [*pairwise(words)]))
+            number += 1
+            if number == MAX_SENTENCES:
                 break
-    return spans
+        end = stop
+    return read
 
 
-def sentence_kind(text: str, span: Span, keys: list[str], content: int) -> Kind:
+def _kind(text: str, bullet: int, start: int, end: int, keys: list[str], content: int) -> Kind:
     """Return the kind of a sentence with these keys, ``content`` of which are no function words."""
-    sentence = text[span.start : span.end]
+    sentence = text[start:end]
     announces = sentence[-1] in "*_:：" and sentence.rstrip("*_ ").endswith((":", "："))
-    heads_table = sentence[0] == "|" and _TABLE_RULE.match(text, span.end)
-    if announces or heads_table or "# " in text[span.first : span.start]:
+    heads_table = sentence[0] == "|" and _TABLE_RULE.match(text, end)
+    if announces or heads_table or "# " in text[bullet:start]:
         return "heading"
     if sentence.rstrip("*_\"' )").endswith(("?", "？", "؟")):
         return "question"
@@ -304,17 +309,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return False
     if not after or sign in "。！？｡؟۔।":
         return True
-    if after.islower() and after not in _OPENERS:
-        return False
-    return sign != "." or not _is_abbreviation(text, stop)
-
-
-def _is_abbreviation(text: str, stop: int) -> bool:
-    """Return whether the word before a full stop is an abbreviation or the number of a list item."""
+    opens = after in _OPENERS or not after.islower()
+    if sign != "." or not opens:
+        return opens
     last = text[max(0, stop - _WORD_LIMIT) : stop].replace("\n", " ").rpartition(" ")[2].lstrip(_OPENERS)
     if last.lower() in _ABBREVIATIONS or (len(last) == 1 and last.isupper()):
-        return True
-    if not last[-1:].isdigit() or not _ITEM_NUMBER.fullmatch(last):
         return False
-    start = stop - len(last)
-    return _LINE_START.search(text, max(0, start - _WORD_LIMIT), start) is not None
+    if not last[-1:].isdigit() or not _ITEM_NUMBER.fullmatch(last):
+        return True
+    start = stop - len(last)  # the number of a list item ends no sentence
+    return not _LINE_START.search(text, max(0, start - _WORD_LIMIT), start)
