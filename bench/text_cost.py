@@ -13,6 +13,7 @@ import argparse
 import cProfile
 import gc
 import json
+import os
 import pstats
 import subprocess
 import sys
@@ -111,11 +112,15 @@ def of_a_run(data: Path, fresh: bool) -> None:
         folder = Path(name)
         for kind, column in zip(("gold", "trace"), zip(*rows(data, QUESTIONS, fresh), strict=True), strict=True):
             (folder / f"{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in column), "utf-8")
+        # As pip installs it, with compiled modules.
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": name, "PYTHONDONTWRITEBYTECODE": ""}
         command = [sys.executable, "-m", "rag_eval", "score", "--gold", "gold.jsonl", "--trace", "trace.jsonl"]
         best = float("inf")
         for _ in range(ROUNDS):
             before = getrusage(RUSAGE_CHILDREN)
-            done = subprocess.run([*command, "--jobs", "1", "--quiet"], cwd=folder, capture_output=True, check=False)
+            done = subprocess.run(
+                [*command, "--jobs", "1", "--quiet"], cwd=folder, env=environment, capture_output=True, check=False
+            )
             after = getrusage(RUSAGE_CHILDREN)
             if done.returncode > 1:
                 sys.exit(done.stderr.decode())
