@@ -271,6 +271,9 @@ RECORDS = [
     *(("opik", OPIK | more, pointer, value) for more, pointer, value in (
         ({}, "q", "Why?"), ({}, "latency_ms.generate", 2500.0), ({"thread_id": "s1"}, "source.id", "t1"),
         ({"total_estimated_cost": 0.5}, "usage.cost_usd", 0.5), ({"usage": OLD_COUNTS}, "usage", COUNTS),
+        ({"name": "research", "output": ["So."]}, "retrieved_ids", None),
+        ({"name": "vector_search", "output": [{"id": "c1"}], "metadata": {"qid": "Q7"}, "error_info": {"message": "x"}},
+         "retrieved_ids", ["c1"]),
         ({"name": "Retriever", "type": "tool", "output": {"output": {"documents": [{"id": "c1"}]}}, "error_info": {
             "message": "x"}, "metadata": {"qid": "Q7"}}, "retrieved_ids", ["c1"]),
         ({"metadata": {"qid": "Q7"}}, "qid", "Q7"), ({"input": {"question": "Why?", "qid": "Q7"}}, "qid", "Q7"),

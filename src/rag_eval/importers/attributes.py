@@ -26,8 +26,7 @@ _OPERATIONS = {
     "invoke_workflow": ROOT,
 }  # fmt: skip
 _OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
-_CLASS = re.compile(r"(Retriever|Re[Rr]ank(?:er)?|Ranker|Generator)(?:\.task|\.workflow)?$")
-_CLASSES = {"Retriever": RETRIEVER, "Generator": GENERATION}  # all others rerank
+_RETRIEVING = re.compile(r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker)(?:\.task|\.workflow)?$")
 _PROPERTIES = "traceloop.association.properties."
 _THREADS = ("session_id", "conversation_id", "thread_id")
 _TRULENS = "ai.observability"
@@ -157,14 +156,16 @@ def kind_of(span: TraceSpan, flat: Attributes) -> str:
     stated = (unwrap.first_id(("openinference.span.kind", f"{_TRULENS}.span_type"), flat) or "").upper()
     operation = str(flat.get("gen_ai.operation.name") or "")
     prefixes = {".".join(key.split(".")[:2]) for key in flat}
-    class_name = _CLASS.search(str(flat.get("haystack.component.type") or flat.get("traceloop.entity.name") or ""))
+    component = str(flat.get("haystack.component.type") or "")
+    retrieving = _RETRIEVING.search(component or str(flat.get("traceloop.entity.name") or ""))
     for matches, kind in (
         (stated in KINDS, KINDS.get(stated, "")),
         (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
         (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
         ("reranker.output_documents" in prefixes, RERANKER),
         ("vector_db_retrieve" in (span.name, flat.get("traceloop.entity.name")), RETRIEVER),
-        (class_name is not None, _CLASSES.get(class_name[1], RERANKER) if class_name else ""),
+        (retrieving is not None, RETRIEVER if retrieving and retrieving[1] else RERANKER),
+        (component.endswith("Generator"), GENERATION),
         (bool(stated or operation), OTHER),
         (any(key.startswith(_OF_MODELS) for key in prefixes), GENERATION),
         (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),

@@ -20,7 +20,7 @@ _NAMES_OF_KINDS = {
 }  # fmt: skip
 KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
 """The kinds of spans, by the names that tools give them."""
-_RETRIEVER = re.compile(r"(?i)retriev|search")
+_RETRIEVER = re.compile(r"(?i)retriev|(?<!re)search")
 _JUDGED = ("feedback_scores", "span_feedback_scores", "scores", "comments")
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
