@@ -190,6 +190,15 @@ def test_many_entries_of_a_kind_hide_no_other(report):
     assert "signoff.require" in text
 
 
+def test_an_entry_added_to_a_long_list_of_the_gates_is_visible(report):
+    value = json.loads(render(report, "json"))
+    old = json.dumps([f"i cannot say {word}" for word in ("this", "that", "much", "more", "why")])
+    change = {"key": "refusal.phrases", "kind": "looser", "old": old, "lets_through": []}
+    value["policy_changes"] = [{**change, "new": f'{old[:-1]}, "rather heavy"]'}]
+    for form in ("table", "markdown", "html"):
+        assert "rather heavy" in render(from_json(value), form)
+
+
 def test_many_passed_slices_are_only_counted(report):
     passed = next(gate for gate in report.gates if gate.outcome == "passed" and gate.comparison is None)
     gates = tuple(passed._replace(slice=f"tags=t{index}") for index in range(7))

@@ -180,13 +180,24 @@ def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> l
     lines = []
     shown = _of_every_kind(report.policy_changes, lambda change: change.key.partition(".")[0], limit)
     for change in shown:
-        old, new = (formatter.code(value, _VALUE) if value is not None else "" for value in (change.old, change.new))
+        stated = _from_difference(change.old, change.new)
+        old, new = (formatter.code(value, _VALUE) if value is not None else "" for value in stated)
         values = f"{old} → {new}" if old and new else f"removed, was {old}" if old else f"added, {new}"
         names = ", ".join(formatter.code(name, _REF) for name in change.lets_through)
         through = f"; {formatter.strong('would let through')} {names}" if names else ""
         kind = f"{formatter.sign(change.kind)} {change.kind}"
         lines.append(f"{kind}: {formatter.code(change.key, _REF)} {values}{through}")
     return [*bullets(lines), *more(len(report.policy_changes) - len(shown), formatter.whole)]
+
+
+def _from_difference(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """Return two values without a long beginning that both have: an entry added to a long list must be visible."""
+    if old is None or new is None:
+        return old, new
+    pairs = enumerate(zip(old, new, strict=False))
+    same = next((index for index, pair in pairs if pair[0] != pair[1]), min(len(old), len(new)))
+    start = same - _VALUE // 4
+    return (f"…{old[start:]}", f"…{new[start:]}") if same > _VALUE // 2 else (old, new)
 
 
 def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
