@@ -30,6 +30,16 @@ def test_a_commit_of_something_else_touches_nothing(repo):
     assert touches_nothing()
 
 
+def test_a_project_file_that_names_rag_eval_asks_for_the_whole_check(repo):
+    repo.write("notes.txt", "x")
+    repo.write("pyproject.toml", "[project]\nname = 'x'\n")
+    repo.git("add", "--all")
+    assert touches_nothing()
+    repo.write("pyproject.toml", "[tool.rag-eval]\ngates = 'eval/gates.yml'\n")
+    repo.git("add", "--all")
+    assert not touches_nothing()
+
+
 def test_a_commit_that_deletes_or_renames_the_gold_touches_it(repo):
     repo.git("mv", GOLD, "elsewhere.txt")
     assert not touches_nothing()

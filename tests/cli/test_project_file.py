@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from project import GOLDS, TRACE, Project, apart, gates, wrong
+from project import GOLD, GOLDS, TRACE, Project, apart, gates, wrong
 from seams import main
 
 PLACES = "gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"
@@ -165,6 +165,14 @@ def test_the_flat_scores_read_stdin_without_a_gates_file(rag, project, monkeypat
     expected = rag("score", "--format", "scores")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert rag("score", "--format", "scores", "--trace", "-") == expected
+
+
+@pytest.mark.parametrize("name", [GOLD, TRACE])
+def test_the_flat_scores_of_a_broken_file_are_not_printed(rag, project, name):
+    lines = (project.path / name).read_text("utf-8").splitlines()
+    (project.path / name).write_text("\n".join([*lines[:-1], "{"]) + "\n", "utf-8")
+    code, out, err = rag("score", "--format", "scores")
+    assert (code, out, f"{name}:{len(lines)}: " in err) == (2, "", True), err
 
 
 def test_what_is_found_in_stdin_is_what_is_found_in_the_file(rag, project, monkeypatch):
