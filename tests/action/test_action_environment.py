@@ -278,3 +278,17 @@ def test_a_proxy_that_is_none_is_named_without_its_login(environ, proxy, shallow
     assert done.returncode == 2
     assert "input 'proxy' is not the address of a proxy" in done.stdout
     assert "secret" not in done.stdout + done.stderr
+
+
+# --- what is left behind ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_the_owner_of_the_workspace_gets_the_report_and_nothing_else(run, project):
+    runner = 1001, 127
+    os.chown(project.path, *runner)
+    assert run(**{"INPUT_REPORT-DIR": "out/deep"}) == 1
+    made = [project.path / "out", *(project.path / "out").rglob("*")]
+    assert len(made) > 3
+    owners = {path: (path.stat().st_uid, path.stat().st_gid) for path in project.path.rglob("*")}
+    assert {path for path, owner in owners.items() if owner == runner} == set(made)
