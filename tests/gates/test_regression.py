@@ -350,11 +350,15 @@ def test_what_never_moved_is_taken_for_a_rate_at_its_worst():
 
 def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
     rows = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 30
-    gates = [Gate("injection_auc", "max_drop", "0.05"), *[Gate("precision", "max_drop", "0.02")] * 20]
+    slices = [f"category=c{n}" for n in range(20)]
+    gates = [Gate("injection_auc", "max_drop", "0.05"), *[DROP._replace(slice=name) for name in slices]]
     column = measure("injection_auc").column
     before, after = (
         [
-            question(f"Q{n}", precision=1)._replace(scores={"precision": 1.0, column: row[side]})
+            # Half of the answers become wrong, and half right: twenty tests that differ, each of which shows nothing.
+            question(f"Q{n}")._replace(
+                scores={"precision": float(n % 2 == side), column: row[side]}, slices=(*slices[:n], *slices[n + 1 :])
+            )
             for n, row in enumerate(rows)
         ]
         for side in (0, 1)
