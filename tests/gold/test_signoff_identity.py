@@ -142,14 +142,15 @@ def test_listed_signers_count_beside_the_keys(keys):
 
 
 def test_an_allowed_signers_file_that_is_missing_or_loose_is_never_a_pass(keys):
-    for allowed, says in (
-        (None, "not on the base branch"),
-        (b"", "lists no signers"),
-        (b"* ssh-ed25519 AAAA\n", "not one e-mail"),
+    for allowed, line, says in (
+        (None, 0, "not on the base branch"),
+        (b"", 0, "lists no signers"),
+        (b"* ssh-ed25519 AAAA\n", 1, "not one e-mail"),
     ):
         with pytest.raises(InputError) as refused:
             proof_of(files(record()), SIGNATURE, allowed, NOW)
-        assert (refused.value.problems[0].file, says in refused.value.lines()[0]) == (".github/signers", True)
+        problem = refused.value.problems[0]
+        assert (problem.file, problem.line, says in problem.message) == (".github/signers", line, True)
 
 
 def test_what_nobody_checked_does_not_hold():
