@@ -215,6 +215,8 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
     [
         ("latency_total_ms.p95", 812.0, "812 ms"),
         ("latency_total_ms.p50", 81.25, "81.2 ms"),
+        ("latency_total_ms.p50", 10.25, "10.2 ms"),
+        ("latency_total_ms.p50", 100.5, "100 ms"),
         ("latency_retrieve_ms.mean", 0.25, "0.250 ms"),
         ("cost_usd", 0.00312, "0.00312 USD"),
         ("cost_usd.total", 12.5, "12.5 USD"),

@@ -351,3 +351,10 @@ def test_of_several_values_of_a_metric_the_one_that_moved_most_is_named():
     kind = Probed("chunk-dropped", "no relevant chunk is retrieved", 4, True, None, (), moves)
     text = " ".join(FORMS["table"](Probe(4, "", RATES, (), kinds=(kind,))).split())
     assert "chunk-dropped: recall@5 0.900 → 0.500, mrr 0.900 → – and 1 more" in text
+
+
+def test_of_many_gates_that_catch_nothing_the_first_twenty_are_named():
+    gates = tuple(f"precision min 0.{number}" for number in range(21))
+    text = " ".join(FORMS["table"](Probe(4, "", RATES, gates)).split())
+    assert "Caught no perturbation: precision min 0.0, precision min 0.1, " in text
+    assert "precision min 0.19 and 1 more." in text

@@ -228,6 +228,10 @@ def test_cost_and_latency_are_shown_in_their_units(rag, project):
     assert "950 ms" in out
     assert "+150 ms" in out
     assert "+0.00100 USD" in out
+    [unmeasured] = re.findall(r"Apply to no case: ([^.]*) and [0-9]+ more\.", " ".join(out.split()))
+    assert len(unmeasured.split(", ")) == 10
+    assert "bpref" in unmeasured.split(", ")
+    assert "precision" not in unmeasured.split(", ")
 
 
 def test_numbers_that_cannot_be_meant_are_a_problem_with_line_and_place(rag, project):

@@ -137,6 +137,15 @@ def test_a_comment_fits_its_limit_and_has_the_verdict(made, most):
         assert [gate.label for gate in report.failed_gates if not named(text, gate)] == []
 
 
+@pytest.mark.parametrize(("count", "most", "shown"), [(20, 10_000, 20), (21, 10_000, 20), (25, 700, 5), (25, 120, 0)])
+def test_of_many_problems_the_others_are_counted(count, most, shown):
+    error = InputError([Problem("gold.jsonl", line, "", "qid 'Q1' occurs twice") for line in range(1, count + 1)])
+    text = markdown.problems_within(error, most, len)
+    assert text.startswith(f"## 🚫 Cannot be judged: {count} problems in the input\n\n")
+    assert text.count("\n- ") == shown
+    assert (f"\n{count - shown} more are not shown; the log has them.\n" in text) is (count > shown)
+
+
 def test_a_problem_is_shown_unchanged(report):
     error = InputError([Problem("gold.jsonl", 1, "", "qid 'a|b' occurs twice")])
     for text in (markdown.problems_within(error, 10_000, len), markdown.reason_within("'a|b' is none", 10_000, len)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from cases import gold_row, trace_row, write_rows
 from rag_eval import api
 from rag_eval.metrics import column_of
@@ -73,3 +75,14 @@ def test_a_report_whose_metrics_all_have_values_names_no_missing_fields(tmp_path
     valued = {name: result for name, result in report.metrics.items() if result.n}
     assert metrics_tables.without_cases(report._replace(metrics=valued)) == ""
     assert "*(empty)*" not in render(report._replace(metrics=valued), "markdown")
+
+
+@pytest.mark.parametrize(("cutoffs", "said"), [(20, []), (21, ["… and 1 more"]), (22, ["… and 2 more"])])
+def test_of_many_cutoffs_the_first_twenty_have_a_column(tmp_path, cutoffs, said):
+    report = scored(tmp_path)
+    metrics = {f"recall@{k}": report.metrics["recall@1"] for k in range(1, cutoffs + 1)}
+    [group] = metrics_tables.by_group(report._replace(metrics=metrics), PLAIN)
+    [table] = group.tables
+    columns = [f"@{k}" for k in range(1, 21)]
+    assert table.headers == ["Metric", *columns, *said, "Cases", "Better"]
+    assert {len(row) for row in table.rows} == {len(table.headers)}

@@ -296,6 +296,16 @@ def test_brackets_are_explained_only_if_there_are_intervals():
     assert "In brackets" not in render(report._replace(gates=tuple(bare)), "markdown")
 
 
+@pytest.mark.parametrize(("count", "shown", "said"), [(12, 12, 0), (13, 12, 1)])
+def test_of_many_notes_on_gates_the_first_twelve_are_shown(count, shown, said):
+    report = from_json(whole_report.REPORT)
+    gate = report.gates[0]._replace(outcome="no_data", value=None, comparison=None)
+    gates = tuple(gate._replace(why=f"reason {number}") for number in range(count))
+    text = render(report._replace(gates=gates), "markdown")
+    assert text.count(": no data (reason ") == shown
+    assert text.count("- … and 1 more; report.json has all.") == said
+
+
 def test_a_single_reading_is_named_once_at_its_axis():
     [series], *rest = TREND
     one = series._replace(readings=series.readings[-1:])

@@ -219,7 +219,7 @@ def _answer_to_grade(
             grades.append(tag("label", radio, f" {grade} "))
         parts.append(tag("p", tag("span", f"{score}: "), *grades, role="group", aria_label=score))
     parts += [tag("p", tag("label", "Note: ", tag("input", type="text")))]
-    return tag("section", join(parts), data_label=json.dumps(label, sort_keys=True), aria_labelledby=f"answer-{number}")
+    return tag("section", join(parts), data_label=json.dumps(label), aria_labelledby=f"answer-{number}")
 
 
 def _quoted(text: str) -> Markup:
