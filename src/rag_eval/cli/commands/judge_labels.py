@@ -157,8 +157,9 @@ def run_calibrate(args: argparse.Namespace) -> int:
 def _column(text: str) -> tuple[str, str]:
     score, _, name = map(str.strip, text.partition("="))
     if score not in SCORES or not name:
-        what = f"is not a score ({', '.join(SCORES)}) and its column"
-        raise UsageError(f"--column {quoted(text, 60)} {what}. Write: --column groundedness=faithful")
+        known = ", ".join(SCORES)
+        fix = f"Write one of {known} and its column: --column groundedness=faithful"
+        raise argparse.ArgumentTypeError(f"{quoted(text, 60)} is not a score and its column. {fix}")
     return score, name
 
 
@@ -169,7 +170,7 @@ def _scale(text: str) -> Scale:
         if scale[0] < scale[1] < inf:
             return scale
     fix = "Write the lowest and the highest label: --scale 1-4"
-    raise UsageError(f"--scale {quoted(text, 40)} is not a scale. {fix}")
+    raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a scale. {fix}")
 
 
 def _floor(text: str) -> tuple[str, float]:
@@ -178,7 +179,7 @@ def _floor(text: str) -> tuple[str, float]:
         if name in ("kappa", "auroc") and -1 <= float(value) <= 1:
             return name, float(value)
     fix = "Write: --floor kappa=0.6 or --floor auroc=0.8"
-    raise UsageError(f"--floor {quoted(text, 40)} is not a floor. {fix}")
+    raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a floor. {fix}")
 
 
 def _refuse(pairs: Matched, path: Path, judge: Judge) -> None:
