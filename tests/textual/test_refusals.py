@@ -63,13 +63,16 @@ def test_refusals_and_answers_differ(language):
     "file", sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl")), ids=lambda file: file.stem
 )
 def test_wordings_of_current_systems(file):
-    """Written before the patterns of version 4 and after them, in ten fresh sets, and by grammar (constructions).
+    """Written before the patterns of version 4 and after them, in eleven fresh sets, and by grammar (constructions).
 
     At first, version 5 found 13 of the 27 refusals of fresh6 and 2 others, version 6 15 of the 20 of fresh7 and none,
-    and 32, 30 and 30 of the 35 of fresh8, fresh9 and fresh10, with 1 other of each. No pattern was written for fresh10.
+    and 32, 30 and 30 of the 35 of fresh8, fresh9 and fresh10, with 1 other of each. Version 7 found 46 of the 63 of
+    fresh11 and 1 other; no pattern was written for it.
     """
     wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
-    assert len(wrong) <= {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh10": 6}.get(file.stem, 0), wrong
+    assert len(wrong) <= {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh10": 3, "fresh11": 18}.get(
+        file.stem, 0
+    ), wrong
 
 
 @pytest.mark.parametrize(
@@ -337,7 +340,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {6: "c751055076ae00f8"}
+PINNED = {7: "e36c3de4b0cc27b8"}
 
 
 def test_other_patterns_are_another_version():

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 6
+VERSION = 7
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
@@ -216,8 +216,8 @@ class Language:
         self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
 
     def is_typical(self, words: Sequence[str]) -> bool:
-        """Return whether the words of a text are typical of the language."""
-        return not self.spaced or not self.typical.isdisjoint(words)
+        """Return whether the words of a text are typical of the language; its hints are enough if it lists none."""
+        return not self.typical or not self.typical.isdisjoint(words)
 
     def is_hinted(self, folded: str) -> bool:
         """Return whether a text has a hint."""
