@@ -164,7 +164,7 @@ def importer(name: str) -> Importer:
         return IMPORTERS[name]
     from difflib import get_close_matches
 
-    close = get_close_matches(name[:80], IMPORTERS, n=1, cutoff=0.6)
+    close = get_close_matches(name, IMPORTERS, n=1, cutoff=0.6)
     fix = f"Did you mean '{close[0]}'?" if close else f"Known formats: {', '.join(IMPORTERS)}."
     raise UsageError(f"unknown format '{name[:80]}'. {fix}")
 
