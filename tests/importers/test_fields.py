@@ -240,6 +240,7 @@ RECORDS = [
      "chunks.0.text", "T."),
     ("langsmith", LANGSMITH, "latency_ms", {"total": 2500.0, "generate": 2500.0}),
     ("langsmith", LANGSMITH, "ts", 1.0),
+    *(("langsmith", {half: [LANGSMITH]}, "q", "Why?") for half in ("post", "patch")),
     ("langsmith", LANGSMITH, "source", {"tool": "langsmith", "id": "r1"}),
     ("langsmith", {**LANGSMITH, **OLD_COUNTS}, "usage", COUNTS),
     *(("langsmith", {**LANGSMITH, "outputs": {"answer": "So.", **outputs}}, "usage", COUNTS) for outputs in (
@@ -336,6 +337,8 @@ RECORDS = [
         {"text": "T.", "source": "s.md"})),
     *(("deepeval-trace", {**DEEPEVAL, **fields}, "qid", "Q7") for fields in (
         {"qid": "Q7"}, {"additional_metadata": {"qid": "Q7"}}, {"metadata": {"qid": "Q7"}}, {"test_case_id": "Q7"})),
+    *(("deepeval-trace", {name: [DEEPEVAL]}, "q", "Why?") for name in ("testCases", "test_cases", "goldens")),
+    ("deepeval-trace", {"testRunData": {"testCases": [DEEPEVAL]}}, "q", "Why?"),
     ("deepeval", {**DEEPEVAL, "source_file": "s.md"}, "relevant_docs", ["s.md"]),
     ("deepeval", {**DEEPEVAL, "additional_metadata": {"a": 1}, "custom_column_key_values": '{"b": "x"}'},
      "meta", {"a": 1, "b": "x"}),
