@@ -1,4 +1,4 @@
-"""What --format scores prints, by one SQL query of duckdb: python duckdb_scores.py GOLD TRACE."""
+"""Compute the output of --format scores by one SQL query of duckdb: python duckdb_scores.py GOLD TRACE."""
 
 import json
 import sys

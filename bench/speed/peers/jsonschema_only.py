@@ -1,4 +1,4 @@
-"""Holds every row of two files against its schema, by the jsonschema package alone, and computes nothing.
+"""Validate every row of two files with only the jsonschema package, and compute nothing.
 
 python jsonschema_only.py SCHEMAS GOLD TRACE
 """
@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 
 def problems(schema, path):
-    """How many rows there are, and how many problems in them."""
+    """Return the number of rows and of their problems."""
     validator = Draft202012Validator(json.loads(schema.read_text("utf-8")))
     rows = found = 0
     with path.open(encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""The values of a report by their names: python ours.py GOLD TRACE [PERSPECTIVES [GATES [BASELINE]]].
+"""Print the values of a report by name: python ours.py GOLD TRACE [PERSPECTIVES [GATES [BASELINE]]].
 
-Rounded to four digits where the plain scorer says them, and under its names.
+Values that the plain scorer prints have its names and are rounded to four digits.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What --format scores prints, by a lazy query of polars: python polars_scores.py GOLD TRACE."""
+"""Compute the output of --format scores by a lazy query of polars: python polars_scores.py GOLD TRACE."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ TRACE = {"qid": pl.String, "retrieved_ids": TEXTS, "answer_json": ANSWER}
 
 
 def cases(gold, trace):
-    """A row a question: what is wanted, what the last trace found, cites and claims."""
+    """Return a row for each question: its labels, and the ids, citations and claim of its last trace."""
     answer = pl.col("answer_json").struct
     traces = pl.scan_ndjson(trace, schema=TRACE).select(
         "qid",
@@ -29,7 +29,7 @@ def cases(gold, trace):
 
 
 def says(rows):
-    """The qids of the rows whose claim holds one of their texts."""
+    """Return the qids of the rows whose claim contains one of their texts."""
     texts = rows.select("qid", "claim", text=pl.col("gold_claim_substr")).explode("text").drop_nulls("text")
     low = pl.col("text").str.to_lowercase()
     told = texts.filter((pl.col("text").str.len_chars() >= 5) & pl.col("claim").str.contains(low, literal=True))

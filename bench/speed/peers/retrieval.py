@@ -1,11 +1,11 @@
-"""Retrieval metrics alone, in memory, by one library.
+"""Compute only retrieval metrics, in memory, by one library.
 
     python retrieval.py rag-eval|pytrec_eval|ir_measures|ranx|continuous-eval [--whole]
 
-10,000 queries with 20 retrieved documents each and one to five relevant ones. Each library gets them in the form that
-it takes, built before the time begins, and has been called once already (ranx compiles then). What is timed gives the
-value of every query and the mean over all of four metrics: reciprocal rank, and precision at 5, recall at 5 and nDCG
-at 10; with --whole all three of the whole list. Prints the median seconds of several calls and all values, as JSON.
+10,000 queries have 20 retrieved documents each and one to five relevant ones. Each library gets them in its own form,
+built before the measurement, and is called once before it (ranx compiles then). The measured call returns the value of
+every query and the mean of four metrics: reciprocal rank, precision at 5, recall at 5 and nDCG at 10; with --whole the
+last three are of the whole list. Prints the median seconds of several calls and all values as JSON.
 """
 
 import json
@@ -21,7 +21,7 @@ CUT, WHOLE = ("precision@5", "recall@5", "mrr", "ndcg@10"), ("precision@20", "re
 
 
 def queries():
-    """Of each query the relevant documents and those retrieved, best first; most of the former are among the latter."""
+    """Yield the relevant and the retrieved documents of each query, best first; most relevant ones are retrieved."""
     rng = random.Random("retrieval")
     for number in range(QUERIES):
         documents = [f"d{number}-{place}" for place in range(25)]
@@ -33,7 +33,7 @@ def queries():
 
 
 def scored(retrieved):
-    """Falling scores, for those who sort by them."""
+    """Return falling scores, for libraries that sort by them."""
     return {one: float(RETRIEVED - place) for place, one in enumerate(retrieved)}
 
 
@@ -47,7 +47,7 @@ def ours(names):
 
     def call():
         card = score(pairs, measures, Settings())
-        # The scores of every query are asked for: a scorecard makes them when they are looked at.
+        # Read the scores of every query, because a scorecard computes them on access.
         return card.columns, [(one.qid, one.scores) for one in card.cases], card.values()
 
     def values(result):
@@ -115,7 +115,7 @@ def ir_measures(_):
 
 
 class Listed:
-    """What ir_measures gives, with its values a query taken out: it makes them when they are asked for."""
+    """The result of ir_measures with its values for each query, which ir_measures computes only on request."""
 
     def __init__(self, aggregated, per_query):
         self.aggregated, self.per_query = aggregated, list(per_query)
@@ -134,7 +134,7 @@ def ranx(_):
 
     def values(result):
         each, means = result
-        names = sorted(qrels.keys())  # in which order evaluate() takes them
+        names = sorted(qrels.keys())  # the order of evaluate()
         return {
             name: {key: float(each[kind][place]) for key, kind in kinds.items()} for place, name in enumerate(names)
         }, means
@@ -145,7 +145,7 @@ def ranx(_):
 def continuous_eval(_):
     import nltk
 
-    nltk.download = lambda *_, **__: False  # it asks for word lists when it is imported, which these metrics need not
+    nltk.download = lambda *_, **__: False  # its import downloads word lists, which these metrics do not need
     from continuous_eval.metrics.retrieval import ExactChunkMatch, PrecisionRecallF1, RankedRetrievalMetrics
 
     kinds = dict(zip(WHOLE, ("context_precision", "context_recall", "reciprocal_rank", "ndcg"), strict=True))
