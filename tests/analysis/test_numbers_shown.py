@@ -246,3 +246,18 @@ def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
 )
 def test_a_change_has_a_sign_and_is_zero_only_if_nothing_changed(change, name, shown):
     assert number_format.signed(change, name) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "shown"),
+    [
+        ("cost_usd", -0.0005, 0.0123, "−0.000500 to 0.0123"),
+        ("latency_total_ms.p50", -0.5, 120.4, "−0.500 to 120"),
+        ("first_evidence_hop", -0.25, 2.25, "−0.250 to 2.25"),
+        ("precision", -0.01, None, "≥ −0.010"),
+    ],
+)
+def test_the_ends_of_a_regression_have_the_decimals_of_their_size(name, low, high, shown):
+    comparison = Comparison(1.0, 2.0, 1.0, 40, low=low, high=high)
+    gate = GateResult(name, "max_rise", "50", "error", "fail", "passed", 1.0, None, 40)
+    assert number_format.regression_interval(gate._replace(comparison=comparison)) == shown
