@@ -23,10 +23,10 @@ _LONGEST_PAUSE = 60.0
 class Pace(NamedTuple):
     """Limits on asking: concurrent calls, calls per second (0: no limit), seconds for a call, further attempts."""
 
-    concurrency: int = 4
-    rate: float = 0.0
-    timeout: float = 60.0
-    retries: int = 3
+    concurrency: int
+    rate: float
+    timeout: float
+    retries: int
 
 
 class Journal:

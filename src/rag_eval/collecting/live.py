@@ -44,10 +44,10 @@ class FetchRequest(NamedTuple):
 
     project: str
     since: datetime
-    until: datetime | None = None
-    records: int = 100_000
-    timeout: float = 60.0
-    retries: int = 5
+    until: datetime | None
+    records: int
+    timeout: float
+    retries: int
 
 
 class Page(NamedTuple):

@@ -29,7 +29,7 @@ class AnswerToJudge(NamedTuple):
     qid: str
     run: str
     shown: Mapping[str, Any]
-    answerable: bool = True
+    answerable: bool
 
     def row(self, answer: Row, more: Row) -> Row:
         """Return the row of a reply: what it is about, ``more``, and the fields of the reply."""
@@ -71,12 +71,12 @@ class Endpoint(HttpSystem):
 
     command = "rag-eval judge --base-url"
 
-    def __init__(self, url: str, model: str, prices: Mapping[str, Mapping[str, float]] | None = None) -> None:
+    def __init__(self, url: str, model: str, prices: Mapping[str, Mapping[str, float]]) -> None:
         headers = {"Authorization": f"Bearer ${{{KEY}}}"} if os.environ.get(KEY) else {}
         message = {"role": "user", "content": "{question}"}
         body = {"model": model, "messages": [message], "temperature": 0}
         super().__init__(url, RequestMap(path="/chat/completions", headers=headers, body=body), {})
-        self._model, self._price = model, (prices or {}).get(model)
+        self._model, self._price = model, prices.get(model)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Return reply, scores and usage, or the fault of the reply as ``error``."""
