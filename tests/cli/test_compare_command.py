@@ -432,6 +432,7 @@ def test_a_front_without_any_quality_is_said_to_be_missing(rag, project):
         (["good.jsonl", "good.jsonl", "--base", "bad"], "--base 'bad' matches 0 runs"),
         (["good.jsonl", "good.jsonl", "--base", "good.jsonl"], "--base 'good.jsonl' matches 2 runs"),
         (["good.jsonl", "good.jsonl", "--metric", "presicion"], "Did you mean 'precision'?"),
+        (["good.jsonl", "good.jsonl", "--metric", ","], "is not a list of names, such as retrieval,citations"),
         (["good.jsonl", "good.jsonl", "--metric", "recall@7"], "recall@7 cannot be compared: not measured"),
         (["good.jsonl", "--repeats"], "good.jsonl has only one run"),
         (["good.jsonl", "--repeats", "--pareto"], "Remove --base, --metric, --all and --pareto."),

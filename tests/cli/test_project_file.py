@@ -296,3 +296,9 @@ def test_open_shows_the_html_report(rag, project, monkeypatch, out):
     assert rag("score", "--open", *out)[0] == 0
     [address] = opened
     assert urlopen(address).read().startswith(b"<!DOCTYPE html>")
+
+
+def test_without_a_browser_open_says_where_the_report_is(rag, project, monkeypatch):
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+    code, _, err = rag("score", "--open", "--out", "made")
+    assert (code, err) == (0, f"no browser was found; the report is {Path('made/report.html').resolve()}\n")
