@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.contract import Grounding, Judge, Relevance, Safety
@@ -37,8 +37,10 @@ from rag_eval.readers.schema_validation import (
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
 from rag_eval.readers.strict_json import JsonError, decode, escape_key, pointer
-from rag_eval.readers.yaml_file import YamlDocument, parse
 from rag_eval.textual.leaks import compiled
+
+if TYPE_CHECKING:
+    from rag_eval.readers.yaml_file import YamlDocument
 
 _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
@@ -56,6 +58,8 @@ def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Poli
 
 def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None:
     """Return the policy in the bytes of a gates file; problems go into the ledger under ``path``."""
+    from rag_eval.readers.yaml_file import parse  # yaml is heavy
+
     if len(data) > YAML_MIB * MIB:
         ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
         return None
