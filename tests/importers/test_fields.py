@@ -559,6 +559,12 @@ def test_the_account_of_a_record_says(command, tmp_path, form, records, line):
     assert line in err.splitlines()
 
 
+def test_a_failed_root_keeps_the_answer_that_it_recorded(command, tmp_path):
+    failed = otlp(otlp_span(ROOT, status={"code": 2, "message": "boom"}))
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", failed)
+    assert (row["answer_json"], row["ok"], row.get("error")) == ({"claim": "So."}, False, None)
+
+
 def test_the_text_of_a_redacted_chunk_is_left_out(command, tmp_path):
     redacted = {"retrieval.documents.0.document.id": "c1", "retrieval.documents.0.document.content": "__REDACTED__"}
     [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(otlp_span(ROOT), otlp_span(redacted, 2, 1)))
