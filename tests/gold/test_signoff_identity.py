@@ -239,7 +239,11 @@ def test_with_four_eyes_no_author_approves_but_authors_may_record():
     rules = REVIEW._replace(four_eyes=True)
     assert found([record("ann")], rules, wrote("ann")._replace(approvals=["bob"])) == []
     assert found([record("bob")], rules, wrote("ann", "bob")._replace(approvals=["bob"])) == ["no-approval"]
-    assert found([record("bob")], rules, wrote("ann", None)._replace(approvals=["bob"])) == ["unresolved-author"]
+    unknown = wrote("ann", None)._replace(approvals=["bob"])
+    (finding,) = check(BASE, Side(EDITED, files(record("bob"))), rules, ADVICE, proof=unknown)
+    assert str(finding) == (
+        "gold: [unresolved-author] 'Somebody' wrote commits of this change, but the GitHub account is unknown"
+    )
 
 
 # --- four eyes -------------------------------------------------------------------------------------------------------
