@@ -344,6 +344,12 @@ def test_no_label_leaves_its_place_in_a_chart(label):
     assert re.fullmatch(r'  x-axis \["1 [A-Za-z0-9 ._/…-]*", "2 r1"\]', lines[2])
 
 
+def test_of_a_long_label_an_axis_shows_the_end():
+    label = f"reports/{'nightly-' * 6}2026-11-25.json"
+    series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))
+    assert f'["1 …{label[-24:]}", "2 r1"]' in chart(FORMS["markdown"]([series], 2))[2]
+
+
 def test_amounts_have_their_unit_and_a_fall_a_minus_sign():
     fall = Contrast("r0", "r1", 4152.5, 2085.2, -2067.3, None, -1500.0, 30, 0.001, "better")
     latency = Series("latency_total_ms.p95", "lower", readings(4152.5, 2085.2), fall)

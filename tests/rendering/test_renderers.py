@@ -262,7 +262,15 @@ def test_a_list_with_one_entry_too_many_says_so(form, baseline):
     expect(f"whole/cut-{name}.{RENDERERS[form][1].rpartition('.')[2]}", text)
 
 
-TREND = trend(["first", "abc1234", "2026-11-01", "Why?", "precision", "sixth", "last"])
+def two_metrics():
+    """A history of a metric that is compared, and of one of which two readings have another definition."""
+    [series], *rest = trend(["first", "abc1234", "2026-11-01", "Why?", "precision", "sixth", "last"])
+    readings = [reading._replace(comparable=index > 3) for index, reading in enumerate(series.readings)]
+    other = series._replace(metric="chr", readings=tuple(readings), oldest=None, best=None, step=None)
+    return [[series, other], *rest]
+
+
+TREND = two_metrics()
 
 
 @pytest.mark.parametrize("form", [*history.FORMS, "html"])
@@ -307,7 +315,7 @@ def test_of_many_notes_on_gates_the_first_twelve_are_shown(count, shown, said):
 
 
 def test_a_single_reading_is_named_once_at_its_axis():
-    [series], *rest = TREND
+    [series, _], *rest = TREND
     one = series._replace(readings=series.readings[-1:])
     page = history_page([one], *rest)
     label = one.readings[0].commit[:12] or one.readings[0].label
