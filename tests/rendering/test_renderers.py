@@ -250,6 +250,8 @@ def one_too_many(*, baseline):
         "slices": [part | {"slice": f"meta.{'long' if n else 'short'}={n}", "n": n} for n in range(10)],
         "flips": [*repeated("flips", "qid", 11), *fixed],
         "statistics": whole_report.REPORT["statistics"] | {"cluster": "conversation"},
+        "baseline": whole_report.REPORT["baseline"] | {"new_runs": ["", "nightly"]},
+        "run": whole_report.REPORT["run"] | {"gold_sha256": "0" * 64},
     }
     return from_json(value if baseline else value | {"baseline": None, "flips": [], "effects": []})
 
@@ -328,7 +330,7 @@ def test_the_details_of_questions_are_rendered_as_expected(monkeypatch, command)
     files = [f"--{kind}={QUICKSTART}/{name}" for kind, name in zip(("gold", "trace", "gates"), DETAILED, strict=True)]
     code, page, _ = command("score", *files, "--details", "--format", "html", "--quiet")
     assert code == 1
-    expect("whole/details.html", page[page.index('<table id="cases">') : page.index("<footer>")])
+    expect("whole/details.html", page[page.index('<section id="questions"') : page.index("<footer>")])
 
 
 @pytest.mark.parametrize("form", RENDERERS)
