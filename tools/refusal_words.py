@@ -89,7 +89,7 @@ class _Reader:
     def _sets(self, run: list[tuple[str, ...]]) -> list[Words]:
         """Return the sets that have a word of each text: one for each piece of the texts, or one of all their words."""
         places = [self._words(pieces) for pieces in run]
-        columns = [column for column in zip(*places, strict=True) if all(column)]
+        columns = [[*column] for column in zip(*places, strict=True) if all(column)]
         columns = columns or [[[word for words in found for word in words] for found in places]]
         return [frozenset([min(words, key=self._rank) for words in column]) for column in columns if all(column)]
 

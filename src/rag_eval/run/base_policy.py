@@ -120,19 +120,21 @@ class _Search:
             return _only_policy(same, _REMOVED)
         others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
         # If the base has only gates of other folders for this very file, the change's are the first of their folder.
-        named = others if gates else {}
-        beside = {file for file, policy in named.items() if gold_named_by(self.authority, policy, before) == here}
-        similar = [policy for file, policy in others.items() if file in beside or self._shares_items(policy)]
-        if any(policy.file not in beside for policy in similar):
+        candidates = others if gates else {}
+        for_same_file = {
+            file for file, policy in candidates.items() if gold_named_by(self.authority, policy, before) == here
+        }
+        similar = [policy for file, policy in others.items() if file in for_same_file or self._shares_items(policy)]
+        if any(policy.file not in for_same_file for policy in similar):
             return _only_policy(self._moved(similar) or _strictest(similar), _SEVERAL)
-        others = {file: policy for file, policy in others.items() if file not in beside}
+        others = {file: policy for file, policy in others.items() if file not in for_same_file}
         left = [policy for policy in near if not self._has_gold(policy, self.tree, after)][:1]
         if not gates and here in files:  # a system that the base knows
             left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
         else:
             left += removed
-            kept = (policy for policy in others.values() if self._has_gold(policy, self.tree))
-            left += [policy for policy in kept if not self._has_gold(policy, after)]
+            with_gold = (policy for policy in others.values() if self._has_gold(policy, self.tree))
+            left += [policy for policy in with_gold if not self._has_gold(policy, after)]
         files_left = {policy.file: policy for policy in left}
         are_removed = files_left.keys() <= {policy.file for policy in removed}
         return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
