@@ -5,7 +5,6 @@ from __future__ import annotations
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import Account, ImportInputs, Numbered, Row
 
-Labels = dict[str, dict[str, Row]]
 CASES, CONTEXT, PIPELINE = "cases.jsonl", "context_labels.jsonl", "pipeline_labels.jsonl"
 SCHEMAS = {
     CASES: "labels-cases",

@@ -76,7 +76,7 @@ class Endpoint(HttpSystem):
         message = {"role": "user", "content": "{question}"}
         body = {"model": model, "messages": [message], "temperature": 0}
         super().__init__(url, RequestMap(path="/chat/completions", headers=headers, body=body), {})
-        self._model, self._price = model, prices.get(model)
+        self._price = prices.get(model)
 
     def ask(self, qid: str, question: str, timeout: float) -> Row:
         """Return reply, scores and usage, or the fault of the reply as ``error``."""

@@ -127,10 +127,9 @@ def _label(inputs: ImportInputs, path: str, line: int, row: Row, scales: Mapping
 
 
 class SampledVerdict(NamedTuple):
-    """A drawn verdict, its stratum, and how many verdicts it represents."""
+    """A drawn verdict, and how many verdicts it represents."""
 
     row: Row
-    stratum: str
     weight: float
 
     def label(self, seed: str) -> Row:
@@ -163,7 +162,7 @@ def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, se
     drawn = []
     for name, some in strata.items():
         ordered = sorted(some, key=lambda row: _draw_order(seed, row["hash"]))
-        drawn += [SampledVerdict(row, name, len(some) / taken[name]) for row in ordered[: taken[name]]]
+        drawn += [SampledVerdict(row, len(some) / taken[name]) for row in ordered[: taken[name]]]
     return sorted(drawn, key=lambda item: _draw_order(f"{seed} order", item.row["hash"]))
 
 
