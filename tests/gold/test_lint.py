@@ -357,6 +357,8 @@ def test_a_gate_that_lets_none_fail_says_how_many_items_would_do(gate, n, needed
     assert [re.findall(r"With (\d+) such items one may fail", finding.hint) for finding in findings] == (
         [[str(needed)]] if needed else []
     )
+    strictest = {"min": "1", "max": "0"}[gate.direction]
+    assert all(finding.hint.endswith(f"Add items, or set the limit to {strictest}.") for finding in findings)
 
 
 def test_the_example_of_the_manual_is_what_is_said():

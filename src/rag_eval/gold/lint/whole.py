@@ -85,7 +85,9 @@ def coarse(sample: GoldSample) -> Iterator[LintNote]:
                 f"the gate {gate.written} applies to {quantity(ideal.n, 'item')}: one failed item moves the "
                 f"value by {step:.3g}, so none may fail"
             )
-            yield LintNote(message, f"With {-(-1 // slack)} such items one may fail. Add items, or set the limit to 0.")
+            strict = 1 if gate.direction == "min" else 0
+            fix = f"Add items, or set the limit to {strict}."
+            yield LintNote(message, f"With {-(-1 // slack)} such items one may fail. {fix}")
 
 
 def clustered(sample: GoldSample) -> Iterator[LintNote]:
