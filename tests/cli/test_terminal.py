@@ -92,6 +92,16 @@ def test_brackets_and_abbreviations_are_explained(rag):
     assert "In brackets: 95 % confidence intervals. chr: citation hit rate." in rag(*BAD)[1]
 
 
+@pytest.mark.parametrize(("earlier", "named"), [("good", True), ("bad", False)])
+def test_old_labels_have_a_column_only_if_a_question_is_newly_broken(rag, tmp_path, earlier, named):
+    traces = {name: (QUICKSTART / f"{name}.jsonl").read_text("utf-8").splitlines() for name in ("good", "bad")}
+    report, mixed = tmp_path / "baseline.json", tmp_path / "trace.jsonl"
+    report.write_text(rag(*BAD[:4], QUICKSTART / f"{earlier}.jsonl", *BAD[5:], "--format", "json")[1], "utf-8")
+    mixed.write_text("\n".join([*traces["good"][:3], *traces["bad"][3:]]), "utf-8")
+    out = rag(*BAD[:4], mixed, *BAD[5:], "--baseline", report)[1]
+    assert ("newly broken  " in out, "Newly broken (0)" in out) == (named, not named)
+
+
 def test_ten_wrong_questions_are_shown_and_then_how_to_see_more(rag, many):
     brief, whole = rag("score")[1], rag("score", "--verbose")[1]
     assert sum(line.startswith("Q") for line in brief.splitlines()) == 9  # and ::03
