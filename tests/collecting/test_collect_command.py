@@ -518,6 +518,7 @@ def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
 def test_what_cannot_be_read_started_or_written_is_no_bug(command, tmp_path, gold, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.json").write_bytes(b"{\xff")
+    (tmp_path / "run.json").write_bytes(b"{}")
     asked = () if "--exec" in words else ("--exec", f"{sys.executable} -c 'input()'")
     code, out, err = command("collect", *asked, "--gold", gold, *words)
     assert (code, out, message in err, "Traceback" in err) == (2, "", True, False), err

@@ -104,9 +104,9 @@ def run(args: argparse.Namespace) -> int:
     """
     out = Path(args.out)
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
-    refuse_existing(out, force=args.force or is_replaceable)
     if out.name == _RUN_JSON:
         raise UsageError(f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl")
+    refuse_existing(out, force=args.force or is_replaceable)
     digests = Digests()
     with checked_reader() as reader:
         golds = read_gold(reader, args.gold, digests.of("gold", args.gold))
