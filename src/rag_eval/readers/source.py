@@ -26,7 +26,8 @@ _AS_LINES = "Write it as JSON Lines, one object per line."
 _BLOCK = 64 * 1024  # larger blocks keep more rows alive at once and are slower
 _AT_ONCE = 4 << 20  # of a file that must be read whole anyway
 BOM = b"\xef\xbb\xbf"
-PACKED = _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
+PACKED = (_GZIP, b"\x28\xb5\x2f\xfd")  # the latter is zstd
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
 _USUAL = DEFAULT_GOLD, DEFAULT_TRACE, *GATES_FILES
 _SLASHES = "Write the path with forward slashes."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PLAIN, MASKED = "plain", "masked"
 VERDICTS = {True: "supported", False: "unsupported", None: "unchecked"}
 STATES = (PLAIN, *VERDICTS.values(), "missing", "made_up", "best", MASKED)
-"""Every state: ``missing`` and ``made_up`` are words of a sentence, ``best`` is what bears it out in a chunk."""
+"""Every state: ``missing`` and ``made_up`` are words of a sentence, ``best`` supports them in a chunk."""
 
 
 class Mark(NamedTuple):

@@ -24,12 +24,11 @@ from rag_eval.gold.relink import Link, Relinker, rewritten
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.source import Reader
+from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 
 _SHOWN = 60
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip, zstd
 
 
 def add_relink_arguments(parser: ArgumentParser) -> None:
@@ -124,6 +123,6 @@ def json_lines(path: str, use: str) -> bytes:
     file = Path(path)
     data = file.read_bytes() if file.is_file() else b""
     is_array = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-    if is_array or data.startswith(_PACKED) or file.is_dir() or file.suffix in (".gz", ".zst"):
+    if is_array or data.startswith(PACKED) or file.is_dir() or file.suffix in (".gz", ".zst"):
         raise UsageError(f"{path} is not JSON Lines, which {use}. Convert it: rag-eval import --help")
     return data
