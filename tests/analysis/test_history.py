@@ -247,7 +247,7 @@ def test_the_headline_reassures_only_where_something_was_compared(scored, kinds)
 def test_of_several_metrics_the_headline_counts_those_that_nobody_compared(scored):
     [item] = history(points(scored(0), scored(9)), ["precision"])
     assert headline([item, item._replace(oldest=None)], 2).endswith(
-        "1 of 2 metrics significantly worse than in the oldest comparable report; 1 cannot be compared"
+        "1 of 2 metrics is significantly worse than in the oldest comparable report; 1 cannot be compared"
     )
 
 

@@ -76,7 +76,8 @@ def headline(series: Sequence[Series], reports: int) -> str:
     worse, unknown = sum(contrast.is_worse for contrast in contrasts), len(series) - len(contrasts)
     if not contrasts:
         return f"{many}: no metric can be compared"
-    text = f"{worse} of {len(series)} metrics significantly worse" if worse else "no metric is significantly worse"
+    count = f"{worse} of {quantity(len(series), 'metric')}" if worse else "no metric"
+    text = f"{count} {'are' if worse > 1 else 'is'} significantly worse"
     more = f"; {unknown} cannot be compared" if unknown else ""
     return f"{many}: {text} than in the oldest comparable report{more}"
 
