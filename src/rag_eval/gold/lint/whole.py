@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -37,14 +37,6 @@ _BALANCE = {
     "answerable": "A system that refuses everything would look good. Add questions that the corpus answers.",
     "unanswerable": "A system that never refuses would look good. Add questions that the corpus does not answer.",
 }
-
-
-class IdealGate(NamedTuple):
-    """A gate, its measure, and the value of an ideal run on this gold set."""
-
-    gate: Gate
-    measure: Measure
-    ideal: Value
 
 
 def balance(sample: GoldSample) -> Iterator[LintNote]:
@@ -127,8 +119,8 @@ def out_of_reach(sample: GoldSample) -> Iterator[LintNote]:
             )
 
 
-def _judged(sample: GoldSample) -> list[IdealGate]:
-    """Return the gates on values, those on each value of a field once for each, with the value of an ideal run."""
+def _judged(sample: GoldSample) -> list[tuple[Gate, Measure, Value]]:
+    """Return the gates on values, those on each value of a field once for each, with measure and ideal value."""
     # Metrics of rank prefer citations first, metrics of gain the highest grades: the better of the two is ideal.
     orders = [[_ideal(gold, sample.settings, by_grade=order) for gold in sample.items] for order in (False, True)]
     runs = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
@@ -147,7 +139,7 @@ def _judged(sample: GoldSample) -> list[IdealGate]:
         for cases in runs:
             judged = [case for case in cases if not gate.slice or gate.slice in slices_of(case.gold, field)]
             values.append(FOLDS[measured.fold].value(tally([measured.score(case) for case in judged])))
-        results.append(IdealGate(gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+        results.append((gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
     return results
 
 
