@@ -25,17 +25,8 @@ _ANSWER_FIELDS = (*ANSWER_KEYS, *"""
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 DOCUMENT_KEYS = (
-    "source",
-    "file_name",
-    "filename",
-    "file_path",
-    "url",
-    "doc_uri",
-    "title",
-    "document_id",
-    "doc_id",
-    "rel_path",
-)
+    "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
+)  # fmt: skip
 SCORE_KEYS = ("score", "relevance_score")
 CONTEXT_KEYS = ("context", "contexts", "source_documents", "documents", "retrieved", "chunks")
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
