@@ -17,9 +17,9 @@ from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import restrict
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, follow_links, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, follow_links, object_id, read, read_regular
 from rag_eval.gold.signoff import repository
-from rag_eval.readers.gates_file import policy_of
+from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -125,16 +125,20 @@ class _Search:
             file for file, policy in candidates.items() if gold_named_by(self.authority, policy, before) == here
         }
         similar = [policy for file, policy in others.items() if file in for_same_file or self._shares_items(policy)]
+        with_gold = (policy for file, policy in others.items() if file not in for_same_file)
+        with_gold = (policy for policy in with_gold if self._has_gold(policy, self.tree))
+        without_gold = [policy for policy in with_gold if not self._has_gold(policy, after)]
+        is_known = not gates and here in files  # a system that the base knows
         if any(policy.file not in for_same_file for policy in similar):
-            return _only_policy(self._moved(similar) or _strictest(similar), _SEVERAL)
-        others = {file: policy for file, policy in others.items() if file not in for_same_file}
+            # A few items of other gates do not replace the gates that the change removes.
+            gone = [*removed, *(policy for policy in without_gold if self._has_gold(policy, before))]
+            may_apply = {policy.file: policy for policy in (*similar, *([] if is_known else gone))}
+            return _only_policy(self._moved(similar) or self._strictest(may_apply.values()), _SEVERAL)
         left = [policy for policy in near if not self._has_gold(policy, self.tree, after)][:1]
-        if not gates and here in files:  # a system that the base knows
+        if is_known:
             left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
         else:
-            left += removed
-            with_gold = (policy for policy in others.values() if self._has_gold(policy, self.tree))
-            left += [policy for policy in with_gold if not self._has_gold(policy, after)]
+            left += [*removed, *without_gold]
         files_left = {policy.file: policy for policy in left}
         are_removed = files_left.keys() <= {policy.file for policy in removed}
         return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
@@ -161,6 +165,45 @@ class _Search:
         """Return whether the gold that a gates file names is in all of these states."""
         path = self.gold_of(policy)
         return path is not None and all(has_path(tree, path) for tree in trees)
+
+    def _strictest(self, policies: Iterable[Policy]) -> list[Policy]:
+        """Return the gates that are at least as strict as all the others; all different ones if there are none.
+
+        The gates that resemble the change most are not enough: it could cut its gold to that of looser gates.
+        """
+        stated = [(self._statement(policy), policy) for policy in policies]
+        different = list({repr(statement): (statement, policy) for statement, policy in stated}.values())
+        strictest = different[0]
+        for candidate in different:
+            if not _loosens(strictest[0], candidate[0]):
+                strictest = candidate
+        is_unclear = any(_loosens(statement, strictest[0]) for statement, _ in different)
+        return [policy for _, policy in different] if is_unclear else [strictest[1]]
+
+    def _statement(self, policy: Policy) -> dict[str, Any]:
+        """Return the content of a gates file without the names of its gold set, records and traces.
+
+        Its other files are given by their content, because a relative path names another file in another folder.
+        """
+
+        def content_of(path: str) -> str:
+            path = in_folder_of(policy.file, path)
+            name = self.authority.on_base(path)
+            data = read_regular(self.tree, follow_links(self.tree, name)) if name else None
+            if data is not None:
+                return object_id(data)
+            return path if os.path.lexists(path) else ""  # such as a baseline that a step of the job downloads
+
+        stated = {**policy.stated, "gold": "", "trace": ""}
+        if "baseline" in stated:
+            stated["baseline"] = {name: content_of(path) for name, path in stated["baseline"].items()}
+        if "verdicts" in stated:
+            stated["verdicts"] = content_of(stated["verdicts"])
+        if "signoff" in stated:
+            stated["signoff"] = {**stated["signoff"], "dataset": "", "gold": "", "records": ""}
+            if keys := stated["signoff"].get("allowed_signers"):
+                stated["signoff"]["allowed_signers"] = content_of(keys)
+        return stated
 
     def policy_at(self, path: str) -> Policy | None:
         """Return the gates at a path of the base; None without a file."""
@@ -211,25 +254,8 @@ def _item_keys(gold: Gold) -> list[object]:
     return [plain_question(gold.question), *([labels] if all(labels) else [])]
 
 
-def _strictest(policies: list[Policy]) -> list[Policy]:
-    """Return the gates that are at least as strict as all the others; all different ones if there are none.
-
-    The gates that resemble the change most are not enough: it could cut its gold to that of looser gates.
-    """
-    by_statement = {repr(_without_places(policy)): policy for policy in policies}
-    for policy in by_statement.values():
-        against_others = (changes(_without_places(other), _without_places(policy)) for other in by_statement.values())
-        if all(change.kind != "looser" for changed in against_others for change in changed):
-            return [policy]
-    return list(by_statement.values())
-
-
-def _without_places(policy: Policy) -> dict[str, Any]:
-    """Return the content of a gates file without the names of its gold set, records and traces."""
-    stated = {**policy.stated, "gold": "", "trace": ""}
-    if "signoff" in stated:
-        stated["signoff"] = {**stated["signoff"], "dataset": "", "gold": "", "records": ""}
-    return stated
+def _loosens(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return any(change.kind == "looser" for change in changes(old, new))
 
 
 def _only_policy(policies: list[Policy], several: tuple[str, str]) -> Policy:
