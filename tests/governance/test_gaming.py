@@ -46,6 +46,7 @@ NAMED = {
     "traces-of-an-easier-question",
     "traces-redirected-and-not-written",
     "workflow-edited",
+    "workflow-edited-for-a-reworded-copy",
 }
 """What people may mean: it passes, and is said in so many words."""
 

@@ -200,7 +200,8 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
             fix = "Name that file in the workflow, if these gates are meant to replace it."
         yield Finding("bootstrap", "warning", message, fix, context.head.file)
     file = authority.workflow
-    if file and context.base and _id_of(authority.before, file) != _id_of(authority.after, file):
+    before, after = (_id_of(tree, file) if file else "" for tree in (authority.before, authority.after))
+    if before != after and (before or context.base):  # not at the initial setup, which adds the workflow
         message = "this change edits the workflow that runs this check, so inputs and steps may differ from the base's"
         fix = "Review the workflow file. To have its changes approved, list it in CODEOWNERS."
         yield Finding("workflow-changed", "warning", message, fix, file)
