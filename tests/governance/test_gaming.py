@@ -22,6 +22,7 @@ NAMED = {
     "gates-limits-below-the-old-gold",
     "gates-named-by-the-workflow",
     "gates-of-another-folder-for-the-same-gold",
+    "gates-of-another-folder-with-other-metrics",
     "gates-of-another-system-named",
     "gold-as-label-folder",
     "gold-compressed-and-widened",

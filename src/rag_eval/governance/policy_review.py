@@ -29,6 +29,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.run.base_policy import gates_about, gold_named_by, standard_gates_paths
+from rag_eval.run.inputs import select_measures
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
@@ -214,8 +215,11 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
     """Return the gates of a policy that this run fails on its own gold and traces."""
     policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
-    is_same = _same_meaning(policy, context.head)
-    report = rejudge(context.run.report, policy, context.run.earlier) if is_same else rescore(context.run, policy)
+    run, measures = context.run, select_measures(context.options, policy)
+    if _same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):
+        report = rejudge(run.report, policy, run.earlier)
+    else:
+        report = rescore(run._replace(inputs=run.inputs._replace(measures=measures, fields=policy.fields)), policy)
     return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 
 
