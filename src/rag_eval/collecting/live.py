@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
@@ -61,17 +61,15 @@ class Page(NamedTuple):
 class TraceServer:
     """One server. Busy servers are retried; every other failure is a UsageError that names the fix."""
 
-    def __init__(
-        self, request: FetchRequest, address: tuple[str, str], headers: Mapping[str, str] | None = None, **client: Any
-    ) -> None:
-        self._request, (self._variable, url), self._base = request, address, address[1].rstrip("/")
-        client["timeout"] = request.timeout
-        made = http_client("rag-eval import --from-api", self._variable, url, headers or {}, **client)
-        self._httpx, self._client = made
+    def __init__(self, request: FetchRequest, address: tuple[str, str], headers: Row, auth: Any = None) -> None:
+        self._request, (self._variable, url) = request, address
+        self._base = url.rstrip("/")
+        self._httpx, self._client = http_client(
+            "rag-eval import --from-api", self._variable, url, headers, auth=auth, timeout=request.timeout
+        )
         if self._httpx.URL(url).userinfo:
-            raise UsageError(
-                f"{self._variable} is not a URL without a secret. Write: export {self._variable}=https://HOST"
-            )
+            fix = f"export {self._variable}=https://HOST"
+            raise UsageError(f"{self._variable} has a user name or a password. Write: {fix}")
 
     def page(self, method: str, path: str, absent: tuple[int, ...] = (), **send: Any) -> tuple[Any, bytes]:
         """Return the value and the bytes of a reply; ``MISSING`` as the value if its status is in ``absent``."""
@@ -172,7 +170,7 @@ def fetch(tool: str, request: FetchRequest, report: ShowLine, remark: ShowLine) 
 def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
     keys = _key("LANGFUSE_PUBLIC_KEY"), _key("LANGFUSE_SECRET_KEY")
     address = _address(("LANGFUSE_BASE_URL", "LANGFUSE_HOST"), "https://cloud.langfuse.com")
-    api = TraceServer(request, address, auth=keys)
+    api = TraceServer(request, address, {}, keys)
 
     def pages() -> Iterator[Page]:
         window = _window(request, "fromStartTime", "toStartTime")
@@ -191,7 +189,7 @@ def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, It
     headers = {"X-API-Key": _key("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")}
     if workspace := os.environ.get("LANGSMITH_WORKSPACE_ID"):
         headers["X-Tenant-Id"] = workspace
-    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1").removesuffix("/api")), headers=headers)
+    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1").removesuffix("/api")), headers)
     name = request.project or os.environ.get("LANGSMITH_PROJECT") or "default"
 
     def pages() -> Iterator[Page]:
@@ -231,7 +229,7 @@ def _phoenix(request: FetchRequest, _remark: ShowLine) -> tuple[TraceServer, Ite
     headers = dict(parse_qsl(os.environ.get("PHOENIX_CLIENT_HEADERS", "").replace(",", "&")))
     if key := os.environ.get("PHOENIX_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"
-    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1/traces")), headers=headers)
+    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1/traces")), headers)
     environment = os.environ.get("PHOENIX_PROJECT") or os.environ.get("PHOENIX_PROJECT_NAME")
     project = request.project or environment or "default"
 
