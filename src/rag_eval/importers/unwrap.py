@@ -124,7 +124,7 @@ def question_text(value: Value) -> tuple[str | None, int]:
         wrapped = isinstance(inner, dict) and any(key in inner for key in _QUESTION_FIELDS)
         return question_text(inner) if wrapped else (value, 0)
     if isinstance(value, list):
-        value = _without_pairs(value)
+        value = [_message(item) for item in value]
         if value and all(isinstance(item, list) for item in value):
             return question_text(value[-1])
         asked = [message for message in value if role_of(message) in _USERS]
@@ -145,7 +145,7 @@ def answer_text(value: Value) -> str | None:
     In a list it is the last message of the assistant that has text; in a list of lists that of the last one.
     """
     if isinstance(value, list):
-        value = _without_pairs(value)
+        value = [_message(item) for item in value]
         if value and all(isinstance(item, list) for item in value):
             return answer_text(value[-1])
         messages = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
@@ -164,11 +164,10 @@ def answer_text(value: Value) -> str | None:
     return next((text for output in outputs if output and (text := answer_text(output))), None)
 
 
-def _without_pairs(messages: list[Value]) -> list[Value]:
-    """Return messages with each pair of role and content, which LangChain accepts as a message, as an object."""
-    are_pairs = (isinstance(item, list) and len(item) == 2 and item[0] in _ROLES for item in messages)
-    pairs = zip(messages, are_pairs, strict=True)
-    return [{"role": item[0], "content": item[1]} if is_pair else item for item, is_pair in pairs]
+def _message(item: Value) -> Value:
+    """Return a message; a pair of role and content, which LangChain accepts as a message, as an object."""
+    is_pair = isinstance(item, list) and len(item) == 2 and item[0] in _ROLES
+    return {"role": item[0], "content": item[1]} if is_pair else item
 
 
 def _parts(value: dict[str, Value]) -> dict[str, Value]:
