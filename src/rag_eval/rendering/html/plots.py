@@ -123,9 +123,10 @@ def _scale(rows: Sequence[PlotRow]) -> Ends:
 
 def _place(number: float, scale: Ends, start: float, end: float) -> float:
     """Return the position of a number between two ends of a drawing; the middle if the scale cannot show it."""
-    low, high = scale
-    is_shown = isfinite(high - low) and high > low
-    return start + (end - start) * (min(max((number - low) / (high - low), 0.0), 1.0) if is_shown else 0.5)
+    (low, high), share = scale, 0.5
+    if isfinite(high - low) and high > low:
+        share = min(max((number - low) / (high - low), 0.0), 1.0)
+    return start + (end - start) * share
 
 
 def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
