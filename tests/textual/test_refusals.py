@@ -63,14 +63,15 @@ def test_refusals_and_answers_differ(language):
     "file", sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl")), ids=lambda file: file.stem
 )
 def test_wordings_of_current_systems(file):
-    """Written before the patterns of version 4 and after them, in eleven fresh sets, and by grammar (constructions).
+    """Written before the patterns of version 4 and after them, in thirteen fresh sets, and by grammar (constructions).
 
     At first, version 5 found 13 of the 27 refusals of fresh6 and 2 others, version 6 15 of the 20 of fresh7 and none,
     and 32, 30 and 30 of the 35 of fresh8, fresh9 and fresh10, with 1 other of each. Version 7 found 46 of the 63 of
-    fresh11 and 1 other; no pattern was written for it.
+    fresh11, 65 of the 70 of fresh12 and 51 of the 70 of fresh13, with 1 other of each; no pattern was written for the
+    last.
     """
     wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
-    assert len(wrong) <= {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh10": 3, "fresh11": 18}.get(
+    assert len(wrong) <= {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 20}.get(
         file.stem, 0
     ), wrong
 
