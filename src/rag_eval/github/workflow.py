@@ -64,7 +64,7 @@ def limit_per_level(notes: Iterable[Annotation]) -> Iterator[Annotation]:
 def output(name: str, value: str, delimiter: str) -> str:
     """Return a step output for GITHUB_OUTPUT; ``delimiter`` is a random word that does not occur in the value."""
     if delimiter in value:
-        raise ValueError("the delimiter stands in the value")
+        raise ValueError("the value contains the delimiter")
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
