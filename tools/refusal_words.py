@@ -19,7 +19,7 @@ from rag_eval.textual.refusals import KINDS, LANGUAGES, WORD_START, Language
 _MAX_TEXTS = 300  # texts of a part of a pattern that are listed
 _MAX_SETS = 5  # of a pattern
 _TYPICAL = 20  # a frequent word selects as little as so many others
-_EDGE, _CUT = "\0", "\1"  # the edge of a word; a place before or behind which anything may be
+_EDGE, _CUT = "\0", "\1"  # the edge of a word; a place before or after which anything may be
 _WORD = re.compile(rf"{_CUT}?\w+{_CUT}?")
 
 Words = frozenset[str]
@@ -69,8 +69,8 @@ class _Reader:
             edge = _edge(tree[place:], end, at_start=True)
             sets += self._sets([(*pieces, edge) for pieces in run])
             is_cut = any(re.search(rf"[\w{_CUT}]\Z", "".join(pieces)) for pieces in run)
-            before, behind = _CUT if is_cut else _EDGE, _edge(tree[place + 1 :], end, at_start=True)
-            sets += self._of_part(part, before, behind)
+            before, after = _CUT if is_cut else _EDGE, _edge(tree[place + 1 :], end, at_start=True)
+            sets += self._of_part(part, before, after)
             run = [(_edge([part], before, at_start=False),)]
         return sets + self._sets([(*pieces, end) for pieces in run])
 

@@ -59,7 +59,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse ``--rag-eval`` if no gate was collected, unless pytest is told to run only files."""
+    """Refuse ``--rag-eval`` if no gate was collected, unless the arguments are only files."""
     config = session.config
     if not config.getoption("--rag-eval") or config.stash.get(_COLLECTED, False):
         return
