@@ -18,8 +18,7 @@ import numpy as np
 
 from rag_eval.stats import intervals, power, special
 from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks
-from rag_eval.stats.paired import above_percentile, mean_difference
-from rag_eval.stats.permutation import mcnemar, paired_p, sign_flip
+from rag_eval.stats.paired import above_percentile, mcnemar, mean_difference, paired_p, sign_flip
 from rag_eval.stats.power import cases_needed, minimum_effect
 from rag_eval.stats.special import log_binomial, normal_quantile, student_upper
 

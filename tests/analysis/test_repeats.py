@@ -14,8 +14,7 @@ from depth import examples
 from rag_eval.gates.evidence import GroupedCases
 from rag_eval.gates.results import Scores
 from rag_eval.stats.intervals import interval_of_questions, interval_of_totals
-from rag_eval.stats.paired import Units, above_percentile, effects
-from rag_eval.stats.permutation import sign_flip, swap
+from rag_eval.stats.paired import Units, above_percentile, effects, sign_flip, swap
 from runs import evidence, question, questions
 from seams import Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all, measure
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from depth import examples
 from rag_eval.gates import regression
 from rag_eval.gates.results import Layouts, Scores, distinct
-from rag_eval.stats.paired import effects
-from rag_eval.stats.permutation import mcnemar, sign_flip
+from rag_eval.stats.paired import effects, mcnemar, sign_flip
 from runs import question
 from seams import Baseline, Completeness, Gate, RunEvidence, Statistics, folded
 

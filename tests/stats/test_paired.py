@@ -15,9 +15,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.stats import permutation as module
-from rag_eval.stats.paired import above_percentile
-from rag_eval.stats.permutation import holm, mcnemar, paired_p, sign_flip, swap, within_reach
+from rag_eval.stats import paired as module
+from rag_eval.stats.paired import above_percentile, holm, mcnemar, paired_p, sign_flip, swap, within_reach
 from seams import FOLDS
 from swapping import by_swapping
 

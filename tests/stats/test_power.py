@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rag_eval.stats.paired import mean_difference
-from rag_eval.stats.permutation import mcnemar
+from rag_eval.stats.paired import mcnemar, mean_difference
 from rag_eval.stats.power import POWER, cases_needed, fail_probability, fail_rates, minimum_effect, noise_bound
 from table import each_row
 

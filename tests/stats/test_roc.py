@@ -18,8 +18,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from rag_eval.scoring.aggregations import difference, enclosed, folded, one_sided_p
 from rag_eval.stats import roc
 from rag_eval.stats.intervals import clopper_pearson
-from rag_eval.stats.paired import Units
-from rag_eval.stats.permutation import swap
+from rag_eval.stats.paired import Units, swap
 from rag_eval.stats.special import beta_quantile
 from seams import FOLDS, measure, tally
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_eval.stats.intervals import _weighted_quantile, clopper_pearson
-from rag_eval.stats.permutation import mcnemar
+from rag_eval.stats.paired import mcnemar
 from rag_eval.stats.power import _significant
 from rag_eval.stats.special import normal_quantile
 

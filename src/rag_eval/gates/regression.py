@@ -26,9 +26,10 @@ from rag_eval.stats.paired import (
     effects,
     enough_in_both,
     has_gaps,
+    holm,
     units_of,
+    within_reach,
 )
-from rag_eval.stats.permutation import holm, within_reach
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
 from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
 

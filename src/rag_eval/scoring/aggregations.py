@@ -24,9 +24,10 @@ from rag_eval.stats.paired import (
     has_gaps,
     mean_difference,
     other_difference,
+    paired_p,
+    swap,
     units_of,
 )
-from rag_eval.stats.permutation import paired_p, swap
 from rag_eval.stats.roc import auc_interval, doubled_wins, hit_rate_interval
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
 
