@@ -16,7 +16,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from rag_eval.scoring.aggregations import difference, enclosed, folded, one_sided_p
-from rag_eval.stats import roc
+from rag_eval.stats import agreement
 from rag_eval.stats.intervals import clopper_pearson
 from rag_eval.stats.paired import Units, swap
 from rag_eval.stats.special import beta_quantile
@@ -29,11 +29,11 @@ TPR = {"fpr1": 0.01, "fpr5": 0.05}
 
 def auc_interval(*sides):
     """The interval when each score is its own question."""
-    return roc.auc_interval(*map(questions, sides))
+    return agreement.auc_interval(*map(questions, sides))
 
 
 def hit_rate_interval(positives, negatives, false_alarms):
-    return roc.hit_rate_interval(questions(positives), questions(negatives), false_alarms)
+    return agreement.hit_rate_interval(questions(positives), questions(negatives), false_alarms)
 
 
 def questions(scores):

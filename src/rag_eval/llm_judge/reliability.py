@@ -16,6 +16,8 @@ from rag_eval.stats.agreement import (
     Estimate,
     Statistic,
     Sums,
+    area,
+    area_interval,
     concordance,
     correlation,
     jackknife,
@@ -24,7 +26,6 @@ from rag_eval.stats.agreement import (
     slope,
 )
 from rag_eval.stats.intervals import CONFIDENCE
-from rag_eval.stats.roc import area, area_interval
 
 Row = dict[str, Any]
 FEW = 10

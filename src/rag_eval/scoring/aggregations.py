@@ -15,6 +15,7 @@ from math import ceil, fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.stats import intervals
+from rag_eval.stats.agreement import auc_interval, doubled_wins, hit_rate_interval
 from rag_eval.stats.intervals import Interval, interval
 from rag_eval.stats.paired import (
     Units,
@@ -28,7 +29,6 @@ from rag_eval.stats.paired import (
     swap,
     units_of,
 )
-from rag_eval.stats.roc import auc_interval, doubled_wins, hit_rate_interval
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
 
 if TYPE_CHECKING:
