@@ -11,8 +11,7 @@ import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
-from rag_eval.gates.degenerate import Run, findings
-from rag_eval.gates.integrity import LEVELS, TraceOrigin, provenance, vacuous
+from rag_eval.gates.integrity import LEVELS, Run, TraceOrigin, degenerate_findings, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
 from rag_eval.scoring.scorecard import CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
@@ -31,7 +30,9 @@ def cases_of(**counts):
 
 
 def found(cases, gates=(), pool=0, levels=None, guards=None):
-    return [(finding.code, finding.level) for finding in findings(Run(cases, gates, pool, guards), levels or {})]
+    return [
+        (finding.code, finding.level) for finding in degenerate_findings(Run(cases, gates, pool, guards), levels or {})
+    ]
 
 
 def gold(number, **fields):
@@ -218,7 +219,7 @@ gate_names = st.sets(st.sampled_from(["precision", "chr", "over_refusal", "under
 @given(made_cases, gate_names, st.randoms(use_true_random=False))
 def test_the_order_of_cases_does_not_matter(cases, gates, chance):
     shuffled = chance.sample(cases, len(cases))
-    assert findings(Run(cases, gates, 25), {}) == findings(Run(shuffled, gates, 25), {})
+    assert degenerate_findings(Run(cases, gates, 25), {}) == degenerate_findings(Run(shuffled, gates, 25), {})
 
 
 @given(st.integers(0, 30), st.integers(1, 30), st.randoms(use_true_random=False))

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from cases import gold_row, trace_row
-from rag_eval.gates.degenerate import Run, findings
+from rag_eval.gates.integrity import Run, degenerate_findings
 from rag_eval.scoring.case_scorer import LEAST_PROBES
 from seams import Gold, Settings, Trace, measure, metric_scorer
 
@@ -44,7 +44,10 @@ def found(asked, answer, shuffle=None):
     scorer = metric_scorer(asked, [measure("precision")], Settings())
     scorer.add(traces)
     card = scorer.close()
-    return [(finding.code, finding.level) for finding in findings(Run(card.cases.outcome_counts, GATES, card.pool), {})]
+    return [
+        (finding.code, finding.level)
+        for finding in degenerate_findings(Run(card.cases.outcome_counts, GATES, card.pool), {})
+    ]
 
 
 def everything(asked):

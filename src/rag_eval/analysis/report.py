@@ -13,7 +13,7 @@ from rag_eval.analysis.baseline import Compared, Earlier, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Relevance
-from rag_eval.gates import degenerate, integrity
+from rag_eval.gates import integrity
 from rag_eval.gates.evidence import GroupedCases, RunEvidence
 from rag_eval.gates.integrity import LEVELS
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
@@ -378,8 +378,8 @@ def _gated(policy: Policy) -> list[str]:
 def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
     """Return the integrity findings of a run; with several policies each has the most severe level."""
     names = [{gate.name for gate in policy.gates if gate.severity == "error"} for policy in policies]
-    run = degenerate.Run(card.cases.outcome_counts, set.union(*names), card.pool, set.intersection(*names))
-    return degenerate.findings(run, levels(*policies))
+    run = integrity.Run(card.cases.outcome_counts, set.union(*names), card.pool, set.intersection(*names))
+    return integrity.degenerate_findings(run, levels(*policies))
 
 
 def levels(*policies: Policy) -> dict[str, str]:
