@@ -15,8 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 from depth import examples
 from rag_eval.analysis.baseline import spread
-from rag_eval.analysis.repeats import pass_at_k, pass_hat_k, repeats
-from rag_eval.analysis.runs import Column, shared, side_by_side
+from rag_eval.analysis.runs import Column, pass_at_k, pass_hat_k, repeats, shared, side_by_side
 from rag_eval.gates.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
 from seams import GOOD, Question, UsageError
 from swapping import by_swapping

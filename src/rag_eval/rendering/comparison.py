@@ -27,8 +27,7 @@ from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Spread
-    from rag_eval.analysis.repeats import Repeats, ShareEstimate
-    from rag_eval.analysis.runs import BaseDifference, Cell, Row, SideBySide, Standing
+    from rag_eval.analysis.runs import BaseDifference, Cell, Repeats, Row, ShareEstimate, SideBySide, Standing
     from rag_eval.gates.objectives import Front
 
 FORMAT = 1

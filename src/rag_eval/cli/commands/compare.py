@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rag_eval.analysis.history import gated
-from rag_eval.analysis.repeats import Repeats, repeats
 from rag_eval.analysis.report import Report
-from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
+from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
 from rag_eval.cli.commands._shared import (
     add_cutoffs,
     add_flag,

@@ -30,8 +30,7 @@ from rag_eval.rendering.number_format import number
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Flaky, Point, Series
-    from rag_eval.analysis.repeats import Repeats
-    from rag_eval.analysis.runs import SideBySide
+    from rag_eval.analysis.runs import Repeats, SideBySide
     from rag_eval.rendering.document import Block
 
 MOST_GRADE = 5
