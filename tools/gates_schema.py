@@ -7,8 +7,7 @@ from typing import Any
 
 from rag_eval.contract import Grounding
 from rag_eval.contract.verdict import SCORES
-from rag_eval.gates.objectives import QUALITY, SPENDING, WEIGHTS
-from rag_eval.gates.policy import TESTS
+from rag_eval.gates.policy import QUALITY, SPENDING, TESTS, WEIGHTS
 from rag_eval.gold.signoff.identity import LEVELS, LOGIN
 from rag_eval.metrics import ALIASES, METRICS, Metric
 from rag_eval.readers.source import DEEPEST, DEFAULTS

@@ -16,7 +16,8 @@ from statsmodels.stats.multitest import multipletests
 from depth import examples
 from rag_eval.analysis.baseline import spread
 from rag_eval.analysis.runs import Column, pass_at_k, pass_hat_k, repeats, shared, side_by_side
-from rag_eval.gates.objectives import QUALITY, WEIGHTS, Scoring, front, weighted
+from rag_eval.gates.outcomes import front, weighted
+from rag_eval.gates.policy import QUALITY, WEIGHTS, Scoring
 from seams import GOOD, Question, UsageError
 from swapping import by_swapping
 

@@ -23,8 +23,8 @@ from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
-from rag_eval.gates.objectives import QUALITY, SPENDING, Front, Scoring, Weighted, front, weighted
-from rag_eval.gates.policy import Comparison, Statistics
+from rag_eval.gates.outcomes import Front, Weighted, front, weighted
+from rag_eval.gates.policy import QUALITY, SPENDING, Comparison, Scoring, Statistics
 from rag_eval.gates.regression import contrasts
 from rag_eval.gates.results import Question
 from rag_eval.metrics import METRICS, find, measure

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
-from rag_eval.gates.objectives import Scoring
 from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
@@ -29,6 +28,16 @@ _SIGNS = {"min": "≥", "max": "≤"}
 COMPLETENESS = ("missing", "duplicate", "unknown")
 FULL = "full"
 """The suite of all questions."""
+QUALITY = {
+    "accuracy": ("precision", "abstention_accuracy", "answer_correctness"),
+    "faithfulness": ("claim_support", "faithfulness"),
+    "citation": ("citation_precision", "citation_recall", "section_accuracy"),
+    "retrieval": ("recall@5", "mrr", "ndcg@10"),
+}
+"""Objectives and the metrics that they are the mean of; of all these metrics higher is better."""
+SPENDING = {"cost": "cost_usd", "latency": "latency_total_ms"}
+"""Objectives that are held against a budget, and what the budget is called in eval-gates.yml."""
+WEIGHTS = {"accuracy": 0.30, "faithfulness": 0.20, "citation": 0.20, "retrieval": 0.15, "cost": 0.10, "latency": 0.05}
 
 
 class Gate(NamedTuple):
@@ -209,6 +218,17 @@ class Slices(NamedTuple):
 
     by: tuple[str, ...] = ()
     min_n: int = 10
+
+
+class Scoring(NamedTuple):
+    """The settings of the weighted score.
+
+    ``weights`` by objective, in any unit: an objective without a weight does not count. ``budgets`` are the mean cost
+    (``cost_usd``, US dollars) and duration (``latency_total_ms``, milliseconds) of a question.
+    """
+
+    weights: Mapping[str, float] = WEIGHTS
+    budgets: Mapping[str, float] = {}
 
 
 class Policy(NamedTuple):

@@ -11,7 +11,6 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.contract import Grounding, Judge, Relevance, Safety
 from rag_eval.contract.verdict import SCORE_OF, digest_of
 from rag_eval.errors import MissingExtra
-from rag_eval.gates.objectives import Scoring
 from rag_eval.gates.policy import (
     BOUNDS,
     COMPLETENESS,
@@ -20,6 +19,7 @@ from rag_eval.gates.policy import (
     Calibration,
     Gate,
     Policy,
+    Scoring,
     Slices,
     Statistics,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.cases.labels import GOOD
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
-from rag_eval.gates.objectives import SPENDING
+from rag_eval.gates.policy import SPENDING
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import (
     PLAIN,
@@ -28,7 +28,7 @@ from rag_eval.stats.tally import exactly
 if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Spread
     from rag_eval.analysis.runs import BaseDifference, Cell, Repeats, Row, ShareEstimate, SideBySide, Standing
-    from rag_eval.gates.objectives import Front
+    from rag_eval.gates.outcomes import Front
 
 FORMAT = 1
 _FLAKY, _TEXT = 50, 60

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.common.escaping import some
-from rag_eval.gates.objectives import SPENDING
+from rag_eval.gates.policy import SPENDING
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import letter, repeats_sections, sections, significant_differences
 from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs, table_of
