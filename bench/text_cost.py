@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 from resource import RUSAGE_CHILDREN, getrusage
 
-from rag_eval.cases.case import Case
+from rag_eval.cases import Case
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.metrics import METRICS
 

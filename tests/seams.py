@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval import REPOSITORY, api
 from rag_eval.action.run import action
 from rag_eval.analysis.report import with_verdict
-from rag_eval.cases.case import Case
-from rag_eval.cases.labels import GOOD, MEANING, label
+from rag_eval.cases import GOOD, MEANING, Case, label
 from rag_eval.cli import main
 from rag_eval.cli.commands.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser

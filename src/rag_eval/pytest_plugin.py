@@ -76,7 +76,7 @@ class GatesFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Score, and yield a test of each outcome."""
-        from rag_eval.cases.labels import GOOD, MEANING
+        from rag_eval.cases import GOOD, MEANING
         from rag_eval.rendering.document import PLAIN
         from rag_eval.rendering.gates_table import reason
         from rag_eval.rendering.number_format import bound

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
 from depth import examples
-from rag_eval.cases.labels import coarse_label
+from rag_eval.cases import coarse_label
 from rag_eval.scoring.case_scorer import CaseScorer, extract_features, has_features
 from seams import METRICS, Case, Gold, Settings, Trace, label, measures
 from strategies import CLAIMS, IDS, chunk, gold_fields, ids, trace_fields

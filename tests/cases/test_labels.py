@@ -8,7 +8,7 @@ from hypothesis import given
 
 from cases import ROOT, make_case
 from depth import examples
-from rag_eval.cases.labels import STAGE, coarse_label
+from rag_eval.cases import STAGE, coarse_label
 from seams import GOOD, MEANING, Settings, label
 from strategies import gold_fields, trace_fields
 from table import each_row

@@ -234,8 +234,8 @@ def copy_with_a_new_metric(tmp_path_factory):
     answers = copy / "src" / "rag_eval" / "metrics" / "answers.py"
     text = answers.read_text(encoding="utf-8")
     text = text.replace(
-        "    from rag_eval.cases.case import Case\n",
-        "    from rag_eval.cases.case import Case\n    from rag_eval.stats.tally import Ratio\n",
+        "    from rag_eval.cases import Case\n",
+        "    from rag_eval.cases import Case\n    from rag_eval.stats.tally import Ratio\n",
     )
     answers.write_text(text + NEW_METRIC, encoding="utf-8")
     write_rows(copy / "tests" / "examples" / "brevity.jsonl", NEW_EXAMPLES)

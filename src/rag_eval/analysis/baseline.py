@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import ceil, fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
 from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions

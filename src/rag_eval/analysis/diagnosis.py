@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.cases.labels import ABSENT
+from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cases.labels import GOOD, MEANING, STAGE
+from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.gates.policy import BOUNDS, GateResult
 from rag_eval.metrics import measure, of_column
 from rag_eval.stats.tally import Shown, as_float
@@ -14,7 +14,7 @@ from rag_eval.textual.segments import MASKED, PLAIN, Mark, Segment, answer_marks
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
     from rag_eval.gates.results import Question
 
 Row = Mapping[str, Any]

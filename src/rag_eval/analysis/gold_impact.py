@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding

@@ -12,7 +12,7 @@ from itertools import pairwise, starmap, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.analysis.baseline import GoldCounts, gold_counts
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
 from rag_eval.gates.regression import comparison, contrasts

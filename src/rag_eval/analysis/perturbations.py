@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from rag_eval.cases.case import Case
+from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches
 from rag_eval.contract import Gold, Settings, Trace
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from rag_eval import __version__
 from rag_eval.analysis.baseline import Flip, Spread, flips, gold_counts, spread
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
-from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Digests
 from rag_eval.common.progress import SILENT, Watched
 from rag_eval.contract import Limits
@@ -17,7 +16,7 @@ from rag_eval.errors import UsageError
 from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
 from rag_eval.readers.source import BOM, Digest, Reader, SourceFile, large
 from rag_eval.readers.trace_file import pair_finder, read_traces, trace_lines
-from rag_eval.scoring.scorer import OutcomeLog, Scorer
+from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
 LARGE = 4 << 20

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_eval.cases.case import Case
-from rag_eval.cases.labels import ABSENT, REFUSED
+from rag_eval.cases import ABSENT, REFUSED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage

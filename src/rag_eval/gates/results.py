@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.contract.gold import LARGEST, Count
 from rag_eval.stats.tally import Score, Shown, Value, as_shown
 

@@ -6,11 +6,11 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from rag_eval.cases.labels import GOOD, label
+from rag_eval.cases import GOOD, label
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
 
 _PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5

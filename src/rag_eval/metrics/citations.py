@@ -9,7 +9,7 @@ from rag_eval.metrics._metric import metric
 from rag_eval.textual.tokens import content_words, passage
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
     from rag_eval.stats.tally import Ratio
 
 
@@ -107,7 +107,8 @@ def document_citation_hit(case: Case) -> bool | None:
     """Share of answerable items that were answered with a citation of an expected document. A citation counts if its chunk's doc_id or the citation itself is the document's id. Refusals count as misses."""  # noqa: E501
     if not case.is_answerable or not case.gold.expected_documents:
         return None
-    return not case.refused and not case.cited_documents.isdisjoint(case.gold.expected_documents)
+    cited = {*case.cites, *[chunk.doc_id for chunk in case.cited_chunks]}
+    return not case.refused and not cited.isdisjoint(case.gold.expected_documents)
 
 
 @metric(

@@ -17,7 +17,7 @@ from rag_eval.stats.tally import DECIMALS
 from rag_eval.textual.tokens import passage, tokens
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
     from rag_eval.stats.tally import Ratio
 
 _REMEMBERED = 1 << 9  # lists of chunks

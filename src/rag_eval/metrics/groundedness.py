@@ -11,7 +11,7 @@ from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
     from rag_eval.stats.tally import Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"

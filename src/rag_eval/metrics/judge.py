@@ -11,7 +11,7 @@ from rag_eval.contract.verdict import MOST
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
     from rag_eval.stats.tally import Ratio
 
 _POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points", "maximum": MOST}

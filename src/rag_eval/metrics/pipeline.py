@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
 
 _UNSURE = 0.5
 _TERMS: dict[str, Any] = {"source": "enterprise framework", "settings": ""}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:
-    from rag_eval.cases.case import Case
+    from rag_eval.cases import Case
 
 _LEAKAGE: dict[str, Any] = {
     "source": "enterprise framework, leakage categories",

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.contract import Trace
 from rag_eval.readers.jsonl import JsonLines
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Digest, Reader, SourceFile
-from rag_eval.scoring.scorer import PairTrace
+from rag_eval.scoring.scorer import PairTrace, QuestionIndex
 
 NO_QID = "Give the trace the qid of the gold item that it answers."
 

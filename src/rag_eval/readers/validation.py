@@ -9,7 +9,6 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from rag_eval.cases.pairing import UNNAMED, is_named
 from rag_eval.common.escaping import quantity
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
@@ -21,6 +20,7 @@ from rag_eval.readers.report_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import NO_QID, read_traces
+from rag_eval.scoring.scorer import UNNAMED, is_named
 
 _NAMED = {
     "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rag_eval.cases.labels import GOOD, MEANING
+from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.document import PLAIN

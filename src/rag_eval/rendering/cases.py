@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval.cases.labels import GOOD, MEANING, STAGE
+from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.gates.results import score_splitter

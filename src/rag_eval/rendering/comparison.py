@@ -7,7 +7,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.gates.policy import SPENDING
 from rag_eval.rendering import markdown, terminal

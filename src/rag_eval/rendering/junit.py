@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
-from rag_eval.cases.labels import GOOD, MEANING
+from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import one_line, unbracketed
 from rag_eval.rendering.cases import failing
 from rag_eval.rendering.document import PLAIN

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from rag_eval.cases.labels import ABSENT
+from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.gates.policy import FULL
 from rag_eval.rendering.cases import count_cases, signed_label

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 from wcwidth import wcswidth
 
-from rag_eval.cases.labels import GOOD, MEANING
+from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import log_line, one_line, quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.policy_changes import changes
-from rag_eval.cases.pairing import plain_question
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
@@ -24,6 +23,7 @@ from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, headline
+from rag_eval.scoring.scorer import plain_question
 
 if TYPE_CHECKING:
     from rag_eval.git.snapshots import Snapshot

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.analysis.report import levels
-from rag_eval.cases.case import PHRASE_LIMIT, Case
-from rag_eval.cases.labels import UNRETRIEVED
+from rag_eval.cases import PHRASE_LIMIT, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.digests import by_line_ends, sample_positions
 from rag_eval.common.escaping import quoted

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Limits, Trace
 from rag_eval.engines import ExecutionOptions
@@ -20,6 +19,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.readers.trace_file import pair_finder, pair_traces, read_traces
 from rag_eval.run.options import Options, headline
+from rag_eval.scoring.scorer import QuestionIndex
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority

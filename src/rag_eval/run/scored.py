@@ -18,7 +18,6 @@ from rag_eval.analysis.report import (
     integrity_findings,
     levels,
 )
-from rag_eval.cases.pairing import QuestionIndex, other_question
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold
 from rag_eval.engines.work import Task, Work, score_file
@@ -34,6 +33,7 @@ from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, name_export, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
+from rag_eval.scoring.scorer import QuestionIndex, other_question
 
 
 class ScoredRun(NamedTuple):

@@ -14,8 +14,7 @@ from math import ceil
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval.cases.case import Case, is_blocked, refused_in_words
-from rag_eval.cases.labels import coarse_label, label
+from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words
 from rag_eval.cases.ranking import ranks_of
 from rag_eval.common.digests import draw_positions
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage

@@ -10,7 +10,7 @@ import msgspec
 from rag_eval.analysis import failed_cases
 from rag_eval.analysis.failed_cases import CaseDetails, Row
 from rag_eval.analysis.report import Report
-from rag_eval.cases.case import Case
+from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import write_data
 from rag_eval.common.escaping import quantity
 from rag_eval.contract import Trace

@@ -9,7 +9,7 @@ from contextlib import suppress
 from rag_eval.analysis import gold_impact
 from rag_eval.analysis.policy_changes import PolicyEffects, changes
 from rag_eval.analysis.report import rejudge
-from rag_eval.cases.labels import GOOD
+from rag_eval.cases import GOOD
 from rag_eval.cli.commands._shared import gates_path
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from rag_eval.cases.case import Case
-from rag_eval.cases.labels import MEANING, label
+from rag_eval.cases import MEANING, Case, label
 from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, input_options, print_lines
 from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import shipped

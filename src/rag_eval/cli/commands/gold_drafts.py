@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rag_eval.cases.case import Case
-from rag_eval.cases.pairing import plain_question
+from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
     add_gold,
     add_option,
@@ -41,6 +40,7 @@ from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
+from rag_eval.scoring.scorer import plain_question
 
 Row = dict[str, Any]
 DRAFTS = "eval/drafts.jsonl"

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cases.case import Case
+from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
     add_flag,
     add_format,

@@ -9,7 +9,6 @@ from fractions import Fraction
 from rag_eval.analysis.perturbations import TraceSample, in_order
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, probe
-from rag_eval.cases.pairing import QuestionIndex
 from rag_eval.cli.commands._shared import (
     add_baseline,
     add_format,
@@ -27,6 +26,7 @@ from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.rendering.sensitivity import FORMS
 from rag_eval.run.inputs import load_inputs
 from rag_eval.run.scored import score_run
+from rag_eval.scoring.scorer import QuestionIndex
 
 FORMATS = ("table", "markdown", "json")
 

@@ -184,7 +184,6 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
 
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
-    from rag_eval.cases.pairing import QuestionIndex
     from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
     from rag_eval.engines.work import Task, Work, score_file
     from rag_eval.readers.gold_file import read_gold_as
@@ -192,6 +191,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     from rag_eval.readers.source import Reader
     from rag_eval.scoring import reference
     from rag_eval.scoring.reference import PackedGold, ReferenceScorer
+    from rag_eval.scoring.scorer import QuestionIndex
 
     if options.gates:
         from rag_eval.run.inputs import open_policy

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from rag_eval.cases.case import Case
+from rag_eval.cases import Case
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.gates.policy import Policy
 

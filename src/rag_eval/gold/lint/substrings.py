@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rag_eval.cases.case import PHRASE_LIMIT
+from rag_eval.cases import PHRASE_LIMIT
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.gold.lint.sample import INVISIBLE, TYPOGRAPHIC, LintNote, few_or_most, fold, tidy
 from rag_eval.textual.refusals import recognise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rag_eval.cases.case import Case
+from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates.policy import BOUNDS, Gate
