@@ -1,6 +1,7 @@
 """The verdict in a sentence: missing answers come first, and every count names what it counts."""
 
 import json
+import re
 
 import pytest
 
@@ -51,6 +52,25 @@ def test_failed_completeness_is_the_first_row(score):
         "completeness.missing",
         "precision",
     ]
+
+
+MIXED = """version: 1
+gates:
+  over_refusal: {max: 1}
+  mrr: {min: 1, severity: warning}
+  precision: {min: 1}
+  under_refusal: {max: 1}
+"""
+
+
+@pytest.mark.parametrize(("form", "options"), [("table", {"verbose": True}), ("markdown", {})])
+def test_failed_gates_are_the_first_rows_and_passed_ones_the_last(score, tmp_path, form, options):
+    gates = tmp_path / "eval-gates.yml"
+    gates.write_text(MIXED)
+    text = render(score([ERRORED[0], *ANSWERS[1:]], gates), form, **options)
+    below = re.split("(?i)threshold.*outcome", text, maxsplit=1)[1]
+    names = ["precision", "mrr", "over_refusal", "under_refusal"]
+    assert sorted(names, key=below.index) == names
 
 
 def test_a_shortened_comment_begins_with_it_too(score):

@@ -55,12 +55,11 @@ _ORDER = ("failed", "warning", "inconclusive", "no_data", "passed")
 _MOST_ROWS, _MOST_SLICES, _MOST_NOTES, _NAMED = 200, 6, 12, 3
 
 
-def gates(report: Report, formatter: TextFormatter, *, failed_first: bool = False) -> list[Block]:
+def gates(report: Report, formatter: TextFormatter) -> list[Block]:
     """Return the gates that get a row, and a line for each that needs a note."""
-    rows = gates_with_row(report.gates)
     notes = bullets(gate_notes(report, formatter))
     default = paragraphs("" if report.gates_file else DEFAULT_GATES)
-    return [table(report, formatter, by_outcome(rows) if failed_first else rows), *notes, *default]
+    return [table(report, formatter, gates_with_row(report.gates)), *notes, *default]
 
 
 DEFAULT_GATES = "There is no gates file, so the default gates apply."
@@ -84,11 +83,6 @@ def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult])
     delta = ["Since baseline"] if changes else []
     headers = ["Gate", *(["Set by"] if two_sided else []), "Value", "Cases", "Threshold", *delta, "Outcome"]
     return Table("The gates with their outcomes", headers, rows)
-
-
-def by_outcome(gates: Iterable[GateResult]) -> list[GateResult]:
-    """Return gates with the failed ones first and the passed ones last."""
-    return sorted(gates, key=lambda gate: _ORDER.index(kind(gate)))
 
 
 def by_severity(gates: Iterable[GateResult]) -> list[GateResult]:
@@ -121,7 +115,7 @@ def has_two_sides(report: Report) -> bool:
 
 
 def gates_with_row(gates: Sequence[GateResult]) -> list[GateResult]:
-    """Return the gates that get a row, grouped by name, failed completeness first; at most two hundred.
+    """Return the gates that get a row: failed ones first, passed ones last, grouped by name; at most two hundred.
 
     A line counts passed completeness gates, and gates on slices if many have the same harmless outcome. If there are
     too many gates, those that fail the run stay, then those that warn; a line counts the rest.
@@ -134,11 +128,8 @@ def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResul
     order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
     summarized = {id(gate) for gate in _summarized(gates)}
     rows = [gate for gate in gates if id(gate) not in summarized and (gate.broken or not is_completeness(gate))]
-    rows.sort(key=lambda gate: (not is_completeness(gate), order[gate.name]))
-    if len(rows) <= _MOST_ROWS:
-        return rows, []
-    chosen = {id(gate) for gate in sorted(rows, key=lambda gate: (not gate.blocks, not gate.broken))[:_MOST_ROWS]}
-    return [gate for gate in rows if id(gate) in chosen], [gate for gate in rows if id(gate) not in chosen]
+    rows.sort(key=lambda gate: (_ORDER.index(kind(gate)), not is_completeness(gate), order[gate.name]))
+    return rows[:_MOST_ROWS], rows[_MOST_ROWS:]
 
 
 def _summarized(gates: Sequence[GateResult]) -> list[GateResult]:

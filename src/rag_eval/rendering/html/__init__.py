@@ -50,7 +50,7 @@ def render(report: Report, details: Details | None = None) -> str:
     With ``details`` each question unfolds to its answer and evidence.
     """
     table, rows = _questions(report, details or {})
-    gates = write(gates_table.gates(report, FORMATTER, failed_first=True))
+    gates = write(gates_table.gates(report, FORMATTER))
     flips = write(cases.flips(report, FORMATTER, "the table of questions"))
     are_all_new = len(cases.failing(report)) == len(report.flips) - len(cases.fixed(report))
     notes = write(summary.notes(report, FORMATTER, _ALL))
@@ -76,7 +76,7 @@ def render(report: Report, details: Details | None = None) -> str:
 def verdict_and_gates(report: Report) -> str:
     """Return the verdict and the table of the gates, for a notebook."""
     verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(summary.headline(report, FORMATTER))))
-    gates = gates_table.by_outcome(gates_table.gates_with_row(report.gates))
+    gates = gates_table.gates_with_row(report.gates)
     return str(join([verdict, write([gates_table.table(report, FORMATTER, gates)])]))
 
 

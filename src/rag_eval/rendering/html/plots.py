@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.gates.policy import MARGINS
 from rag_eval.rendering import metrics_tables
-from rag_eval.rendering.gates_table import ORIGINS, OUTCOMES, by_outcome, gates_with_row, has_two_sides, kind
+from rag_eval.rendering.gates_table import ORIGINS, OUTCOMES, gates_with_row, has_two_sides, kind
 from rag_eval.rendering.html.element import FORMATTER, Markup, folded, join, table, tag, visible
 from rag_eval.rendering.number_format import (
     bound,
@@ -307,7 +307,7 @@ def _dot(frame: _Frame, dot: Dot) -> Markup:
 def gates(report: Report) -> Iterator[Markup]:
     """Yield bounds with their thresholds: shares on one scale, amounts each on its own."""
     rows = []
-    for gate in by_outcome(gates_with_row(report.gates)):
+    for gate in gates_with_row(report.gates):
         if gate.direction not in MARGINS and gate.value is not None and not is_completeness(gate):
             text, limit = f"{value_with_interval(gate)}, gate {bound(gate)}", float(gate.threshold)
             ends = gate.low, gate.high, limit, gate.direction
@@ -319,7 +319,7 @@ def gates(report: Report) -> Iterator[Markup]:
 def since(report: Report) -> Iterator[Markup]:
     """Yield margins: the value before, the value now, and the limit."""
     rows = []
-    for gate in by_outcome(gates_with_row(report.gates)):
+    for gate in gates_with_row(report.gates):
         comparison = gate.comparison
         if comparison is None or comparison.baseline is None or comparison.value is None:
             continue
