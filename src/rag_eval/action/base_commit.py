@@ -22,7 +22,6 @@ from rag_eval.gold.signoff.identity import approvals, authors
 from rag_eval.run.authority import Authority
 
 if TYPE_CHECKING:
-    from rag_eval.git.snapshots import Snapshot
     from rag_eval.github.api import GitHub
     from rag_eval.gold.signoff.identity import Author, SignoffPolicy
     from rag_eval.readers.work_tree import WorkTree
@@ -225,7 +224,7 @@ class ApiHistory:
         self._api, self._checkout = api, checkout
         self._clone: Git | None = Git(top=checkout.top, foreign=True)
         api.limit_outage(_OUTAGE)
-        self._seen: dict[str, Snapshot] = {}
+        self._seen: dict[str, CommitTree] = {}
         self.through = "git"
         """What the answers so far came through."""
 
@@ -245,7 +244,7 @@ class ApiHistory:
         """Return the ids of a commit's parents."""
         return parents(self.raw("commit", commit))
 
-    def at(self, commit: str) -> Snapshot:
+    def at(self, commit: str) -> CommitTree:
         """Return the files of a commit."""
         if commit not in self._seen:
             self._seen[commit] = CommitTree(self, commit)
@@ -306,6 +305,6 @@ class GitHistory:
         """Return the best common ancestor of two commits."""
         return self._git.verified_merge_base(first, other)
 
-    def at(self, commit: str) -> Snapshot:
+    def at(self, commit: str) -> CommitTree:
         """Return the files of a commit."""
         return self._git.at(commit)

@@ -33,38 +33,6 @@ class Tree(Protocol):
         """Return the bytes of files by object id."""
 
 
-class Snapshot(Tree, Protocol):
-    """The tree of a commit, whose folders have ids too."""
-
-    def entries(self, folder: str) -> dict[str, str]:
-        """Return the object id of each name directly in ``folder`` (empty: the root), folders included."""
-
-    def paths(self) -> dict[str, str]:
-        """Return the object id of every regular file by its path."""
-
-
-class _Nothing(NamedTuple):
-    """The state before the first commit."""
-
-    def files(self, *paths: str) -> dict[str, str]:
-        del paths
-        return {}
-
-    def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
-        del object_ids
-        return {}
-
-    def entries(self, folder: str) -> dict[str, str]:
-        del folder
-        return {}
-
-    def paths(self) -> dict[str, str]:
-        return {}
-
-
-NOTHING: Snapshot = _Nothing()
-
-
 class Entry(NamedTuple):
     """An entry of a folder: git's mode, and the object's id."""
 
@@ -170,6 +138,22 @@ def parents(commit: bytes) -> list[str]:
     return [line[7:] for line in _headers(commit) if line.startswith("parent ")]
 
 
+class _NoObjects:
+    """The objects before the first commit: an empty tree."""
+
+    def raw(self, kind: str, object_id: str, /) -> bytes:
+        del object_id
+        return b"tree " if kind == "commit" else b""
+
+    def objects(self, kind: str, object_ids: Collection[str], /) -> Mapping[str, bytes]:
+        del kind
+        return dict.fromkeys(object_ids, b"")
+
+
+NOTHING = CommitTree(_NoObjects(), "")
+"""The state before the first commit."""
+
+
 class Irregular(RagEvalError):
     """An entry of git that is not a regular file: its ``path``, and whether it is a folder or a link."""
 
@@ -206,7 +190,7 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
-def follow_links(tree: Snapshot, path: str) -> str:
+def follow_links(tree: CommitTree, path: str) -> str:
     """Return the path that ``path`` leads to by the links of this tree, which a change cannot let lead elsewhere."""
     for _ in range(_MOST_LINKS):
         try:
@@ -223,16 +207,16 @@ def follow_links(tree: Snapshot, path: str) -> str:
     return path
 
 
-def differing(snapshot: Snapshot, other: Snapshot, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
+def differing(tree: CommitTree, other: CommitTree, skip: Collection[str], most: int = 3, folder: str = "") -> list[str]:
     """Return the first ``most`` paths that differ between two trees, except in ``skip`` (folders end in a slash)."""
-    before, after = snapshot.entries(folder), other.entries(folder)
+    before, after = tree.entries(folder), other.entries(folder)
     paths: list[str] = []
     for name in sorted(before.keys() | after.keys()):
         path = folder + name
         if len(paths) >= most or before.get(name) == after.get(name) or path in skip or f"{path}/" in skip:
             continue
         below = any(one_skipped.startswith(f"{path}/") for one_skipped in skip)
-        paths += differing(snapshot, other, skip, most - len(paths), f"{path}/") if below else [path]
+        paths += differing(tree, other, skip, most - len(paths), f"{path}/") if below else [path]
     return paths
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from rag_eval.common.paths import from_here
 from rag_eval.git.plumbing import Git
-from rag_eval.git.snapshots import NOTHING, Snapshot, Tree
+from rag_eval.git.snapshots import NOTHING, CommitTree, Tree
 from rag_eval.gold.signoff.repository import People, commit_id
 from rag_eval.readers.work_tree import WorkTree
 
@@ -41,19 +41,19 @@ class Authority(NamedTuple):
     ref: str
     commit: str
     through: str
-    gates: Snapshot | None
-    fork: Snapshot
+    gates: CommitTree | None
+    fork: CommitTree
     head: Tree
     top: str
     used_records: Tree = NOTHING
-    before: Snapshot = NOTHING
-    after: Snapshot = NOTHING
+    before: CommitTree = NOTHING
+    after: CommitTree = NOTHING
     commits: frozenset[str] = frozenset()
     signoff: Signoff = "policy"
     people: People | None = None
     written_at: Callable[[str], Written | None] | None = None
     ci: bool = False
-    fork_of_gates: Snapshot | None = None
+    fork_of_gates: CommitTree | None = None
     unknown: bool = False
     wrong_checkout: str = ""
     workflow: str = ""

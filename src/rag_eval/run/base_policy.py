@@ -26,7 +26,7 @@ from rag_eval.run.options import Options, headline
 from rag_eval.scoring.scorer import plain_question
 
 if TYPE_CHECKING:
-    from rag_eval.git.snapshots import Snapshot
+    from rag_eval.git.snapshots import CommitTree
     from rag_eval.run.authority import Authority
 
 _NAMED = 5
@@ -66,7 +66,7 @@ def policy_of_base(authority: Authority, options: Options, head: Policy, reader:
 class _Search:
     """The search for the base's gates that apply to the scored gold at the path ``gold``."""
 
-    def __init__(self, authority: Authority, tree: Snapshot, gold: str, reader: Reader) -> None:
+    def __init__(self, authority: Authority, tree: CommitTree, gold: str, reader: Reader) -> None:
         self.authority, self.tree, self.gold = authority, tree, gold
         self.reader = reader._replace(ledger=ProblemCollector())
 
@@ -287,7 +287,7 @@ def _is_standard_name(path: str) -> bool:
     return posixpath.basename(path) in GATES_FILES
 
 
-def _discovered(authority: Authority, tree: Snapshot, folder: str) -> str | None:
+def _discovered(authority: Authority, tree: CommitTree, folder: str) -> str | None:
     """Return the gates file that the nearest pyproject.toml of the base names, from ``folder`` upward.
 
     None if there is none, or a gates file of the usual name is nearer.
