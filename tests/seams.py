@@ -26,7 +26,7 @@ from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import MetricResult, Question
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
-from rag_eval.github.comment import marker, parse_marker
+from rag_eval.github.posting import marker, parse_marker
 from rag_eval.gold.signoff.identity import signoff_policy
 from rag_eval.gold.signoff.signatures import sign, verify
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures

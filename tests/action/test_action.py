@@ -12,7 +12,7 @@ import pytest
 
 from fake_github import BOT
 from rag_eval.action.run import connector
-from rag_eval.github.workflow import SUMMARY_BYTES
+from rag_eval.action.runner import SUMMARY_BYTES
 from seams import Comment, GitHubError, action, parse_marker
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.github.workflow import Annotation, annotation, limit_per_level, output
+from rag_eval.action.runner import annotation, limit_per_level, output
+from rag_eval.github.posting import Annotation
 
 HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
 

@@ -12,8 +12,7 @@ from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
 from rag_eval.github.api import BOT
-from rag_eval.github.comment import post
-from rag_eval.github.workflow import Annotation, Check, publish_check
+from rag_eval.github.posting import Annotation, Check, post, publish_check
 from seams import GitHub, GitHubError, Network, marker
 
 NUMBER = 2

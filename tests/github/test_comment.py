@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fake_github import BOT, FakeGitHub, Fault
-from rag_eval.github.comment import MOST_CHARACTERS, Marker, attempt, find, last_line, post, run_address
+from rag_eval.github.posting import MOST_CHARACTERS, Marker, attempt, find, last_line, post, run_address
 from seams import Comment, GitHub, GitHubError, Network, UsageError, marker, parse_marker
 
 pytest.importorskip("urllib3")

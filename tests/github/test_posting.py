@@ -11,7 +11,7 @@ import pytest
 from cases import ROOT
 from fake_github import Fault
 from hostile import complaints
-from rag_eval.github.comment import LIMITS, ReportOrigin, pull_of, read
+from rag_eval.github.posting import LIMITS, ReportOrigin, pull_of, read
 from seams import GitHub, InputError, Network, UsageError, action, main, marker, parse_marker
 
 pytest.importorskip("urllib3")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from hostile import PIECES, TEXTS, commands, complaints, replaced
-from rag_eval.github.comment import MOST_CHARACTERS, read
+from rag_eval.github.posting import MOST_CHARACTERS, read
 from seams import RENDERERS, InputError
 from whole_report import (
     BOUND,

@@ -15,7 +15,7 @@ from cases import ROOT
 from depth import examples
 from hostile import TAGS
 from rag_eval.analysis.report import SliceResult
-from rag_eval.github.comment import last_line
+from rag_eval.github.posting import last_line
 from rag_eval.rendering import markdown
 from seams import RENDERERS, InputError, Problem, from_json, render, with_verdict
 

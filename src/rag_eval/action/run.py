@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval import api
 from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, people_of
 from rag_eval.action.runner import (
+    SUMMARY_BYTES,
     ActionInputs,
+    annotation,
     announce,
     append_text,
     give_to_owner,
+    limit_per_level,
     put_outputs,
     read_inputs,
     read_runner,
@@ -33,18 +36,21 @@ from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git
-from rag_eval.github import comment
+from rag_eval.github import posting
 from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import MOST_CHARACTERS, CommentBody, last_line, marker, name_of, post, run_address
-from rag_eval.github.workflow import (
+from rag_eval.github.posting import (
+    MOST_CHARACTERS,
     MOST_CHECK_CHARACTERS,
     MOST_CHECK_NOTES,
-    SUMMARY_BYTES,
     Annotation,
     Check,
-    annotation,
-    limit_per_level,
+    CommentBody,
+    last_line,
+    marker,
+    name_of,
+    post,
     publish_check,
+    run_address,
 )
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
@@ -54,7 +60,7 @@ from rag_eval.run.options import Options
 if TYPE_CHECKING:
     from rag_eval.action.runner import Runner
     from rag_eval.analysis.report import Report
-    from rag_eval.github.comment import Mode, Posted
+    from rag_eval.github.posting import Mode, Posted
     from rag_eval.gold.signoff.identity import Author, SignoffPolicy
     from rag_eval.run.authority import Authority, Signoff
 
@@ -352,22 +358,22 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wr
 
 
 def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: CommentBody) -> Posted:
-    origin = comment.ReportOrigin.of_event(runner.trigger.event)
+    origin = posting.ReportOrigin.of_event(runner.trigger.event)
     mode: Mode = inputs.comment  # type: ignore[assignment]
-    return comment.publish(open_api(), origin, body, inputs.comment_id, mode, runner.server, runner.by)
+    return posting.publish(open_api(), origin, body, inputs.comment_id, mode, runner.server, runner.by)
 
 
 def _handed_over(inputs: ActionInputs, runner: Runner) -> CommentBody:
     """Return the comment for the other run's report, or for its absence."""
     path = Path(runner.workspace) / inputs.report
     if not os.path.lexists(path):  # the link would lead nowhere
-        _log(f"{inputs.report} does not exist. Check the path. If it is right: {comment.NO_REPORT}.")
-        return CommentBody(markdown.unjudged(f"{comment.NO_REPORT}."), "invalid")
+        _log(f"{inputs.report} does not exist. Check the path. If it is right: {posting.NO_REPORT}.")
+        return CommentBody(markdown.unjudged(f"{posting.NO_REPORT}."), "invalid")
     try:
-        return comment.read(str(path), runner.workspace)
+        return posting.read(str(path), runner.workspace)
     except InputError as error:
         _log("\n".join(error.lines()))
-        return CommentBody(markdown.problems_within(error, comment.ROOM, len), "invalid")
+        return CommentBody(markdown.problems_within(error, posting.ROOM, len), "invalid")
 
 
 def _note(posted: Posted) -> None:

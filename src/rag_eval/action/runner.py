@@ -1,4 +1,7 @@
-"""The runner of the action: its environment and event, the inputs, annotations and outputs."""
+"""The runner of the action: its environment and event, the inputs, annotations, outputs and job summary.
+
+Untrusted input is escaped before or in this module: a log line can be a command to the runner.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,34 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis.report import CiRun
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.github.comment import DEFAULT_COMMENT_ID, MODES, UNFIT, attempt, fits, of_folder
-from rag_eval.github.workflow import annotation, output
+from rag_eval.github.posting import (
+    DEFAULT_COMMENT_ID,
+    LONGEST_MESSAGE,
+    MODES,
+    UNFIT,
+    Annotation,
+    attempt,
+    fits,
+    of_folder,
+)
 from rag_eval.readers.source import RELATIVE
 from rag_eval.run import options
 
 _MOST_EVENT = 64 << 20
 """Bytes of an event file: GitHub sends no event of more than 25 MB."""
+MOST_ANNOTATIONS = 10
+"""What the runner keeps of one level in one step."""
+SUMMARY_BYTES = 1 << 20
+"""A job summary with more bytes is dropped whole."""
 CHOICES = {
     "comment": MODES,
     "signoff": ("policy", "require", "off"),
@@ -234,6 +250,31 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "details": _boolean,
     **{name: _one_of(*allowed) for name, allowed in CHOICES.items()},
 }
+
+
+def annotation(level: str, message: str, file: str = "", line: int = 0, title: str = "") -> str:
+    """Return a log line that the runner shows on ``line`` of ``file``; ``level`` is error, warning or notice."""
+    properties = {"file": file, "line": str(line) if line and file else "", "title": title}
+    escaped = {name: log_line(value).replace("%", "%25") for name, value in properties.items() if value}
+    shown = ",".join(f"{name}={value.replace(':', '%3A').replace(',', '%2C')}" for name, value in escaped.items())
+    text = log_line(message)[:LONGEST_MESSAGE].replace("%", "%25")
+    return f"::{level}{' ' if shown else ''}{shown}::{text}"
+
+
+def limit_per_level(notes: Iterable[Annotation]) -> Iterator[Annotation]:
+    """Yield the first annotations of each level: the runner silently drops the others."""
+    seen: Counter[str] = Counter()
+    for note in notes:
+        seen[note.level] += 1
+        if seen[note.level] <= MOST_ANNOTATIONS:
+            yield note
+
+
+def output(name: str, value: str, delimiter: str) -> str:
+    """Return a step output for GITHUB_OUTPUT; ``delimiter`` is a random word that does not occur in the value."""
+    if delimiter in value:
+        raise ValueError("the value contains the delimiter")
+    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
 def announce(level: str, message: str, title: str = "rag-eval") -> None:

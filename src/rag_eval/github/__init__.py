@@ -1,1 +1,1 @@
-"""GitHub: its API, its runner, and the comment of a pull request. Read :mod:`rag_eval.github.api` first."""
+"""GitHub: its API, and posts to a pull request. Read :mod:`rag_eval.github.api` first."""

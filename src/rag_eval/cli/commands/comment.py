@@ -10,7 +10,7 @@ from pathlib import Path
 from rag_eval.cli.commands._shared import add_option, add_quiet, print_lines, print_notes
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.github.api import GitHub, Network
-from rag_eval.github.comment import MODES, ReportOrigin, publish, read
+from rag_eval.github.posting import MODES, ReportOrigin, publish, read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

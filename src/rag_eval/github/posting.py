@@ -1,19 +1,21 @@
-"""The sticky comment of a pull request: found by author and first line, and replaced, never repeated.
+"""Posts to a pull request: its sticky comment, and the check run on its last commit.
 
-The first line is a Markdown comment, invisible on the page. Anyone can write such a line, so it counts only in a
-comment of the action's account.
+The comment is found by author and first line, and replaced, never repeated. The first line is a Markdown comment,
+invisible on the page. Anyone can write such a line, so it counts only in a comment of the action's account. A check run
+has more annotations than a log shows.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
 from rag_eval.analysis.report import rejudge_same_gates
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.contract import Limits
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.github.http_client import GitHubError, text_of
@@ -21,10 +23,11 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import markdown
+from rag_eval.rendering.annotations import in_repository
 from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
-    from rag_eval.github.api import Comment, GitHub, OpenPull
+    from rag_eval.github.api import CheckRun, Comment, GitHub, OpenPull
 
     Action = Literal["created", "updated", "unchanged", "skipped"]
 
@@ -61,6 +64,16 @@ ROOM = MOST_CHARACTERS - 2_500
 _ANEW = "Write it again with rag-eval score."
 NO_REPORT = "The run of the pull request uploaded no report. Its log and its summary show why"
 _ONLY = "The figures come from the run of the pull request. The gates were judged again from them."
+
+MOST_CHECK_NOTES = 500
+"""Annotations of a check run; GitHub takes more, and nobody reads them."""
+MOST_CHECK_CHARACTERS = 65_535
+"""What GitHub takes as the summary of a check run."""
+_BATCH = 50
+"""Annotations of a check run that GitHub takes in one request."""
+LONGEST_MESSAGE = 4000
+_LONGEST_TITLE = 200
+_LEVELS = {"error": "failure", "warning": "warning", "notice": "notice"}
 
 
 class Marker(NamedTuple):
@@ -298,3 +311,68 @@ def publish(
     last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
     body = f"{first}\n{markdown.named(content.text, name_of(comment_id))}{last}"
     return post(api, pull.number, body, mode)
+
+
+class Annotation(NamedTuple):
+    """A message on a line of a file; ``level`` is error, warning or notice."""
+
+    level: str
+    message: str
+    file: str = ""
+    line: int = 0
+    title: str = ""
+
+
+class Check(NamedTuple):
+    """A check run to write. ``attempt`` names the run's attempt that writes it, ``details`` is its page."""
+
+    name: str
+    head: str
+    conclusion: str
+    title: str
+    summary: str
+    attempt: str = ""
+    details: str = ""
+
+
+def publish_check(api: GitHub, check: Check, notes: Sequence[Annotation]) -> tuple[CheckRun, int]:
+    """Write a check run, and return it and the number of its annotations; raise GitHubError.
+
+    The first request has the conclusion, so the verdict arrives even if annotations fail.
+    """
+    rows = (_annotation(note) for note in notes[:MOST_CHECK_NOTES])
+    batches = iter(lambda: list(islice(rows, _BATCH)), [])
+    output: dict[str, Any] = {"title": one_line(check.title, _LONGEST_TITLE), "summary": check.summary}
+    first = next(batches, [])
+    content = {
+        "name": check.name,
+        "head_sha": check.head,
+        "status": "completed",
+        "conclusion": check.conclusion,
+        "output": {**output, "annotations": first},
+        **({"external_id": check.attempt} if check.attempt else {}),
+        **({"details_url": check.details} if check.details else {}),
+    }
+
+    def already() -> CheckRun | None:
+        runs = api.check_runs(check.head, check.name) if check.attempt else []
+        return next((run for run in runs if run.external_id == check.attempt), None)
+
+    made, written = api.create_check_run(content, already), len(first)
+    for batch in batches:
+        if not api.add_to_check_run(made.id, {**output, "annotations": batch}):
+            break
+        written += len(batch)
+    return made, written
+
+
+def _annotation(note: Annotation) -> dict[str, Any]:
+    path, line = in_repository(note.file, note.line)
+    return {
+        "path": path,
+        "start_line": max(line, 1),
+        "end_line": max(line, 1),
+        "annotation_level": _LEVELS[note.level],
+        "title": one_line(note.title, _LONGEST_TITLE) or "rag-eval",
+        "message": log_line(note.message)[:LONGEST_MESSAGE] or "rag-eval",
+    }
