@@ -192,7 +192,7 @@ def load_traces(file: PathLike) -> list[dict[str, Any]]:
         >>> load_traces("examples/quickstart/good.jsonl")[0]["qid"]
         'Q01'
     """
-    from rag_eval.readers.trace_file import read_trace_rows
+    from rag_eval.readers.jsonl import read_trace_rows
 
     return _load(read_trace_rows, file)
 

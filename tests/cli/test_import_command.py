@@ -17,7 +17,7 @@ from rag_eval.importers.example08 import converted_trace as converted
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers.gold_file import item_hashes
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.trace_file import read_trace_rows
+from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.validation import check, file_kind
 from reading import put, reader
 from seams import Contract, Trace

@@ -13,9 +13,9 @@ from rag_eval.common.progress import SILENT, Watched
 from rag_eval.contract import Limits
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
+from rag_eval.readers.jsonl import pair_finder, read_traces, trace_lines
 from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
 from rag_eval.readers.source import BOM, Digest, Reader, SourceFile, large
-from rag_eval.readers.trace_file import pair_finder, read_traces, trace_lines
 from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones

@@ -10,16 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Limits, item_hash
 from rag_eval.errors import InputError
 from rag_eval.readers import strict_json
-from rag_eval.readers.jsonl import DUPLICATE_QID_HINT, JsonLines, array_rows, is_golden
+from rag_eval.readers.jsonl import JsonLines, array_rows, is_golden, unique
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import BOM, DEEPEST, DEFAULTS, Digest, Reader, SourceFile
 
 Row = dict[str, Any]
-
 
 G = TypeVar("G")
 
@@ -49,36 +47,6 @@ def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
 def is_folder(reader: Reader, path: str) -> bool:
     """Return whether a gold path is a folder of label files."""
     return path not in reader.contents and os.path.isdir(path)  # noqa: PTH112 - a path may be of bytes that are no UTF-8
-
-
-def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Callable[[Gold], G]) -> dict[str, G]:
-    """Return items by qid. A repeated qid or turn, and a reference to a missing group of supports, is a problem."""
-    items: dict[str, G] = {}
-    turns: dict[tuple[str, int], int] = {}
-    for gold in golds:
-        if gold.qid in items:
-            first: Any = items[gold.qid]
-            message = f"{quoted(gold.qid)} is already used on line {first.line}"
-            ledger.problem(path, gold.line, "/qid", message, DUPLICATE_QID_HINT)
-            continue
-        if gold.conversation is not None and gold.turn is not None:
-            line = turns.setdefault((gold.conversation, int(gold.turn)), gold.line)
-            if line != gold.line:
-                message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {line}"
-                ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
-        if gold.support_groups and not _groups_fit(gold):
-            hint = "Count the entries of supports from 0, in whole numbers."
-            message = "names an entry that supports does not have"
-            ledger.problem(path, gold.line, "/required_support_groups", message, hint)
-            gold = replace(gold, support_groups=None)  # scoring continues until all problems are found
-        items[gold.qid] = make(gold)
-    return items
-
-
-def _groups_fit(gold: Gold) -> bool:
-    # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
-    indices = [index for group in gold.support_groups or () for index in group]
-    return all([type(index) is int and index < len(gold.supports or ()) for index in indices])
 
 
 def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:

@@ -1,16 +1,17 @@
-"""Files of importers, read strictly, with all problems in the ledger."""
+"""Files of importers, read strictly, and the rows that importers make of them, with all problems in the ledger."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
 from rag_eval.common.progress import Watch
+from rag_eval.contract import Gold
 from rag_eval.errors import Problem
-from rag_eval.importers import Account, Numbered, rows_of
-from rag_eval.readers.jsonl import array_rows, looks_like, report_wrong_kind
+from rag_eval.importers import IMPORTERS, Account, Numbered, rows_of, written
+from rag_eval.readers.jsonl import array_rows, read_rows, unique
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.report_file import read_json
 from rag_eval.readers.schema_validation import Contract
@@ -135,25 +136,8 @@ def label_rows(reader: Reader, path: str, schema: str) -> int:
     return sum(1 for _ in Files(reader, [path]).rows(path, schema))
 
 
-def read_rows(reader: Reader, source: SourceFile, contract: Contract) -> Iterator[tuple[int, Row]]:
-    """Yield line and row of each line that is valid under a schema; problems go into the ledger."""
-    ledger = reader.ledger
-    for number, line in source.lines():
-        row, faults = contract.validate(line)
-        if row is not None:
-            contract.note_unknown_fields(row, ledger, source.path, number)
-            yield number, row
-        elif (other := looks_like(line)) not in ("", contract.name):
-            report_wrong_kind(ledger, source.path, number, other, contract.name)
-            return
-        else:
-            for fault in faults:
-                ledger.problem(source.path, number, fault.where, fault.message, fault.hint)
-
-
 def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
     """Return one problem with the command that converts a file; None if it is no known export of another tool."""
-    from rag_eval.importers import IMPORTERS
     from rag_eval.importers.detect import detect
 
     source = reader._replace(ledger=ProblemCollector()).open(path)
@@ -167,3 +151,58 @@ def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) ->
     out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
     hint = f"Convert it: rag-eval import {name} {path} --out {out}"
     return Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint)
+
+
+def imported(
+    reader: Reader,
+    name: str,
+    paths: Sequence[str],
+    account: Account,
+    options: Sequence[Any] = (),
+    watch: Watch | None = None,
+) -> Iterator[tuple[Row, bytes]]:
+    """Yield each row of the files, and its line; raise InputError at the end if anything is wrong."""
+    gives, ledger, count = IMPORTERS[name].gives, reader.ledger, 0
+    files = Files(reader, paths, watch=watch)
+    rows: Iterable[tuple[int, Row]] = _valid_rows(
+        reader, paths[-1], gives, _with_type_errors(files, rows_of(name, files, account, *options))
+    )
+    if gives == "gold":
+        rows = list(rows)
+        unique((Gold.from_row(row, line) for line, row in rows), ledger, paths[-1], lambda gold: gold)
+    for line, row in rows:
+        count += 1
+        try:
+            source = f"{written(row)}\n".encode()
+        except UnicodeEncodeError:
+            hint = "Write the character itself, or both halves of the pair."
+            ledger.problem(paths[-1], line, "", "has half of a surrogate pair", hint)
+        else:
+            yield row, source
+    if not count and not ledger.count:
+        if gives == "gold":
+            ledger.problem(paths[-1], 0, "", "has no gold items", "A gold set needs at least one question.")
+        else:
+            hint = "Check that the file is complete and has this format: rag-eval import auto FILE"
+            ledger.problem(paths[-1], 0, "", "has no trace with an answer", hint)
+    ledger.stop_on_problems()
+
+
+def _with_type_errors(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows; a value of an unexpected type is a problem, wherever it occurs."""
+    try:
+        yield from rows
+    except (TypeError, AttributeError, KeyError, ValueError, ArithmeticError, RecursionError) as error:
+        message = f"has a value of an unexpected type here or before: {type(error).__name__}: {str(error)[:80]}"
+        files.problem(*files.place, "", message, "Check that the file is a complete export of that tool.")
+
+
+def _valid_rows(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows that are valid under their contract; problems of the others go into the ledger."""
+    contract = Contract(schema, reader.limits.depth)
+    for line, row in rows:
+        faults = contract.faults(row)
+        for fault in faults:
+            reader.ledger.problem(path, line, f"as {schema}: {fault.where}", fault.message, fault.hint)
+        if not faults:
+            yield line, row

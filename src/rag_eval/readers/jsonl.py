@@ -1,23 +1,28 @@
-"""JSON Lines into typed records, decoded and checked in blocks, and the elements of one JSON array into rows."""
+"""Rows of JSON Lines and of JSON arrays: gold items and traces as typed records, other rows checked by a schema."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.gold import known_fields, without_unknown
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Reader, SourceFile
+from rag_eval.readers.schema_validation import Contract, RowError
+from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
+from rag_eval.scoring.scorer import PairTrace, QuestionIndex
 
 Row = dict[str, Any]
 DUPLICATE_QID_HINT = "Give every question its own qid."
+NO_QID = "Give the trace the qid of the gold item that it answers."
 _ARRAY_FIELDS = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
 _LINE_FIELDS = {"question", "gold_claim_substr", "gold_citations"}  # fields of JSON Lines with another name in an array
 _TYPICAL_FIELDS = {
@@ -52,6 +57,7 @@ def kind_of_row(row: Any) -> str:
 
 
 R = TypeVar("R", Gold, Trace)
+G = TypeVar("G")
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, JsonError)
 _KINDS: dict[type, str] = {Gold: "gold", Trace: "trace"}
 
@@ -143,8 +149,6 @@ class JsonLines(Generic[R]):
         elif self._ledger.full:
             self._ledger.count_problem()  # one for each line, so it needs no explanation
         else:
-            from rag_eval.readers.schema_validation import Contract, RowError
-
             decoder = strict_json.DECODER if self._is_gold else strict_json.TRACE_DECODER
             _, faults = Contract(kind, self._depth).validate(line, decoder)
             for fault in faults or [RowError("", refusal)]:
@@ -164,6 +168,104 @@ def _may_repeat_keys(lines: list[bytes], records: list[Any]) -> bool:
     return block.count(b'"') != msgspec.json.encode(records).count(b'"')
 
 
+def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Callable[[Gold], G]) -> dict[str, G]:
+    """Return items by qid. A repeated qid or turn, and a reference to a missing group of supports, is a problem."""
+    items: dict[str, G] = {}
+    turns: dict[tuple[str, int], int] = {}
+    for gold in golds:
+        if gold.qid in items:
+            first: Any = items[gold.qid]
+            message = f"{quoted(gold.qid)} is already used on line {first.line}"
+            ledger.problem(path, gold.line, "/qid", message, DUPLICATE_QID_HINT)
+            continue
+        if gold.conversation is not None and gold.turn is not None:
+            line = turns.setdefault((gold.conversation, int(gold.turn)), gold.line)
+            if line != gold.line:
+                message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {line}"
+                ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
+        # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
+        indices = [index for group in gold.support_groups or () for index in group]
+        if not all([type(index) is int and index < len(gold.supports or ()) for index in indices]):
+            hint = "Count the entries of supports from 0, in whole numbers."
+            message = "names an entry that supports does not have"
+            ledger.problem(path, gold.line, "/required_support_groups", message, hint)
+            gold = replace(gold, support_groups=None)  # scoring continues until all problems are found
+        items[gold.qid] = make(gold)
+    return items
+
+
+def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[list[Trace]]:
+    """Yield the valid traces of a file, many at a time."""
+    with _opened(reader, path, digest) as source:
+        if source:
+            yield from trace_lines(reader, path).blocks(source)
+
+
+def read_trace_rows(reader: Reader, path: str) -> Iterator[tuple[Trace, dict[str, Any]]]:
+    """Yield the valid traces of a file, each with its row as it was decoded."""
+    with _opened(reader, path, None) as source:
+        if source:
+            yield from trace_lines(reader, path).rows(source)
+
+
+def trace_lines(reader: Reader, path: str) -> JsonLines[Trace]:
+    """Return a decoder of the lines of a trace file."""
+    return JsonLines(Trace, reader.ledger, path, reader.limits.depth)
+
+
+@contextmanager
+def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[SourceFile | None]:
+    """Yield the source of a trace file, None with a problem if it is unreadable or an array."""
+    with reader.open(path, digest) or nullcontext() as source:
+        if source and source.is_array:
+            hint = "Write one trace per line; jq -c '.[]' does it."
+            reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
+            source = None
+        yield source
+
+
+def pair_finder(
+    questions: QuestionIndex, ledger: ProblemCollector, path: str, *, is_complete: bool
+) -> Callable[[Trace], str | None]:
+    """Return a function that finds the qid of a trace of ``path``. A trace without one is a problem.
+
+    If the gold set could not be read completely, it is no problem: the question may be missing.
+    """
+
+    def find(trace: Trace) -> str | None:
+        qid, wrong = questions.pair(trace, lambda line, message: ledger.note(path, line, message))
+        if qid is None and is_complete:
+            ledger.problem(path, trace.line, "", wrong, NO_QID)
+        return qid
+
+    return find
+
+
+def pair_traces(traces: Iterable[Trace], find: PairTrace) -> Iterator[Trace]:
+    """Yield the traces that answer a gold item, under its qid."""
+    for trace in traces:
+        qid = find(trace)
+        if qid is not None:
+            trace.qid = qid
+            yield trace
+
+
+def read_rows(reader: Reader, source: SourceFile, contract: Contract) -> Iterator[tuple[int, Row]]:
+    """Yield line and row of each line that is valid under a schema; problems go into the ledger."""
+    ledger = reader.ledger
+    for number, line in source.lines():
+        row, faults = contract.validate(line)
+        if row is not None:
+            contract.note_unknown_fields(row, ledger, source.path, number)
+            yield number, row
+        elif (other := looks_like(line)) not in ("", contract.name):
+            report_wrong_kind(ledger, source.path, number, other, contract.name)
+            return
+        else:
+            for fault in faults:
+                ledger.problem(source.path, number, fault.where, fault.message, fault.hint)
+
+
 def is_golden(head: bytes) -> bool:
     """Return whether an array begins like a RAG server's golden set: with a question, and without the project's labels.
 
@@ -179,8 +281,6 @@ def is_golden(head: bytes) -> bool:
 
 def array_rows(reader: Reader, source: SourceFile, schema: str = "gold-array") -> Iterator[tuple[int, Row]]:
     """Yield line and row of each valid element; problems go into the ledger."""
-    from rag_eval.readers.schema_validation import Contract, RowError  # only arrays are validated by a schema
-
     data = source.whole()
     if data is None:
         return

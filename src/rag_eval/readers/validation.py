@@ -15,11 +15,10 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.import_inputs import label_rows
-from rag_eval.readers.jsonl import looks_like
+from rag_eval.readers.jsonl import NO_QID, looks_like, read_traces
 from rag_eval.readers.report_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader
-from rag_eval.readers.trace_file import NO_QID, read_traces
 from rag_eval.scoring.scorer import UNNAMED, is_named
 
 _NAMED = {

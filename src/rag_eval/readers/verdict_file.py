@@ -9,7 +9,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.contract import Judge
 from rag_eval.contract.verdict import SCORES, Verdict, parse_reply, verdict_hash
 from rag_eval.gates.policy import Policy, Replay
-from rag_eval.readers.import_inputs import read_rows
+from rag_eval.readers.jsonl import read_rows
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Digest, Reader
 

@@ -15,9 +15,9 @@ from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import in_suite, restrict, within
 from rag_eval.metrics import Measure, measures
 from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.jsonl import pair_finder, pair_traces, read_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.readers.trace_file import pair_finder, pair_traces, read_traces
 from rag_eval.run.options import Options, headline
 from rag_eval.scoring.scorer import QuestionIndex
 

@@ -25,10 +25,10 @@ from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet, StoredGold, form_of, item_hashes, read_gold, stored_gold_set
+from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
-from rag_eval.readers.trace_file import read_traces
 from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, name_export, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer

@@ -36,8 +36,8 @@ from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import read
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.schema_validation import Contract
-from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 from rag_eval.scoring.scorer import plain_question

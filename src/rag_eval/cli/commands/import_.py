@@ -23,8 +23,7 @@ from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.imported_rows import imported
+from rag_eval.readers.import_inputs import Files, imported
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Reader

@@ -21,8 +21,8 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.trace_file import read_trace_rows
 from rag_eval.rendering.sensitivity import FORMS
 from rag_eval.run.inputs import load_inputs
 from rag_eval.run.scored import score_run
