@@ -20,8 +20,7 @@ from cases import ROOT
 from depth import examples
 from rag_eval.contract.gold import NOT_BLANK
 from rag_eval.readers.jsonl import JsonLines
-from rag_eval.readers.predicates import predicate
-from rag_eval.readers.schema_validation import schema_errors
+from rag_eval.readers.schema_validation import predicate, schema_errors
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, JsonError, parse
 from reading import SCHEMAS, element, gold, trace
 from seams import REPOSITORY, Contract, Gold, ProblemCollector, Reader, Trace

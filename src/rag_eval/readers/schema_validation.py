@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
+from decimal import Decimal
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,7 +17,6 @@ from typing import Any, NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shipped
 from rag_eval.readers import strict_json
-from rag_eval.readers.predicates import exact_pattern, is_integer, predicate
 from rag_eval.readers.problems import ProblemCollector, did_you_mean
 from rag_eval.readers.strict_json import pointer
 
@@ -70,7 +70,7 @@ def _errors_by_jsonschema(schema: Schema, value: Any) -> list[SchemaError]:
     import referencing
 
     base = jsonschema.Draft202012Validator
-    types = base.TYPE_CHECKER.redefine("integer", lambda _, item: is_integer(item))  # a Decimal may be whole
+    types = base.TYPE_CHECKER.redefine("integer", lambda _, item: _is_integer(item))  # a Decimal may be whole
     kind: Any = jsonschema.validators.extend(base, type_checker=types)  # type: ignore[no-untyped-call]
     # An empty registry: a $ref to elsewhere fails instead of being fetched.
     validator = kind(_with_exact_patterns(schema), registry=referencing.Registry())
@@ -99,10 +99,152 @@ def _with_exact_patterns(schema: Any) -> Any:
         return schema
     exact = {name: _with_exact_patterns(item) for name, item in schema.items()}
     if isinstance(schema.get("pattern"), str):
-        exact["pattern"] = exact_pattern(schema["pattern"])
+        exact["pattern"] = _exact_pattern(schema["pattern"])
     if isinstance(named := exact.get("patternProperties"), dict):
-        exact["patternProperties"] = {exact_pattern(pattern): item for pattern, item in named.items()}
+        exact["patternProperties"] = {_exact_pattern(pattern): item for pattern, item in named.items()}
     return exact
+
+
+Check = Callable[[Any], bool]
+_NOTES = {"$schema", "$id", "$comment", "$defs", "title", "description", "examples", "then"}
+_OBJECT = ("properties", "patternProperties", "additionalProperties")
+
+
+def predicate(schema: Schema) -> Check:
+    """Return a function that checks a value by a schema; raise ValueError for an unknown keyword."""
+    return _PredicateBuilder(schema).check(schema)
+
+
+class _PredicateBuilder:
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._named: dict[str, Check] = {}
+
+    def check(self, schema: Schema | bool) -> Check:
+        """Return the predicate of a schema: all predicates of its keywords."""
+        if isinstance(schema, bool):
+            return lambda _: schema
+        checks = [self._object(schema)] if any(name in schema for name in _OBJECT) else []
+        for keyword, expected in schema.items():
+            if keyword in _SIMPLE:
+                checks.append(_SIMPLE[keyword](expected))
+            elif keyword not in _OBJECT and keyword not in _NOTES and not keyword.startswith("x-"):
+                checks.append(self._composed(keyword, schema))
+        if len(checks) == 1:
+            return checks[0]
+        return lambda value: all([check(value) for check in checks])
+
+    def _object(self, schema: Schema) -> Check:
+        checks = {name: self.check(field) for name, field in schema.get("properties", {}).items()}
+        named = schema.get("patternProperties", {})
+        patterns = [(_search(pattern), self.check(field)) for pattern, field in named.items()]
+        other = self.check(schema.get("additionalProperties", True))
+
+        def keeps(name: str, value: Any) -> bool:
+            check = checks.get(name)
+            if check is not None:
+                return check(value)
+            matched = [check for matches, check in patterns if matches(name)]
+            return all([check(value) for check in matched]) if matched else other(value)
+
+        return lambda value: type(value) is not dict or all([keeps(name, item) for name, item in value.items()])
+
+    def _composed(self, keyword: str, schema: Schema) -> Check:
+        """Return the predicate of a keyword that contains schemas."""
+        if keyword == "$ref":
+            name = schema["$ref"].removeprefix("#/$defs/")
+            if name not in self._named:
+                self._named[name] = self.check(self._root["$defs"][name])
+            return self._named[name]
+        if keyword in ("prefixItems", "anyOf", "allOf"):
+            checks = [self.check(part) for part in schema[keyword]]
+            if keyword == "prefixItems":
+                return lambda value: (
+                    type(value) is not list or all([check(item) for check, item in zip(checks, value, strict=False)])
+                )
+            combine = any if keyword == "anyOf" else all
+            return lambda value: combine([check(value) for check in checks])
+        if keyword not in ("items", "propertyNames", "not", "if"):
+            raise ValueError(f"the keyword '{keyword}' is unknown here")
+        check = self.check(schema[keyword])
+        if keyword == "not":
+            return lambda value: not check(value)
+        if keyword == "if":
+            then = self.check(schema["then"])
+            return lambda value: not check(value) or then(value)
+        kind = list if keyword == "items" else dict
+        return lambda value: type(value) is not kind or all([check(item) for item in value])
+
+
+def _type(kinds: str | list[str]) -> Check:
+    checks = [_TYPE_CHECKS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+    if len(checks) == 1:
+        return checks[0]
+    return lambda value: any([check(value) for check in checks])
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number of JSON; a Decimal is one."""
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    """Return whether a value is a whole number of JSON, such as 5.0."""
+    return _is_number(value) and (type(value) is int or value == int(value))
+
+
+_TYPE_CHECKS: dict[str, Check] = {
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "array": lambda value: type(value) is list,
+    "object": lambda value: type(value) is dict,
+    "null": lambda value: value is None,
+    "number": _is_number,
+    "integer": _is_integer,
+}
+
+
+def _equal(value: Any, other: Any) -> bool:
+    # In JSON true is not 1; in Python it is.
+    return value == other and (type(value) is type(other) or (_is_number(value) and _is_number(other)))
+
+
+def _exact_pattern(pattern: str) -> str:
+    """Return a pattern whose ``$`` is only the end of the text; in Python it also matches before a final line break."""
+    return f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
+
+
+def _search(pattern: str) -> Check:
+    exact = _exact_pattern(pattern)  # compiled at its first use
+    return lambda value: type(value) is not str or re.search(exact, value) is not None
+
+
+def _at_least(kind: type[Sized], least: int) -> Check:
+    return lambda value: type(value) is not kind or len(value) >= least
+
+
+def _at_most(kind: type[Sized], limit: int) -> Check:
+    return lambda value: type(value) is not kind or len(value) <= limit
+
+
+def _has(names: list[str]) -> Check:
+    return lambda value: type(value) is not dict or all([name in value for name in names])
+
+
+_SIMPLE: dict[str, Callable[[Any], Check]] = {
+    "type": _type,
+    "required": _has,
+    "const": lambda wanted: lambda value: _equal(value, wanted),
+    "enum": lambda allowed: lambda value: any([_equal(value, item) for item in allowed]),
+    "pattern": _search,
+    "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
+    "maximum": lambda limit: lambda value: not _is_number(value) or value <= limit,
+    "minLength": lambda least: _at_least(str, least),
+    "maxLength": lambda limit: _at_most(str, limit),
+    "minItems": lambda least: _at_least(list, least),
+    "maxItems": lambda limit: _at_most(list, limit),
+    "minProperties": lambda least: _at_least(dict, least),
+}
 
 
 class RowError(NamedTuple):
@@ -212,7 +354,7 @@ class Contract:
     def __init__(self, name: str, depth: int = 64) -> None:
         self.name, self.depth = name, depth
         self.schema = load_schema(name)
-        self._accepts = predicate(self.schema)
+        self.accepts = predicate(self.schema)
         self._known = _known_fields(self.schema)
 
     def validate(self, data: bytes, decoder: json.JSONDecoder = strict_json.DECODER) -> tuple[Any, list[RowError]]:
@@ -224,13 +366,9 @@ class Contract:
         faults = self.faults(value)
         return (None, faults) if faults else (value, [])
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a decoded value is valid."""
-        return self._accepts(value)
-
     def faults(self, value: Any) -> list[RowError]:
         """Return the errors of a decoded value."""
-        errors = [] if self._accepts(value) else _errors_by_jsonschema(self.schema, value)
+        errors = [] if self.accepts(value) else _errors_by_jsonschema(self.schema, value)
         return [describe_error(error) for error in sorted(errors, key=lambda error: [str(key) for key in error.path])]
 
     def note_unknown_fields(self, row: dict[str, Any], ledger: ProblemCollector, path: str, line: int) -> None:
