@@ -18,7 +18,7 @@ from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import json_kind
-from rag_eval.rendering.json_file import Questions, from_json
+from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -81,7 +81,7 @@ class BaselineFile:
         where, hint = (f"{path} of {content.ref}", f"{_AGAIN} {_ON_BASE}") if content.ref else (path, _AGAIN)
         if b'"scorecard"' in content.data and json_kind(content.data, path) == SAVED_RUN_FORMAT:
             return _imported_report(silent, path, where)
-        value = read_report(silent, path, Questions().made)
+        value = read_report(silent, path)
         if value is None:
             raise InputError([ledger.problems[0]._replace(file=where, hint=hint)], ledger.count - 1)
         report = from_json(value)

@@ -29,7 +29,7 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.results import Question
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import check, file_kind, unpacked
-from rag_eval.rendering.json_file import Questions, from_json
+from rag_eval.rendering.json_file import from_json
 from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options, PathLike
 from rag_eval.run.scored import score_run
@@ -214,7 +214,7 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
         kind = file_kind(reader, path)
     if kind == "report":
         with checked_reader(options.root) as reader:
-            value = read_report(reader, path, Questions().made)
+            value = read_report(reader, path)
         check_scores(path, report := from_json(value or {}))
         return report
     if kind == "json":

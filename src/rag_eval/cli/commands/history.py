@@ -20,7 +20,7 @@ from rag_eval.cli.commands._shared import (
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.metrics import measure
-from rag_eval.readers.report_history import SavedReport, Stored, by_run, in_folder, in_git
+from rag_eval.readers.report_file import SavedReport, StoredReports, reports_in_folder, reports_in_git, sort_by_run
 from rag_eval.rendering.history import FORMS, badges
 from rag_eval.rendering.html.pages import history_page
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     names = list(dict.fromkeys(args.words if args.ref else args.words[:-1]))
     for name in names:
         measure(name)  # raises UsageError for an unknown metric
-    stored = in_git(args.ref, args.file) if args.ref else in_folder(args.words[-1])
+    stored = reports_in_git(args.ref, args.file) if args.ref else reports_in_folder(args.words[-1])
     print_notes(*stored.notes, quiet=args.quiet)
     points: list[Point] = []
     for reading in _newest_first(args, stored):
@@ -83,10 +83,10 @@ def run(args: argparse.Namespace) -> int:
     return PASSED
 
 
-def _newest_first(args: argparse.Namespace, stored: Stored) -> Iterable[SavedReport]:
+def _newest_first(args: argparse.Namespace, stored: StoredReports) -> Iterable[SavedReport]:
     if not args.by:
         return stored.newest_first()
     read = [*stored.newest_first()]
-    ordered, notes = by_run([point for point in read if point.report], args.by)
+    ordered, notes = sort_by_run([point for point in read if point.report], args.by)
     print_notes(*notes, quiet=args.quiet)
     return [*(point for point in read if not point.report), *reversed(ordered)]
