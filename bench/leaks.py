@@ -34,7 +34,8 @@ def main():
     print(f"library, import and make       {spent(library):9.1f} ms", end=", brings ")
     print(*(name for name in ("requests", "ssl", "multiprocessing") if name in sys.modules))
     from rag_eval.contract import Safety
-    from rag_eval.textual.leaks import DETECTORS, leaks_of
+    from rag_eval.textual.detectors import DETECTORS
+    from rag_eval.textual.leaks import leaks_of
 
     secrets, plugins = [one.spans for one in DETECTORS if one.category == "secrets"], library()
     rows = {

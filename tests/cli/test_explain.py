@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cases import ROOT, write_rows
 from rag_eval.textual.grounding import evidence, ground, supported
-from rag_eval.textual.segments import MASKED, STATES, Mark, answer_marks, segments
+from rag_eval.textual.leaks import MASKED, STATES, Mark, answer_marks, segments
 from seams import main
 
 QUICKSTART = ROOT / "examples" / "quickstart"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cases import gold_row, make_case, trace_row, write_rows
 from rag_eval import api
 from rag_eval.analysis.diagnosis import diagnose
-from rag_eval.textual.leaks import CATEGORIES, compiled
+from rag_eval.textual.detectors import CATEGORIES, compiled
 from seams import METRICS, RENDERERS, InputError, Safety, Settings, as_json, main, render
 
 LEAKAGE = [f"leakage_{category}" for category in CATEGORIES]

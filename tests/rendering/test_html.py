@@ -20,7 +20,7 @@ from rag_eval.rendering import cases, gates_table, summary
 from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.element import Markup, tag
 from rag_eval.rendering.html.plots import PlotRow
-from rag_eval.textual.segments import STATES, Segment
+from rag_eval.textual.leaks import STATES, Segment
 from seams import GOOD, from_json, main, render
 from whole_report import BOUND, FREE, REPORT, accepted, report_of
 from whole_report import shown as rendered

@@ -15,14 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.textual import leaks, personal_data, secrets
-from rag_eval.textual.leaks import (
+from rag_eval.textual import detectors, leaks
+from rag_eval.textual.detectors import (
     CATEGORIES,
     DETECTORS,
-    Leak,
     compiled,
-    first_run,
+    ibans,
     internal_names,
+    known_keys,
+    luhn,
+    private_keys,
+)
+from rag_eval.textual.leaks import (
+    Leak,
+    first_run,
     leaks_of,
     masked,
     shared_runs,
@@ -288,8 +294,8 @@ def luhn_by_table(digits):
 
 @given(st.text("0123456789", min_size=1, max_size=20))
 def test_luhn_is_luhn(digits):
-    assert personal_data.luhn(digits) == luhn_by_table(digits)
-    assert sum(personal_data.luhn(digits + last) for last in "0123456789") == 1
+    assert luhn(digits) == luhn_by_table(digits)
+    assert sum(luhn(digits + last) for last in "0123456789") == 1
 
 
 @given(st.sampled_from(["DE89370400440532013000", "GB82WEST12345698765432"]), st.data())
@@ -298,7 +304,7 @@ def test_an_iban_with_one_character_changed_is_none(iban, data):
     other = data.draw(st.sampled_from(sorted(set(string.digits) - {iban[place]})))
     changed = iban[:place] + other + iban[place + 1 :]
     if iban[place].isdigit():
-        assert list(personal_data.ibans(changed)) == []
+        assert list(ibans(changed)) == []
 
 
 # The library's own patterns say what keys look like: what they make up, ours find. Where ours ask for more than they do
@@ -345,7 +351,7 @@ def test_keys_in_the_formats_of_a_well_kept_library_are_found(name, form):
     )
     def every_key_is_found(key):
         text = f"The key is: {key} , or -----{key}----- , they say."
-        assert [*secrets.known_keys(text), *secrets.private_keys(text)] != []
+        assert [*known_keys(text), *private_keys(text)] != []
 
     every_key_is_found()
 
@@ -429,7 +435,7 @@ def repeats_within(parsed, inside=False):
 def test_no_pattern_repeats_what_repeats():
     from re import _parser
 
-    named = [item for module in (personal_data, secrets, leaks) for item in vars(module).items()]
+    named = [item for module in (detectors, leaks) for item in vars(module).items()]
     patterns = [one.pattern for _, one in named if isinstance(one, re.Pattern)]
     patterns += [
         one for name, one in named if isinstance(one, str) and re.fullmatch("_[A-Z0-9_]+", name) and name != "_ENDS"

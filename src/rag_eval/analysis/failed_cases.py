@@ -9,8 +9,7 @@ from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.gates.policy import BOUNDS, GateResult
 from rag_eval.metrics import measure, of_column
 from rag_eval.stats.tally import Shown, as_float
-from rag_eval.textual.leaks import leaks_of, masked
-from rag_eval.textual.segments import MASKED, PLAIN, Mark, Segment, answer_marks, segments
+from rag_eval.textual.leaks import MASKED, PLAIN, Mark, Segment, answer_marks, leaks_of, masked, segments
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report

@@ -37,7 +37,7 @@ from rag_eval.readers.schema_validation import (
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
 from rag_eval.readers.strict_json import JsonError, decode, escape_key, pointer
-from rag_eval.textual.leaks import compiled
+from rag_eval.textual.detectors import compiled
 
 if TYPE_CHECKING:
     from rag_eval.readers.yaml_file import YamlDocument

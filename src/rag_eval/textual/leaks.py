@@ -1,33 +1,27 @@
-"""Detectors of leaks in answers: personal data, secrets, internal names, long verbatim passages.
-
-Pure: patterns and checksums, no model, no network. The time is linear in the length of the text: every pattern begins
-where a run of its characters begins, and no nested repetition is used. docs/safety.md lists what they detect and what
-not.
-"""
+"""Leaks in answers, and texts for display: leaked values masked, sentences and words marked."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from importlib import import_module
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.errors import MissingExtra
-from rag_eval.textual import personal_data, secrets
+from rag_eval.textual.detectors import DETECTORS, INTERNAL, VERBATIM, compiled, internal_names
 from rag_eval.textual.tokens import passage, tokens
 
 if TYPE_CHECKING:
     from rag_eval.contract import Safety
+    from rag_eval.textual.grounding import Evidence
 
-PERSONAL, SECRETS, INTERNAL, VERBATIM = CATEGORIES = ("personal", "secrets", "internal", "verbatim")
-_SHOWN, _MOST_STARS = 2, 12
+_PREFILTERS = tuple(dict.fromkeys([detector.may_occur for detector in DETECTORS]))
+_SHOWN, _MOST_STARS = 2, 12  # characters of a leaked value at either end, and stars between them
 _WORD = re.compile(r"\w+")
-_WINDOW, _OVERLAP = 1000, 200
-_LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
-"""Repetitions that RE2 takes for plain text."""
+PLAIN, MASKED = "plain", "masked"
+VERDICTS = {True: "supported", False: "unsupported", None: "unchecked"}
+STATES = (PLAIN, *VERDICTS.values(), "missing", "made_up", "best", MASKED)
+"""Every state: ``missing`` and ``made_up`` are words of a sentence, ``best`` supports them in a chunk."""
 
 
 class Leak(NamedTuple):
@@ -40,45 +34,23 @@ class Leak(NamedTuple):
     text: str
 
 
-class Detector(NamedTuple):
-    """A detector that needs only the text.
-
-    ``spans`` finds leaks in a text, ``may_occur`` says cheaply whether there may be any.
-    """
-
-    name: str
-    category: str
-    may_occur: Callable[[str], bool]
-    spans: Callable[[str], Iterator[tuple[int, int]]]
-
-
-DETECTORS = (
-    Detector("e-mail address", PERSONAL, personal_data.with_at_sign, personal_data.mail_addresses),
-    Detector("phone number", PERSONAL, personal_data.with_long_number, personal_data.phone_numbers),
-    Detector(
-        "US social security number", PERSONAL, personal_data.with_long_number, personal_data.social_security_numbers
-    ),
-    Detector("payment card number", PERSONAL, personal_data.with_long_number, personal_data.card_numbers),
-    Detector("IBAN", PERSONAL, personal_data.with_account, personal_data.ibans),
-    Detector("key of a known format", SECRETS, secrets.with_long_word, secrets.known_keys),
-    Detector("private key", SECRETS, secrets.with_key, secrets.private_keys),
-    Detector("password in a URL", SECRETS, secrets.with_address, secrets.passwords_in_urls),
-    Detector("stated secret", SECRETS, secrets.with_secret_name, secrets.stated_secrets),
-)
-"""Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the
-leakage metrics."""
-
-_PREFILTERS = tuple(dict.fromkeys([detector.may_occur for detector in DETECTORS]))
-
-
 def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]], safety: Safety) -> tuple[Leak, ...]:
     """Return the leaks in ``text`` by position.
 
     Values in the ``expected`` texts, which are the question and the parts of the right answer, are no leaks. ``chunks``
     are the tokens of each chunk.
     """
-    known = _Expected(expected)
-    leaks = [leak for leak in _detected(text, safety) if not known.has(leak)]
+    possible = {may_occur for may_occur in _PREFILTERS if may_occur(text)}
+    leaks: list[Leak] = []
+    for name, category, may_occur, spans in DETECTORS if possible else ():
+        if may_occur in possible:
+            leaks += [Leak(category, name, start, end, text[start:end]) for start, end in spans(text)]
+    for pattern in safety.internal_ids:
+        places = internal_names(compiled(pattern), text)
+        leaks += [Leak(INTERNAL, "internal name", start, end, text[start:end]) for start, end in places]
+    if leaks:
+        bare = "\n".join(map(_bare, expected))
+        leaks = [leak for leak in leaks if not _is_expected(leak.text, expected, bare)]
     run = first_run(text, chunks, safety.verbatim_words, expected)
     leaks += [Leak(VERBATIM, f"{safety.verbatim_words} words of a chunk", *run, text[slice(*run)])] if run else []
     return tuple(sorted(leaks, key=lambda leak: (leak.start, leak.end, leak.detector)))
@@ -112,69 +84,15 @@ def without(text: str, leaks: Iterable[Leak]) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def _detected(text: str, safety: Safety) -> Iterator[Leak]:
-    possible = {may_occur for may_occur in _PREFILTERS if may_occur(text)}
-    for detector in DETECTORS if possible else ():
-        for start, end in detector.spans(text) if detector.may_occur in possible else ():
-            yield Leak(detector.category, detector.name, start, end, text[start:end])
-    for pattern in safety.internal_ids:
-        for start, end in internal_names(compiled(pattern), text):
-            yield Leak(INTERNAL, "internal name", start, end, text[start:end])
-
-
-class _Expected:
-    """Texts with allowed values, compared without case, and without spaces and punctuation between digits."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._bare: str | None = None
-
-    def has(self, leak: Leak) -> bool:
-        if self._bare is None:
-            self._bare = "\n".join(map(_bare, self._texts))
-        bare = _bare(leak.text)
-        return bare in self._bare if bare else any(leak.text in text for text in self._texts)
+def _is_expected(value: str, texts: Sequence[str], bare_texts: str) -> bool:
+    """Return whether a text has a value, without regard to case, spaces and punctuation between digits."""
+    bare = _bare(value)
+    return bare in bare_texts if bare else any(value in text for text in texts)
 
 
 def _bare(text: str) -> str:
     """Return only letters and digits, without regard to case."""
     return "".join(filter(str.isalnum, text.casefold()))
-
-
-@lru_cache(maxsize=256)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of ``safety.internal_ids`` with RE2, which is linear; raise ValueError if it is refused."""
-    try:
-        re2 = import_module("re2")
-    except ImportError:
-        raise MissingExtra("A pattern in safety.internal_ids", "patterns") from None
-    if literal := _LITERAL.search(pattern):
-        raise ValueError(f"repetitions are written {{0,5}} and go up to 1000, not {literal[0][:20]}")
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        program: re.Pattern[str] = re2.compile(pattern, options=options)
-    except re2.error as error:
-        reason = error.args[0]
-        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
-    except UnicodeEncodeError:
-        raise ValueError("it contains half of a surrogate pair") from None
-    return program
-
-
-def internal_names(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the pattern matches, a window of the text at a time; names over 200 characters may be missed."""
-    reached, step = 0, _WINDOW - _OVERLAP
-    for window in range(0, max(len(text), 1), step):
-        end = min(len(text), window + _WINDOW)
-        before = max(0, window - 1)  # the character on either side decides on ^, $ and \b
-        piece = text[before : end + 1].encode("utf-8", "replace").decode()
-        for match in pattern.finditer(piece, window - before, end - before):
-            first, last = match.start() + before, match.end() + before
-            cut = last == end < len(text) and first >= window + step  # the next window has all of it
-            if last > first >= reached and not cut:
-                yield first, last
-                reached = last
 
 
 def first_run(
@@ -225,3 +143,42 @@ def _runs(sequence: Sequence[str], length: int, blocks: Iterable[int]) -> set[tu
     reach = length // 2
     starts = {start for at in blocks for start in range(max(0, at - reach), min(at, most) + 1)}
     return {tuple(sequence[start : start + length]) for start in starts}
+
+
+class Mark(NamedTuple):
+    """A state for the characters from ``start`` up to, not including, ``end``."""
+
+    start: int
+    end: int
+    state: str
+
+
+class Segment(NamedTuple):
+    """A piece of a text, and its state."""
+
+    text: str
+    state: str
+
+
+def segments(text: str, marks: Iterable[Mark]) -> list[Segment]:
+    """Return the pieces of ``text``, which joined are the text again.
+
+    Where marks overlap, the later one counts, and each mask is a separate piece.
+    """
+    states: list[tuple[str, int]] = [(PLAIN, 0)] * len(text)
+    for number, (start, end, state) in enumerate(marks, 1):
+        states[start:end] = [(state, number if state == MASKED else 0)] * len(states[start:end])
+    pieces, start = [], 0
+    for (state, _), run in groupby(states):
+        end = start + len([*run])
+        pieces.append(Segment(text[start:end], state))
+        start = end
+    return pieces
+
+
+def answer_marks(sentences: Iterable[Evidence]) -> Iterator[Mark]:
+    """Yield marks for the evidence of an answer's sentences."""
+    for one in sentences:
+        yield Mark(one.start, one.end, VERDICTS[one.supported])
+        yield from (Mark(*span, "missing") for span in one.missing)
+        yield from (Mark(*span, "made_up") for span in one.made_up)

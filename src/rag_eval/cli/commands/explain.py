@@ -35,9 +35,9 @@ from rag_eval.readers.problems import did_you_mean
 from rag_eval.run.options import Options, PathLike, cutoffs, path
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
-from rag_eval.textual.leaks import VERBATIM, Leak, masked, without
+from rag_eval.textual.detectors import VERBATIM
+from rag_eval.textual.leaks import MASKED, Leak, Mark, Segment, answer_marks, masked, segments, without
 from rag_eval.textual.refusals import examine
-from rag_eval.textual.segments import MASKED, Mark, Segment, answer_marks, segments
 
 if TYPE_CHECKING:
     from rag_eval.textual.grounding import Evidence  # with its lexicon

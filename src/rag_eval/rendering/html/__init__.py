@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.results import Question
     from rag_eval.rendering import Details
-    from rag_eval.textual.segments import Segment
+    from rag_eval.textual.leaks import Segment
 
 _ALL = 1_000_000_000
 _COMMIT = 12

@@ -1,0 +1,337 @@
+"""Detectors of personal data, secrets and internal names: patterns and checksums, no model, no network.
+
+The time is linear in the length of the text: every pattern begins where a run of its characters begins, and no nested
+repetition is used. docs/safety.md lists what they detect and what not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from math import log2
+from typing import NamedTuple
+
+from rag_eval.errors import MissingExtra
+from rag_eval.textual import read_table
+from rag_eval.textual.tokens import holds_any
+
+Spans = Iterator[tuple[int, int]]
+
+PERSONAL, SECRETS, INTERNAL, VERBATIM = CATEGORIES = ("personal", "secrets", "internal", "verbatim")
+
+# Patterns are compiled at first use, by re itself: most runs need few of them.
+_MAIL = (
+    r"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9][A-Za-z0-9._%+\-]{0,63}"
+    r"@(?:[A-Za-z0-9-]{1,63}\.){1,8}([A-Za-z]{2,24})(?![A-Za-z0-9-])"
+)
+_FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
+"""Endings of files, which look like the end of an address: icon@2x.png."""
+
+_CREDENTIALS = 130  # characters of a URL before the host
+
+_GAPS = b" .-/()"
+_FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A else byte for byte in range(256))
+"""All figures as 0 and all capital letters as A, of a text's bytes."""
+_GAP = r"[ .\-/()]{0,2}"
+_BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
+_INTERNATIONAL = rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])"
+_INTERNATIONAL_00 = rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])"
+_AMERICAN = (
+    rf"{_BEFORE}(?:1[ .\-])?"
+    rf"(?:\([2-9][0-9]{{2}}\) ?[2-9][0-9]{{2}}[\-. ]|[2-9][0-9]{{2}}([\-.])[2-9][0-9]{{2}}\1)[0-9]{{4}}{_AFTER}"
+)
+_PAIRS = rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}"
+_NATIONAL = rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}"
+_HYPHENED = rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}"
+_ANNOUNCED = (
+    r"(?i)(?<!\w)(?:tel(?:ephone|efon|[ée]fono|[ée]phone)?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy"
+    r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
+    r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
+)
+_NO_PHONE = (
+    r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
+    r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
+    r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
+)
+"""Words before the number of an order, a part or a case."""
+_CONTEXT = 40  # characters before a number that are read
+_DATE = (
+    r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
+)
+
+_SSN = r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])"
+
+_STATED_SSN = r"(?i)(?:\bssn|social security (?:number|no))\W{0,3}(?:is )?\W{0,3}((?!000|666|9)[0-9]{9})(?![\w\-])"
+
+_CARD = (
+    r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
+    r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![\w\-]|[.,][0-9])"
+)
+_ISSUERS = (
+    ((13, 16, 19), ((4, 4),)),
+    ((16,), ((51, 55), (2221, 2720))),
+    ((15,), ((34, 34), (37, 37))),
+    ((16, 19), ((6011, 6011), (644, 649), (65, 65), (3528, 3589), (62, 62))),
+    ((14, 16, 19), ((300, 305), (36, 36), (38, 39))),
+)
+"""Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
+
+_IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}"
+_IBAN_LENGTHS = {
+    country: int(entry[2:])
+    for entry in (
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 ES24 FI18 FO18 FR27 "
+        "GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IS26 IT27 JO30 KW30 KZ20 LB28 LI21 LT20 LU20 LV21 MC27 MD24 "
+        "ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TN24 TR26 UA29 "
+        "VA22 VG24 XK20"
+    ).split()
+    for country in (entry[:2],)
+}
+
+_SHORTEST, _SHORT = 20, 8
+_SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
+"""All that a word of ASCII is made of as x, of a text's bytes."""
+_LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
+_PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
+_IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
+_STATED = (
+    r"(?i)(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|пароль|pwd"
+    r"|secret|token|credentials?"
+    r"|(?:api|access|secret|private|account|auth)[_ \-]?key)"
+    r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\b(?:is|ist|est|es)\b:?)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
+)
+_BEARER = r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
+_CUES = tuple("pass kennwort contrase senha wachtwoord пароль pwd secret token credential bearer".split())
+_KINDS = ("api", "access", "private", "account", "auth")
+_ENDS = "\"'`*.,;:)]}>"
+_NO_VALUE = (
+    r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
+    r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
+)
+_WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
+LEAST_ENTROPY = 2.5
+"""Bits a character: six that all differ have a little more, eight that all differ have three."""
+
+_WINDOW, _OVERLAP = 1000, 200  # characters of a text that a pattern of the user reads at a time
+_LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
+"""Repetitions that RE2 takes for plain text."""
+
+
+def with_long_number(text: str) -> bool:
+    """Return whether a text has seven digits with only gaps between them, as every phone and card number has."""
+    return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
+
+
+def with_account(text: str) -> bool:
+    """Return whether a text may have an IBAN: two capital letters and two digits."""
+    return b"AA00" in text.encode(errors="replace").translate(_FIGURES)
+
+
+def with_long_word(text: str) -> bool:
+    """Return whether a text may have a key: a sufficiently long word."""
+    return b"x" * _SHORTEST in text.encode(errors="replace").translate(_SIGNS)
+
+
+def with_secret_name(text: str) -> bool:
+    """Return whether a text names a secret of some kind, and has a word that may be one."""
+    lowered = text.lower()
+    # "key" alone is in every other answer; a key of a known kind is an API key, an access key, …
+    if not holds_any(_CUES, lowered) and not any(
+        [before.rstrip(" _-").endswith(_KINDS) for before in lowered.split("key")[:-1]]
+    ):
+        return False
+    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # only letters: most of them
+    return any([any(map(str.isdigit, word)) for word in long])
+
+
+def mail_addresses(text: str) -> Spans:
+    """Yield addresses with a domain that ends in letters, except ``git@`` and files such as icon@2x.png."""
+    for match in re.finditer(_MAIL, text):
+        before = text[max(0, match.start() - _CREDENTIALS) : match.start()].rpartition("://")
+        in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
+        if match[1].lower() not in _FILES and not match[0].startswith("git@") and not in_url:
+            yield match.span()
+
+
+def phone_numbers(text: str) -> Spans:
+    """Yield numbers in the form of a phone number, or after a word such as ``tel.``.
+
+    International with ``+`` or ``00`` and a gap; North American in 3-3-4; French in pairs; with a leading zero, a gap
+    and nine to twelve digits; Japanese with two hyphens.
+    """
+    reached = 0
+    for start, end in sorted(_phone_spans(text)):
+        if start >= reached:
+            yield start, end
+            reached = end
+
+
+def social_security_numbers(text: str) -> Spans:
+    """Yield numbers such as ``123-45-6789`` in the assigned ranges; nine digits in a row may be any number."""
+    yield from (match.span() for match in re.finditer(_SSN, text))
+    yield from (match.span(1) for match in re.finditer(_STATED_SSN, text))
+
+
+def card_numbers(text: str) -> Spans:
+    """Yield 13 to 19 digits, in groups or in a row, in an issuer's range and with Luhn's check digit."""
+    for match in re.finditer(_CARD, text):
+        digits = _digits(match[0])
+        for lengths, ranges in _ISSUERS if luhn(digits) else ():
+            if len(digits) in lengths and any(low <= int(digits[: len(str(low))]) <= high for low, high in ranges):
+                yield match.span()
+                break
+
+
+def ibans(text: str) -> Spans:
+    """Yield a country code, the country's number of characters, and a right checksum (ISO 13616)."""
+    for match in re.finditer(_IBAN, text):
+        length = _IBAN_LENGTHS.get(match[0][:2], 0)
+        places = [place for place, sign in enumerate(match[0]) if sign != " "]
+        if not length or len(places) < length:
+            continue
+        end = places[length - 1] + 1
+        number = "".join([match[0][place] for place in places[:length]])
+        turned = "".join([str(int(sign, 36)) for sign in number[4:] + number[:4]])
+        if not match[0][end : end + 1].isalnum() and int(turned) % 97 == 1:
+            yield match.start(), match.start() + end
+
+
+def luhn(digits: str) -> bool:
+    """Return whether the last digit is Luhn's check digit of the others (ISO/IEC 7812-1)."""
+    doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def _phone_spans(text: str) -> Spans:
+    by_form = [match for match in re.finditer(_INTERNATIONAL, text) if _is_international(match[0])]
+    by_form += [*re.finditer(_INTERNATIONAL_00, text), *re.finditer(_AMERICAN, text), *re.finditer(_PAIRS, text)]
+    by_form += [match for match in re.finditer(_NATIONAL, text) if 9 <= len(_digits(match[0])) <= 12]
+    by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
+    for match in by_form:
+        if not re.search(_NO_PHONE, text[max(0, match.start() - _CONTEXT) : match.start()]):
+            yield match.span()
+    yield from (match.span(1) for match in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, match[1]))
+
+
+def _is_international(number: str) -> bool:
+    """Return whether a number is no amount such as ``+12 000 000``, and is assigned by the North American plan."""
+    digits, groups = _digits(number), re.findall(r"[0-9]+", number)
+    if digits[0] == "1":
+        return len(digits) == 11 and digits[1] in "23456789" and digits[4] in "23456789"
+    amount = len(digits) < 10 and all(len(group) == 3 for group in groups[1:])
+    return not amount and bool(digits[1:].strip("0"))
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
+
+
+@cache
+def _key() -> re.Pattern[str]:
+    """Compile the forms of ``data/keys.toml``. A key begins where its word does, so that nothing is scanned twice."""
+    return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in read_table("keys.toml").values()]))
+
+
+def known_keys(text: str) -> Spans:
+    """Yield keys in the forms of their issuers."""
+    for word in re.finditer(_LONG_WORD, text):
+        for match in _key().finditer(word[0]):
+            yield word.start() + match.start(), word.start() + match.end()
+
+
+def private_keys(text: str) -> Spans:
+    """Yield the first line of a private key in PEM, PuTTY's or age's form."""
+    yield from (match.span() for match in re.finditer(_PRIVATE, text))
+
+
+def passwords_in_urls(text: str) -> Spans:
+    """Yield the password of ``scheme://user:password@host``, except placeholders."""
+    yield from (match.span(1) for match in re.finditer(_IN_URL, text) if not re.search(_NO_VALUE, match[1]))
+
+
+def stated_secrets(text: str) -> Spans:
+    """Yield values named as password, token or key, or after ``Bearer``, that mix letters and digits.
+
+    Words, numbers and dates joined by hyphens or dots are not secrets, and neither are placeholders such as
+    ``<your-token>``.
+    """
+    for pattern in (_STATED, _BEARER):
+        for match in re.finditer(pattern, text):
+            value = match[1].rstrip(_ENDS)
+            if _by_chance(value):
+                yield match.start(1), match.start(1) + len(value)
+
+
+def _by_chance(value: str) -> bool:
+    """Return whether a value mixes letters and digits as chance does, by Shannon's entropy of its characters."""
+    if len(value) < _SHORT or not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
+        return False
+    shares = [count / len(value) for count in Counter(value).values()]
+    entropy = -sum(share * log2(share) for share in shares)
+    return not re.search(_NO_VALUE, value) and not re.fullmatch(_WORDS, value) and entropy >= LEAST_ENTROPY
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of ``safety.internal_ids`` with RE2, which is linear; raise ValueError if it is refused."""
+    try:
+        re2 = import_module("re2")
+    except ImportError:
+        raise MissingExtra("A pattern in safety.internal_ids", "patterns") from None
+    if literal := _LITERAL.search(pattern):
+        raise ValueError(f"repetitions are written {{0,5}} and go up to 1000, not {literal[0][:20]}")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        program: re.Pattern[str] = re2.compile(pattern, options=options)
+    except re2.error as error:
+        reason = error.args[0]
+        raise ValueError(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+    except UnicodeEncodeError:
+        raise ValueError("it contains half of a surrogate pair") from None
+    return program
+
+
+def internal_names(pattern: re.Pattern[str], text: str) -> Spans:
+    """Yield where the pattern matches, a window of the text at a time; names over 200 characters may be missed."""
+    reached, step = 0, _WINDOW - _OVERLAP
+    for window in range(0, max(len(text), 1), step):
+        end = min(len(text), window + _WINDOW)
+        before = max(0, window - 1)  # the character on either side decides on ^, $ and \b
+        piece = text[before : end + 1].encode("utf-8", "replace").decode()
+        for match in pattern.finditer(piece, window - before, end - before):
+            first, last = match.start() + before, match.end() + before
+            cut = last == end < len(text) and first >= window + step  # the next window has all of it
+            if last > first >= reached and not cut:
+                yield first, last
+                reached = last
+
+
+class Detector(NamedTuple):
+    """A detector that needs only the text.
+
+    ``spans`` finds leaks in a text, ``may_occur`` says cheaply whether there may be any.
+    """
+
+    name: str
+    category: str
+    may_occur: Callable[[str], bool]
+    spans: Callable[[str], Spans]
+
+
+DETECTORS = (
+    Detector("e-mail address", PERSONAL, lambda text: "@" in text, mail_addresses),
+    Detector("phone number", PERSONAL, with_long_number, phone_numbers),
+    Detector("US social security number", PERSONAL, with_long_number, social_security_numbers),
+    Detector("payment card number", PERSONAL, with_long_number, card_numbers),
+    Detector("IBAN", PERSONAL, with_account, ibans),
+    Detector("key of a known format", SECRETS, with_long_word, known_keys),
+    Detector("private key", SECRETS, lambda text: "KEY" in text or "PuTTY" in text, private_keys),
+    Detector("password in a URL", SECRETS, lambda text: "://" in text, passwords_in_urls),
+    Detector("stated secret", SECRETS, with_secret_name, stated_secrets),
+)
+"""Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the
+leakage metrics."""
