@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cases import GOOD_ANSWER, GOOD_REFUSAL, gold_row, trace_row
 from depth import DEEP, examples
-from rag_eval.analysis.perturbations import KINDS, TraceSample, cases_of, in_order
+from rag_eval.analysis.sensitivity import KINDS, TraceSample, cases_of, in_order
 from seams import GOOD, Contract, Gold, Settings, Trace, label, measures
 from strategies import gold_fields, trace_fields
 

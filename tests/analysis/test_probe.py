@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from cases import GOOD_ANSWER, GOOD_REFUSAL, ROOT, gold_row, write_rows
 from depth import examples
-from rag_eval.analysis.perturbations import KINDS, TraceSample, in_order
 from rag_eval.analysis.report import Context, build_report
 from rag_eval.analysis.sensitivity import (
+    KINDS,
     RATES,
     Catch,
     Move,
@@ -25,6 +25,8 @@ from rag_eval.analysis.sensitivity import (
     Probed,
     Rate,
     Setup,
+    TraceSample,
+    in_order,
     probe,
     reports_by_rate,
     rerun_unperturbed,

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from rag_eval import __version__, explain
-from rag_eval.analysis.perturbations import KINDS
+from rag_eval.analysis.sensitivity import KINDS
 from rag_eval.api import Options, run
 from rag_eval.cli.parser import find_command
 from seams import COMMANDS, REPOSITORY, ProblemCollector, Reader, UsageError, build_parser, main, policy_of, read_gold

@@ -6,9 +6,8 @@ import argparse
 import sys
 from fractions import Fraction
 
-from rag_eval.analysis.perturbations import TraceSample, in_order
 from rag_eval.analysis.report import Context
-from rag_eval.analysis.sensitivity import RATES, Setup, probe
+from rag_eval.analysis.sensitivity import RATES, Setup, TraceSample, in_order, probe
 from rag_eval.cli.commands._shared import (
     add_baseline,
     add_format,
