@@ -14,8 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.analysis.baseline import spread
-from rag_eval.analysis.runs import Column, pass_at_k, pass_hat_k, repeats, shared, side_by_side
+from rag_eval.analysis.runs import Column, pass_at_k, pass_hat_k, repeats, shared, side_by_side, spread
 from rag_eval.gates.outcomes import front, weighted
 from rag_eval.gates.policy import QUALITY, WEIGHTS, Scoring
 from seams import GOOD, Question, UsageError

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.analysis.baseline import impossible
-from rag_eval.gates.results import QuestionRow
+from rag_eval.gates.results import QuestionRow, impossible
 from rag_eval.rendering.json_file import Questions
 from runs import question
 

@@ -2,67 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from math import ceil, fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
-from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
+from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.regression import Tested, comparison, ungated
-from rag_eval.gates.results import Question, QuestionList, Scores
-from rag_eval.metrics import Metric, find, measure, of_column
+from rag_eval.gates.results import Question
+from rag_eval.metrics import measure
 from rag_eval.scoring.aggregations import FOLDS, folded
 from rag_eval.stats.tally import DECIMALS, tally
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
+    pass
 
-MOST = 1e15
-"""No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
 _LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED = 0.02, 0.02, 3
-
-
-class Earlier(NamedTuple):
-    """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again."""
-
-    recorded: Report
-    questions: Sequence[Question]
-    contracts: Mapping[str, str]
-    path: str
-    sha256: str
-    ref: str
-    written: str = ""
-    commits_ago: int | None = None
-    days_ago: int | None = None
-    rerun: Report | None = None
-
-    @property
-    def baseline(self) -> Baseline:
-        """Return the baseline."""
-        again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
-        return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
-
-    @property
-    def as_recorded(self) -> Baseline:
-        """Return the baseline as its file recorded it."""
-        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
-
-    def without(self, qids: Collection[str]) -> Earlier:
-        """Return the baseline without some questions, and without the values that count them."""
-        if not qids:
-            return self
-        recorded = self.recorded
-        metrics = recorded.metrics.items()
-        run_metrics = {name: value for name, value in metrics if (item := find(name)) and item.metric.level == "run"}
-        questions = QuestionList(case for case in recorded.questions if case.qid not in qids)
-        cases = questions  # the same object means that the baseline was not scored again
-        if self.questions is not recorded.questions:
-            cases = QuestionList(case for case in self.questions if case.qid not in qids)
-        return self._replace(recorded=recorded._replace(questions=questions, metrics=run_metrics), questions=cases)
 
 
 class Compared(NamedTuple):
@@ -250,67 +208,6 @@ def estimates(name: str) -> bool:
     return FOLDS[measure(name).fold].estimates and measure(name).metric.level == "case"
 
 
-class Spread(NamedTuple):
-    """Percentiles of ``n`` amounts by nearest rank: the smallest one not exceeded by this share of them."""
-
-    n: int
-    total: float
-    mean: float
-    p50: float
-    p95: float
-    most: float
-
-
-def spread(numbers: Iterable[float | None]) -> Spread | None:
-    """Return the spread of all numbers except None; None if there are none."""
-    values = sorted(float(number) for number in numbers if number is not None)
-    if not values:
-        return None
-    p50, p95 = (values[ceil(len(values) * percent / 100) - 1] for percent in (50, 95))
-    total = fsum(values)
-    return Spread(len(values), round(total, 12), round(total / len(values), 12), p50, p95, values[-1])
-
-
-def impossible(questions: Sequence[Question]) -> str:
-    """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
-    wrong = []
-    for name, scores in _columns([case.scores for case in questions]):
-        # A list, which is allowed only for a labelled score, is not hashable.
-        distinct = scores if list in set(map(type, scores)) else set(scores)
-        wrong += [name for score in distinct if not _fits(of_column(name), score)]
-    for case in questions if wrong else ():
-        for name, score in case.scores.items():
-            if not _fits(of_column(name), score):
-                return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
-    return ""
-
-
-def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collection[Any]]]:
-    """Yield the scores under each name, in parts: values that many cases share are checked once."""
-    by_layout: dict[int, list[Scores]] = {}
-    others: dict[str, list[Any]] = {}
-    for case in cases:
-        if isinstance(case, Scores):
-            by_layout.setdefault(id(case.positions), []).append(case)
-        else:
-            for name, score in case.items():
-                others.setdefault(name, []).append(score)
-    for group in by_layout.values():  # cases with the same columns
-        shared = {id(case.shared_scores): case.shared_scores for case in group}.values()
-        columns = [*zip(*shared, strict=True), *zip(*(case.case_scores for case in group), strict=True)]
-        yield from ((name, columns[index]) for name, index in group[0].positions.items())
-    yield from others.items()
-
-
-def _fits(metric: Metric | None, score: Any) -> bool:
-    scale = metric.scale if metric else ""
-    if isinstance(score, (tuple, list)) or scale == "labelled":
-        return scale == "labelled" and isinstance(score, tuple) and 0 <= score[0] <= 1
-    if scale == "rate":
-        return score in (0, 1)
-    return metric is None or 0 <= score <= (MOST if metric.top is None else metric.top)
-
-
 class GoldCounts(NamedTuple):
     """The number of gold items that were changed, removed or added."""
 
@@ -324,26 +221,3 @@ def gold_counts(before: Iterable[Question], after: Iterable[Question]) -> GoldCo
     old, new = ({case.qid: case.gold_sha256 for case in side} for side in (before, after))
     both = old.keys() & new.keys()
     return GoldCounts(sum(old[qid] != new[qid] for qid in both), len(old) - len(both), len(new) - len(both))
-
-
-def compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
-    """Describe a comparison: its baseline and the cases that were compared."""
-    counts = gold_counts(before.recorded.questions, report.questions)
-    other = sorted(name for name, fingerprint in report.contracts.items() if before.contracts.get(name) != fingerprint)
-    return Compared(
-        path=before.path,
-        sha256=before.sha256,
-        ref=before.ref,
-        commit=str((before.recorded.run or {}).get("system_commit") or ""),
-        cases=count_questions(report.questions) - counts.changed - counts.new,
-        changed=counts.changed,
-        gone=counts.gone,
-        new=counts.new,
-        incomparable=tuple(other),
-        rescored=before.questions is not before.recorded.questions,
-        written=before.written,
-        commits_ago=before.commits_ago,
-        days_ago=before.days_ago,
-        unpaired=now.unpaired,
-        new_runs=now.new_runs,
-    )

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.analysis import baseline as earlier
-from rag_eval.analysis.baseline import Compared, Earlier, Effect, Flip
+from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import Gold, Relevance
+from rag_eval.contract import Gold
 from rag_eval.gates import integrity
-from rag_eval.gates.evidence import GroupedCases, RunEvidence
+from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence, count_questions
 from rag_eval.gates.integrity import LEVELS
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
-from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, verdict
+from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, contract, refusal_settings, verdict
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
-from rag_eval.metrics import Measure, measure
+from rag_eval.metrics import find, measure
 from rag_eval.metrics.index import contradictions
 
 if TYPE_CHECKING:
@@ -153,6 +151,45 @@ class Report(NamedTuple):
         return [finding for finding in self.findings if finding.level != "error"]
 
 
+class Earlier(NamedTuple):
+    """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again."""
+
+    recorded: Report
+    questions: Sequence[Question]
+    contracts: Mapping[str, str]
+    path: str
+    sha256: str
+    ref: str
+    written: str = ""
+    commits_ago: int | None = None
+    days_ago: int | None = None
+    rerun: Report | None = None
+
+    @property
+    def baseline(self) -> Baseline:
+        """Return the baseline."""
+        again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
+        return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
+
+    @property
+    def as_recorded(self) -> Baseline:
+        """Return the baseline as its file recorded it."""
+        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
+
+    def without(self, qids: Collection[str]) -> Earlier:
+        """Return the baseline without some questions, and without the values that count them."""
+        if not qids:
+            return self
+        recorded = self.recorded
+        metrics = recorded.metrics.items()
+        run_metrics = {name: value for name, value in metrics if (item := find(name)) and item.metric.level == "run"}
+        questions = QuestionList(case for case in recorded.questions if case.qid not in qids)
+        cases = questions  # the same object means that the baseline was not scored again
+        if self.questions is not recorded.questions:
+            cases = QuestionList(case for case in self.questions if case.qid not in qids)
+        return self._replace(recorded=recorded._replace(questions=questions, metrics=run_metrics), questions=cases)
+
+
 class CaseResults(NamedTuple):
     """The cases of a run and the values of its metrics.
 
@@ -215,7 +252,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         verdict="passed",
         gates_file=policy.file,
         k=policy.k,
-        refusal=_refusal(policy),
+        refusal=refusal_settings(policy),
         gates=(),
         metrics=metrics,
         completeness=card.completeness,
@@ -295,30 +332,6 @@ def with_diagnosis(report: Report) -> Report:
     return report._replace(diagnosis=tuple(causes))
 
 
-def contract(measure: Measure, policy: Policy) -> str:
-    """Return the metric fingerprint, a sha256: only values with the same fingerprint are comparable."""
-    terms = {
-        "metric": measure.metric.name,
-        "version": measure.metric.version,
-        "parameters": measure.parameters(),
-        "refusal": list(_refusal(policy).values()) if "refusal" in measure.metric.settings else None,
-        **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
-    }
-    if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():
-        terms["retrieval"] = policy.retrieval
-    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
-
-
-def _refusal(policy: Policy) -> dict[str, Any]:
-    """Return the settings that recognise a refusal; the built-in patterns by their version, if they are on."""
-    settings: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
-    if not policy.builtin:
-        return settings
-    from rag_eval.textual.refusals import VERSION  # loads the patterns only for a policy that uses them
-
-    return {**settings, "builtin": VERSION}
-
-
 def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: GroupedCases | None = None) -> Report:
     now = evidence(report, before, grouped, policy.statistics.cluster)
     gates = tuple(judge_all(policy, now))
@@ -347,9 +360,31 @@ def _with_baseline(report: Report, policy: Policy, now: RunEvidence, before: Ear
         findings += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
     return report._replace(
         findings=(*report.findings, *findings),
-        baseline=earlier.compared(report, before, now),
+        baseline=_compared(report, before, now),
         flips=tuple(earlier.flips(now.pairs_of_cases)),
         effects=tuple(earlier.effects(names, before.as_recorded, now)),
+    )
+
+
+def _compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
+    counts = gold_counts(before.recorded.questions, report.questions)
+    other = sorted(name for name, fingerprint in report.contracts.items() if before.contracts.get(name) != fingerprint)
+    return Compared(
+        path=before.path,
+        sha256=before.sha256,
+        ref=before.ref,
+        commit=str((before.recorded.run or {}).get("system_commit") or ""),
+        cases=count_questions(report.questions) - counts.changed - counts.new,
+        changed=counts.changed,
+        gone=counts.gone,
+        new=counts.new,
+        incomparable=tuple(other),
+        rescored=before.questions is not before.recorded.questions,
+        written=before.written,
+        commits_ago=before.commits_ago,
+        days_ago=before.days_ago,
+        unpaired=now.unpaired,
+        new_runs=now.new_runs,
     )
 
 

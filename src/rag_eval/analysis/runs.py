@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import comb
+from math import ceil, comb, fsum
 from typing import NamedTuple
 
 from rag_eval import __version__
-from rag_eval.analysis.baseline import Flip, Spread, flips, gold_counts, spread
+from rag_eval.analysis.baseline import Flip, flips, gold_counts
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
@@ -72,6 +72,27 @@ class BaseDifference(NamedTuple):
     wins: int
     losses: int
     ties: int
+
+
+class Spread(NamedTuple):
+    """Percentiles of ``n`` amounts by nearest rank: the smallest one not exceeded by this share of them."""
+
+    n: int
+    total: float
+    mean: float
+    p50: float
+    p95: float
+    most: float
+
+
+def spread(numbers: Iterable[float | None]) -> Spread | None:
+    """Return the spread of all numbers except None; None if there are none."""
+    values = sorted(float(number) for number in numbers if number is not None)
+    if not values:
+        return None
+    p50, p95 = (values[ceil(len(values) * percent / 100) - 1] for percent in (50, 95))
+    total = fsum(values)
+    return Spread(len(values), round(total, 12), round(total / len(values), 12), p50, p95, values[-1])
 
 
 class Cell(NamedTuple):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
-from rag_eval.metrics import measure
+from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
 
@@ -288,6 +290,30 @@ class Policy(NamedTuple):
         named = [self.statistics.cluster, *self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
         named += [name for name in self.must_pass if "=" in name]
         return tuple(dict.fromkeys(name.partition("=")[0] for name in named if name))
+
+
+def contract(measure: Measure, policy: Policy) -> str:
+    """Return the metric fingerprint, a sha256: only values with the same fingerprint are comparable."""
+    terms = {
+        "metric": measure.metric.name,
+        "version": measure.metric.version,
+        "parameters": measure.parameters(),
+        "refusal": list(refusal_settings(policy).values()) if "refusal" in measure.metric.settings else None,
+        **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
+    }
+    if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():
+        terms["retrieval"] = policy.retrieval
+    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+def refusal_settings(policy: Policy) -> dict[str, Any]:
+    """Return the settings that recognise a refusal; the built-in patterns by their version, if they are on."""
+    settings: dict[str, Any] = {"token": policy.token, "phrases": list(policy.phrases)}
+    if not policy.builtin:
+        return settings
+    from rag_eval.textual.refusals import VERSION  # loads the patterns only for a policy that uses them
+
+    return {**settings, "builtin": VERSION}
 
 
 REFERENCE_GATES = (

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from operator import attrgetter
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
 
 from rag_eval.cases import GOOD
+from rag_eval.common.escaping import quoted
 from rag_eval.contract.gold import LARGEST, Count
+from rag_eval.metrics import Metric, of_column
 from rag_eval.stats.tally import Score, Shown, Value, as_shown
 
 T = TypeVar("T")
 Split = tuple[T, Mapping[str, Shown]]
+MOST = 1e15
+"""No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
 _REMEMBERED = 20_000
 _POSITIONS, _SHARED_SCORES = map(attrgetter, ("positions", "shared_scores"))
 
@@ -190,3 +194,43 @@ class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
     trace_line: Count
     gold_sha256: str
     slices: tuple[str, ...]
+
+
+def impossible(questions: Sequence[Question]) -> str:
+    """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
+    wrong = []
+    for name, scores in _columns([case.scores for case in questions]):
+        # A list, which is allowed only for a labelled score, is not hashable.
+        distinct = scores if list in set(map(type, scores)) else set(scores)
+        wrong += [name for score in distinct if not _fits(of_column(name), score)]
+    for case in questions if wrong else ():
+        for name, score in case.scores.items():
+            if not _fits(of_column(name), score):
+                return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
+    return ""
+
+
+def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collection[Any]]]:
+    """Yield the scores under each name, in parts: values that many cases share are checked once."""
+    by_layout: dict[int, list[Scores]] = {}
+    others: dict[str, list[Any]] = {}
+    for case in cases:
+        if isinstance(case, Scores):
+            by_layout.setdefault(id(case.positions), []).append(case)
+        else:
+            for name, score in case.items():
+                others.setdefault(name, []).append(score)
+    for group in by_layout.values():  # cases with the same columns
+        shared = {id(case.shared_scores): case.shared_scores for case in group}.values()
+        columns = [*zip(*shared, strict=True), *zip(*(case.case_scores for case in group), strict=True)]
+        yield from ((name, columns[index]) for name, index in group[0].positions.items())
+    yield from others.items()
+
+
+def _fits(metric: Metric | None, score: Any) -> bool:
+    scale = metric.scale if metric else ""
+    if isinstance(score, (tuple, list)) or scale == "labelled":
+        return scale == "labelled" and isinstance(score, tuple) and 0 <= score[0] <= 1
+    if scale == "rate":
+        return score in (0, 1)
+    return metric is None or 0 <= score <= (MOST if metric.top is None else metric.top)

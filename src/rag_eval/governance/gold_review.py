@@ -37,9 +37,8 @@ from rag_eval.run.inputs import paired_traces
 from rag_eval.run.scored import rescore_on
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.baseline import Earlier
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis.report import Earlier, Report
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
 

@@ -10,11 +10,10 @@ import re
 from hashlib import sha256
 
 from rag_eval import __version__
-from rag_eval.analysis.baseline import MOST
-from rag_eval.analysis.report import Input, InputNote, Report, contract
+from rag_eval.analysis.report import Input, InputNote, Report
 from rag_eval.common.escaping import quoted
-from rag_eval.gates.policy import Policy
-from rag_eval.gates.results import MetricResult, QuestionList
+from rag_eval.gates.policy import Policy, contract
+from rag_eval.gates.results import MOST, MetricResult, QuestionList
 from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row
 from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring.scorecard import Completeness

@@ -26,8 +26,7 @@ from rag_eval.rendering.number_format import between, interval, number, probabil
 from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.baseline import Spread
-    from rag_eval.analysis.runs import BaseDifference, Cell, Repeats, Row, ShareEstimate, SideBySide, Standing
+    from rag_eval.analysis.runs import BaseDifference, Cell, Repeats, Row, ShareEstimate, SideBySide, Spread, Standing
     from rag_eval.gates.outcomes import Front
 
 FORMAT = 1

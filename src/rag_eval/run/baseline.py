@@ -10,10 +10,11 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.analysis.baseline import Earlier, impossible
+from rag_eval.analysis.report import Earlier
 from rag_eval.common.digests import by_line_ends
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import Finding, InputError, Problem
+from rag_eval.gates.results import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval.analysis.baseline import Earlier
 from rag_eval.analysis.report import (
     Context,
+    Earlier,
     Input,
     InputNote,
     Report,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from rag_eval.analysis.baseline import impossible
 from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
 from rag_eval.cli.commands._shared import add_option, add_outputs, checked_reader, print_notes, write_report
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.gates.results import impossible
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.rendering import RENDERERS
