@@ -7,7 +7,7 @@ import os
 import pytest
 
 from gitrepo import GOLD, Repo, codes, command_on_path, row
-from rag_eval.cli.commands._gold_precheck import touches_nothing
+from rag_eval.cli import touches_nothing
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.cli.commands._gold_precheck import _may_matter
+from rag_eval.cli import _may_matter
 from seams import InputError, signoff_policy
 
 NAMES = st.text(st.sampled_from("abé -.\"'#:{}\\"), min_size=1, max_size=6).filter(lambda name: name.strip(". "))

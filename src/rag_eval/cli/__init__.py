@@ -1,6 +1,6 @@
-"""The command line: the choice of the command, and the error boundary, which the action uses too.
+"""The command line: the choice of the command, the quick check of the hook, and the error boundary.
 
-The boundary turns every error into lines on stderr and an exit code.
+The boundary turns every error into lines on stderr and an exit code; the action uses it too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
-from rag_eval.common.paths import WINDOWS, misread_names
-from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
+from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, WINDOWS, misread_names
+from rag_eval.errors import BUG, CANNOT_JUDGE, PASSED, InputError, RagEvalError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -48,11 +48,8 @@ def entry() -> NoReturn:
 
 def _run(arguments: list[str]) -> int:
     # Runs in every commit: if the commit cannot touch the gold, nothing else is loaded.
-    if arguments == _HOOK:
-        from rag_eval.cli.commands._gold_precheck import touches_nothing
-
-        if touches_nothing():
-            return 0
+    if arguments == _HOOK and touches_nothing():
+        return PASSED
     from rag_eval.cli.parser import COMMANDS, build_parser, find_command
 
     if not arguments:
@@ -69,6 +66,40 @@ def _run(arguments: list[str]) -> int:
     code = command.run(parsed) if command.run else CANNOT_JUDGE
     sys.stdout.flush()
     return code
+
+
+def touches_nothing() -> bool:
+    """Return whether the commit certainly touches no gates, gold or sign-off records; most commits do not.
+
+    It reads only names, and the text of the gates file without parsing it. In doubt the whole check runs.
+    """
+    committing = "GIT_INDEX_FILE" in os.environ and "PRE_COMMIT_FROM_REF" not in os.environ
+    if not committing or not os.path.lexists(".git"):  # the gates file of the root is the nearest one there
+        return False
+    from rag_eval.git.plumbing import Git, GitError
+
+    try:
+        git = Git(top=".")
+        changed = git.staged()
+        stated = b"".join(git.staged_texts(*GATES_FILES))
+        project = os.path.lexists(PROJECT_FILE) or PROJECT_FILE.encode() in changed
+        if project and any(b"rag-eval" in text for text in git.staged_texts(PROJECT_FILE)):  # may name the gates
+            return False
+    except GitError:
+        return False
+    # An escape in a YAML text could spell a name differently than git.
+    return b"\\" not in stated and not any(_may_matter(path, stated) for path in changed)
+
+
+def _may_matter(path: bytes, stated: bytes) -> bool:
+    """Return whether a path may be gold, which has a stated or usual name, or a record in the records folder."""
+    folder, _, name = path.rpartition(b"/")
+    parent = folder.rpartition(b"/")[2]
+    # The same applies to a doubled quote, or to a line break in place of a space.
+    if any(mark in name + parent for mark in (b"'", b" ", b"\t")):
+        return True
+    usual = name == b"gold.jsonl" or parent.endswith(b".signoff") or name.decode("utf-8", "replace") in GATES_FILES
+    return usual or name in stated or (bool(parent) and parent in stated)
 
 
 def guarded(work: Callable[[], int]) -> int:
