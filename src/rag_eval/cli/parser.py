@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
+from rag_eval.common.paths import GATES_FILES
 from rag_eval.errors import UsageError
+from rag_eval.run import options
+
+if TYPE_CHECKING:
+    Group = argparse._ArgumentGroup
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
@@ -56,6 +61,7 @@ SUB_COMMANDS = {
     },
 }
 _MODULES = {
+    "completion": "init",
     "demo": "init",
     "import": "import_",  # a keyword of Python
     "gold check": "gold_signoff",
@@ -70,6 +76,7 @@ _MODULES = {
     "judge spot-check": "judge_labels",
 }
 _WIDEST, _USUAL = 120, 98
+_USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 _WRITTEN = ("EMAIL", "NAME", "TEXT")
 """The values that go into files. A path may have any bytes."""
 _EPILOG = """\
@@ -86,7 +93,7 @@ class Command(NamedTuple):
 
     description: str
     examples: str
-    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    add_arguments: Callable[[Parser], None] | None = None
     run: Callable[[argparse.Namespace], int] | None = None
 
 
@@ -124,14 +131,14 @@ def find_command(name: str, nested: str | None = None) -> Command:
     return Command(description, examples, add_arguments, run)
 
 
-def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> argparse.ArgumentParser:
+def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> Parser:
     """Return the parser of all commands, or only of the ``chosen`` one: each costs start-up time.
 
     ``rest`` is the command line after the command, by which it chooses its sub-command. A ``bare`` parser has the names
     of the commands without their options, which is enough to list them.
     """
     about = "Fail a pull request that makes the answers of a RAG system worse. Deterministic, without LLM calls."
-    parser = _Parser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
+    parser = Parser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
     # With prog given, argparse formats no usage text to find it out.
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
@@ -153,16 +160,17 @@ def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = Fal
     return parser
 
 
-def _describe(parser: argparse.ArgumentParser, command: Command, *, with_arguments: bool = True) -> None:
+def _describe(parser: Parser, command: Command, *, with_arguments: bool = True) -> None:
     parser.description, parser.epilog = command.description, f"examples:\n{command.examples}"
     if command.add_arguments and with_arguments:
         command.add_arguments(parser)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that rejects an empty value of any option: it would mean the usual file, which nobody named.
+class Parser(argparse.ArgumentParser):
+    """A parser with the options that several commands share.
 
-    A shell gives an empty value if a variable is not set. Options with their own type check it themselves.
+    It rejects an empty value of any option: it would mean the usual file, which nobody named. A shell gives an empty
+    value if a variable is not set. Options with their own type check it themselves.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -200,6 +208,90 @@ class _Parser(argparse.ArgumentParser):
         close = did_you_mean(str(value), known) or f"Choose one of: {', '.join(map(str, known))}"
         what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
         raise argparse.ArgumentError(action if what == "value" else None, f"unknown {what} {quoted(value)}. {close}")
+
+    def add_option(
+        self, name: str, metavar: str, text: str, default: Any = "", *, group: Group | None = None, **more: Any
+    ) -> None:
+        """Add an option with a value, empty by default; ``text`` is its help."""
+        (group or self).add_argument(name, metavar=metavar, default=default, help=text, **more)
+
+    def add_flag(self, name: str, text: str, group: Group | None = None) -> None:
+        """Add an option without a value."""
+        (group or self).add_argument(name, action="store_true", help=text)
+
+    def add_format(self, forms: Iterable[str]) -> None:
+        """Add ``--format``; the first form is the default."""
+        known = list(forms)
+        self.add_argument("--format", choices=known, default=known[0], help=f"output format (default: {known[0]})")
+
+    def add_inputs(self) -> None:
+        """Add ``--gold``, ``--trace``, ``--gates`` and ``--k``."""
+        self.add_option("--gold", "FILE", f"gold set, - for stdin (default: {_USUAL_GOLD})")
+        self.add_option("--trace", "FILE", "traces, - for stdin (default: from the gates file, or runs/trace.jsonl)")
+        gates = (
+            f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
+        )
+        self.add_option("--gates", "FILE", gates)
+        self.add_cutoffs()
+
+    def add_cutoffs(self) -> None:
+        """Add ``--k``."""
+        self.add_option("--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
+
+    def add_gold(self, *, gates: bool = True) -> None:
+        """Add ``--gold`` for commands without traces, and ``--gates``."""
+        self.add_option("--gold", "FILE", f"gold set (default: {_USUAL_GOLD})")
+        if gates:
+            self.add_gates()
+
+    def add_gates(self) -> None:
+        """Add ``--gates``."""
+        self.add_option("--gates", "FILE", f"gates file (default: the nearest {GATES_FILES[0]})")
+
+    def add_baseline(self) -> None:
+        """Add ``--baseline``."""
+        self.add_option("--baseline", "FILE", "report.json of an earlier run (default: from the gates file)")
+
+    def add_outputs(self, forms: Iterable[str]) -> None:
+        """Add ``--format``, ``--out``, ``--verbose`` and ``--quiet``."""
+        self.add_format(forms)
+        self.add_option("--out", "DIR", "also write the report into this folder, in every format")
+        self.add_argument(
+            "-v", "--verbose", action="store_true", help="show everything in the table, not only failures"
+        )
+        self.add_quiet()
+
+    def add_quiet(self) -> None:
+        """Add ``--quiet``."""
+        self.add_flag("--quiet", "no notes on stderr")
+
+
+def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
+    """Return a parser of whole numbers in a range, for the ``type`` of an option."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and minimum <= int(text) <= maximum):
+            raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from {minimum} to {maximum}")
+        return int(text)
+
+    return parse
+
+
+def cutoffs(text: str) -> tuple[int, ...]:
+    """Parse ``1,3,5`` into numbers, ascending, each once."""
+    try:
+        return options.cutoffs(int(part) for part in text.split(","))
+    except (ValueError, UsageError):
+        message = f"'{text[:40]}' is not a list of whole numbers from 1, such as 5 or 1,3,5"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Parse ``retrieval,safety`` into names."""
+    parsed = tuple(name for part in text.split(",") if (name := part.strip()))
+    if not parsed:  # an empty text would mean all
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of names, such as retrieval,citations")
+    return parsed
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

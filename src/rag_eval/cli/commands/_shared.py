@@ -1,4 +1,4 @@
-"""Options and steps that several commands share: declare options, open inputs, write outputs, print notes."""
+"""Steps that several commands share: open inputs, ask a person, write outputs, print notes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import json_text, log_line
-from rag_eval.common.paths import GATES_FILES, nearest_gates
+from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
 from rag_eval.run import options
 
@@ -24,106 +24,8 @@ if TYPE_CHECKING:
     from rag_eval.readers.source import Reader
     from rag_eval.rendering import Details
 
-    Options = argparse.ArgumentParser | argparse._ArgumentGroup
-
-_USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 STDIN = "<stdin>"
 TEMPLATES = Path(__file__).parents[2] / "templates"
-
-
-# Declare options
-
-
-def add_option(parser: Options, name: str, metavar: str, text: str, default: Any = "", **more: Any) -> None:
-    """Add an option with a value, empty by default; ``text`` is its help."""
-    parser.add_argument(name, metavar=metavar, default=default, help=text, **more)
-
-
-def add_flag(parser: Options, name: str, text: str) -> None:
-    """Add an option without a value."""
-    parser.add_argument(name, action="store_true", help=text)
-
-
-def add_format(parser: Options, forms: Iterable[str]) -> None:
-    """Add ``--format``; the first form is the default."""
-    known = list(forms)
-    text = f"output format (default: {known[0]})"
-    parser.add_argument("--format", choices=known, default=known[0], help=text)
-
-
-def add_inputs(parser: Options) -> None:
-    """Add ``--gold``, ``--trace``, ``--gates`` and ``--k``."""
-    add_option(parser, "--gold", "FILE", f"gold set, - for stdin (default: {_USUAL_GOLD})")
-    add_option(parser, "--trace", "FILE", "traces, - for stdin (default: from the gates file, or runs/trace.jsonl)")
-    gates = f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
-    add_option(parser, "--gates", "FILE", gates)
-    add_cutoffs(parser)
-
-
-def add_cutoffs(parser: Options) -> None:
-    """Add ``--k``."""
-    add_option(parser, "--k", "K[,K]", "cutoffs of retrieval metrics (default: 1,3,5,10)", default=(), type=cutoffs)
-
-
-def add_gold(parser: Options, *, gates: bool = True) -> None:
-    """Add ``--gold`` for commands without traces, and ``--gates``."""
-    add_option(parser, "--gold", "FILE", f"gold set (default: {_USUAL_GOLD})")
-    if gates:
-        add_gates(parser)
-
-
-def add_gates(parser: Options) -> None:
-    """Add ``--gates``."""
-    add_option(parser, "--gates", "FILE", f"gates file (default: the nearest {GATES_FILES[0]})")
-
-
-def add_baseline(parser: Options) -> None:
-    """Add ``--baseline``."""
-    add_option(parser, "--baseline", "FILE", "report.json of an earlier run (default: from the gates file)")
-
-
-def add_outputs(parser: Options, forms: Iterable[str]) -> None:
-    """Add ``--format``, ``--out``, ``--verbose`` and ``--quiet``."""
-    add_format(parser, forms)
-    add_option(parser, "--out", "DIR", "also write the report into this folder, in every format")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show everything in the table, not only failures")
-    add_quiet(parser)
-
-
-def add_quiet(parser: Options) -> None:
-    """Add ``--quiet``."""
-    add_flag(parser, "--quiet", "no notes on stderr")
-
-
-# Parse values
-
-
-def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
-    """Return a parser of whole numbers in a range, for the ``type`` of an option."""
-
-    def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 10 and minimum <= int(text) <= maximum):
-            raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a whole number from {minimum} to {maximum}")
-        return int(text)
-
-    return parse
-
-
-def cutoffs(text: str) -> tuple[int, ...]:
-    """Parse ``1,3,5`` into numbers, ascending, each once."""
-    try:
-        return options.cutoffs(int(part) for part in text.split(","))
-    except (ValueError, UsageError):
-        message = f"'{text[:40]}' is not a list of whole numbers from 1, such as 5 or 1,3,5"
-        raise argparse.ArgumentTypeError(message) from None
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Parse ``retrieval,safety`` into names."""
-    parsed = tuple(name for part in text.split(",") if (name := part.strip()))
-    if not parsed:  # an empty text would mean all
-        raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of names, such as retrieval,citations")
-    return parsed
 
 
 # Open inputs

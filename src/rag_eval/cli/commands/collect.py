@@ -18,17 +18,15 @@ from typing import Any
 
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_option,
     checked_reader,
     file_bytes,
     is_sample,
     print_notes,
     refuse_existing,
-    whole,
     write_json,
     write_rows,
 )
+from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting.collector import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map
 from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System, command_words
@@ -46,34 +44,34 @@ _WARM_UP, _BAR, _RUN_JSON = "Hello?", 24, "run.json"
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     system = parser.add_mutually_exclusive_group(required=True)
-    add_option(system, "--url", "URL", "ask a server over HTTP")
-    add_option(system, "--exec", "COMMAND", "ask a command: a JSON line in, a JSON line out")
-    add_option(system, "--python", "MODULE:FUNCTION", "ask a Python function, plain or async")
-    add_option(parser, "--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
-    add_option(parser, "--out", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
-    add_flag(parser, "--force", "overwrite a finished file of traces")
+    parser.add_option("--url", "URL", "ask a server over HTTP", group=system)
+    parser.add_option("--exec", "COMMAND", "ask a command: a JSON line in, a JSON line out", group=system)
+    parser.add_option("--python", "MODULE:FUNCTION", "ask a Python function, plain or async", group=system)
+    parser.add_option("--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    parser.add_option("--out", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
+    parser.add_flag("--force", "overwrite a finished file of traces")
     preset = "shape of a common server (default: plain)"
     parser.add_argument("--preset", choices=list(PRESETS), default="plain", help=preset)
-    add_option(parser, "--request", "FILE", "YAML file that maps request and reply: docs/collect.md")
-    add_option(parser, "--suite", "SUITE", "full, smoke, or smoke:N for a sample", default="full")
-    add_option(parser, "--repeats", "N", "ask every question N times (default: 1)", default=1, type=whole(1, 1000))
-    add_option(parser, "--matrix", "FILE", "YAML file of named configurations, each of them a run")
-    add_option(parser, "--run", "NAME", "name of the run in every row")
+    parser.add_option("--request", "FILE", "YAML file that maps request and reply: docs/collect.md")
+    parser.add_option("--suite", "SUITE", "full, smoke, or smoke:N for a sample", default="full")
+    parser.add_option("--repeats", "N", "ask every question N times (default: 1)", default=1, type=whole(1, 1000))
+    parser.add_option("--matrix", "FILE", "YAML file of named configurations, each of them a run")
+    parser.add_option("--run", "NAME", "name of the run in every row")
     add_pace(parser)
     warm_up = "warm-up calls before the first question (default: 0)"
-    add_option(parser, "--warm-up", "N", warm_up, default=0, type=whole(0, 1000))
-    add_option(parser, "--config-file", "FILE", "JSON file of the system's settings, for run.json")
-    add_option(parser, "--config-exec", "COMMAND", "command that prints the settings as JSON")
+    parser.add_option("--warm-up", "N", warm_up, default=0, type=whole(0, 1000))
+    parser.add_option("--config-file", "FILE", "JSON file of the system's settings, for run.json")
+    parser.add_option("--config-exec", "COMMAND", "command that prints the settings as JSON")
 
 
-def add_pace(parser: argparse.ArgumentParser) -> None:
+def add_pace(parser: Parser) -> None:
     """Add ``--concurrency``, ``--rate``, ``--timeout`` and ``--retries``."""
-    add_option(parser, "--concurrency", "N", "questions at a time (default: 4)", default=4, type=whole(1, 1000))
-    add_option(parser, "--rate", "N", "at most N questions a second", default=0.0, type=_number)
-    add_option(parser, "--timeout", "SECONDS", "time limit of each question (default: 60)", default=60.0, type=_number)
-    add_option(parser, "--retries", "N", "retries after status 429 or 5xx (default: 3)", default=3, type=whole(0, 1000))
+    parser.add_option("--concurrency", "N", "questions at a time (default: 4)", default=4, type=whole(1, 1000))
+    parser.add_option("--rate", "N", "at most N questions a second", default=0.0, type=_number)
+    parser.add_option("--timeout", "SECONDS", "time limit of each question (default: 60)", default=60.0, type=_number)
+    parser.add_option("--retries", "N", "retries after status 429 or 5xx (default: 3)", default=3, type=whole(0, 1000))
 
 
 def _number(text: str) -> float:

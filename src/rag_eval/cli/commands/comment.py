@@ -7,19 +7,20 @@ import json
 import os
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import add_option, add_quiet, print_lines, print_notes
+from rag_eval.cli.commands._shared import print_lines, print_notes
+from rag_eval.cli.parser import Parser
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.posting import MODES, ReportOrigin, publish, read
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score or of the action")
-    add_option(parser, "--head", "SHA", "last commit of the pull request (default: from the event)")
-    add_option(parser, "--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")
+    parser.add_option("--head", "SHA", "last commit of the pull request (default: from the event)")
+    parser.add_option("--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")
     modes = [mode for mode in MODES if mode != "off"]
     parser.add_argument("--mode", choices=modes, default="always", help="when to write the comment (default: always)")
-    add_quiet(parser)
+    parser.add_quiet()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,18 +12,9 @@ from typing import Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
-from rag_eval.cli.commands._shared import (
-    add_cutoffs,
-    add_flag,
-    add_format,
-    add_option,
-    add_quiet,
-    checked_reader,
-    gates_path,
-    names,
-    print_notes,
-)
+from rag_eval.cli.commands._shared import checked_reader, gates_path, print_notes
 from rag_eval.cli.commands.gate import check_scores
+from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import hypertext, quantity, quoted
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.results import Question
@@ -38,20 +29,20 @@ FORMATS = ("table", "markdown", "html", "json", "csv")
 MOST = 50
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a report.json, or traces; each run in them is a column")
-    add_option(parser, "--base", "NAME", "the run that the others are compared with (default: the first)")
+    parser.add_option("--base", "NAME", "the run that the others are compared with (default: the first)")
     metrics = "compare only these metrics (default: those with gates in the last run)"
-    add_option(parser, "--metric", "M[,M]", metrics, default=(), type=names)
-    add_flag(parser, "--all", "compare every metric that all runs have")
-    add_flag(parser, "--across-judges", "also compare verdicts of different judges")
-    add_flag(parser, "--pareto", "list the runs that no other run beats in quality, cost and latency")
-    add_flag(parser, "--repeats", "treat the runs of a file as repeats of one system: pass^k")
-    add_option(parser, "--gold", "FILE", "gold set to score traces against")
-    add_option(parser, "--gates", "FILE", "gates file with settings, weights and budgets")
-    add_cutoffs(parser)
-    add_format(parser, FORMATS)
-    add_quiet(parser)
+    parser.add_option("--metric", "M[,M]", metrics, default=(), type=names)
+    parser.add_flag("--all", "compare every metric that all runs have")
+    parser.add_flag("--across-judges", "also compare verdicts of different judges")
+    parser.add_flag("--pareto", "list the runs that no other run beats in quality, cost and latency")
+    parser.add_flag("--repeats", "treat the runs of a file as repeats of one system: pass^k")
+    parser.add_option("--gold", "FILE", "gold set to score traces against")
+    parser.add_option("--gates", "FILE", "gates file with settings, weights and budgets")
+    parser.add_cutoffs()
+    parser.add_format(FORMATS)
+    parser.add_quiet()
 
 
 def run(args: argparse.Namespace) -> int:

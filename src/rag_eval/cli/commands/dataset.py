@@ -11,16 +11,14 @@ from typing import Any
 from msgspec import convert
 
 from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_option,
     checked_reader,
     json_line,
     print_notes,
     refuse_existing,
-    whole,
     write_files,
     write_json,
 )
+from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import one_line, quantity
 from rag_eval.contract import Gold
 from rag_eval.errors import PASSED, MissingExtra, UsageError
@@ -30,20 +28,20 @@ from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.source import Reader
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     width = max(map(len, DATASETS))
     known = [f"  {name:<{width}}  {dataset.licence}; {dataset.homepage}" for name, dataset in DATASETS.items()]
     parser.description = "\n".join([f"{parser.description}", "data sets and their licences:", *known, ""])
     parser.add_argument("name", metavar="NAME", help="one of the data sets above")
     parser.add_argument("files", metavar="FILE", nargs="*", help="local copies: JSON, JSON Lines, Parquet")
-    add_option(parser, "--out", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
-    add_option(parser, "--chunks", "FILE", "write the passages: JSON Lines of id and text")
-    add_option(parser, "--traces", "FILE", "write the answers of the data set as traces")
+    parser.add_option("--out", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    parser.add_option("--chunks", "FILE", "write the passages: JSON Lines of id and text")
+    parser.add_option("--traces", "FILE", "write the answers of the data set as traces")
     sample = "sample of N questions with the same share of answerable ones (default: all)"
-    add_option(parser, "--sample", "N", sample, default=0, type=whole(0))
-    add_option(parser, "--seed", "N", "seed of the sample (default: 0)", default=0, type=whole(0))
-    add_flag(parser, "--download", "fetch the files from the Hugging Face hub")
-    add_flag(parser, "--force", "overwrite existing files")
+    parser.add_option("--sample", "N", sample, default=0, type=whole(0))
+    parser.add_option("--seed", "N", "seed of the sample (default: 0)", default=0, type=whole(0))
+    parser.add_flag("--download", "fetch the files from the Hugging Face hub")
+    parser.add_flag("--force", "overwrite existing files")
 
 
 def run(args: argparse.Namespace) -> int:

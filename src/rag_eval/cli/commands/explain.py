@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 from rag_eval.cases import MEANING, Case, label
-from rag_eval.cli.commands._shared import add_format, add_inputs, gates_path, input_options, print_lines
+from rag_eval.cli.commands._shared import gates_path, input_options, print_lines
+from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import json_text, one_line
 from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
@@ -47,11 +48,11 @@ VERSION = 1
 _WIDTH = 200
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     subject = "a metric, a label, a finding, another term of the glossary, or the qid of a question"
     parser.add_argument("subject", metavar="METRIC|TERM|QID", help=subject)
-    add_inputs(parser)
-    add_format(parser, ("text", "json"))
+    parser.add_inputs()
+    parser.add_format(("text", "json"))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,15 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_option,
-    checked_reader,
-    file_bytes,
-    print_notes,
-    refuse_existing,
-    write_together,
-)
+from rag_eval.cli.commands._shared import checked_reader, file_bytes, print_notes, refuse_existing, write_together
+from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
@@ -23,17 +16,17 @@ from rag_eval.readers.report_file import read_report
 from rag_eval.readers.source import Reader
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     width = max(map(len, EXPORTERS))
     known = [f"  {name:<{width}}  {form.summary} (of {', '.join(form.needs)})" for name, form in EXPORTERS.items()]
     parser.description = "\n".join([f"{parser.description}", "formats:", *known, ""])
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above")
-    add_option(parser, "--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
-    add_option(parser, "--trace", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
+    parser.add_option("--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    parser.add_option("--trace", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
     report = "rag-eval-report/report.json"
-    add_option(parser, "--report", "FILE", f"report.json (default: {report})", default=report)
-    add_option(parser, "--out", "FOLDER", "folder to write the files to (default: the current one)", default=".")
-    add_flag(parser, "--force", "overwrite existing files")
+    parser.add_option("--report", "FILE", f"report.json (default: {report})", default=report)
+    parser.add_option("--out", "FOLDER", "folder to write the files to (default: the current one)", default=".")
+    parser.add_flag("--force", "overwrite existing files")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
-from rag_eval.cli.commands._shared import add_option, add_outputs, checked_reader, print_notes, write_report
+from rag_eval.cli.commands._shared import checked_reader, print_notes, write_report
+from rag_eval.cli.parser import Parser
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.gates.results import impossible
@@ -15,10 +16,10 @@ from rag_eval.rendering import RENDERERS
 from rag_eval.rendering.json_file import from_json
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
-    add_option(parser, "--gates", "FILE", "gates file to judge by (default: the report's own gates)")
-    add_outputs(parser, RENDERERS)
+    parser.add_option("--gates", "FILE", "gates file to judge by (default: the report's own gates)")
+    parser.add_outputs(RENDERERS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -13,22 +13,19 @@ import msgspec
 
 from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
-    add_gold,
-    add_option,
     ask,
     checked_reader,
     file_bytes,
     gates_path,
-    names,
     print_lines,
     print_notes,
-    whole,
     with_line,
     write_data,
     write_rows,
 )
 from rag_eval.cli.commands.gold_relink import json_lines
 from rag_eval.cli.commands.gold_signoff import run_signoff
+from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
@@ -70,9 +67,9 @@ class _Draft(msgspec.Struct):
     retrieved: list[_Passage] | None = None
 
 
-def _add_files(parser: ArgumentParser) -> None:
-    add_gold(parser)
-    add_option(parser, "--drafts", "FILE", f"file of drafts (default: {DRAFTS})", default=DRAFTS)
+def _add_files(parser: Parser) -> None:
+    parser.add_gold()
+    parser.add_option("--drafts", "FILE", f"file of drafts (default: {DRAFTS})", default=DRAFTS)
 
 
 def read_drafts(path: str) -> list[Row]:
@@ -93,15 +90,15 @@ def read_drafts(path: str) -> list[Row]:
 # gold draft
 
 
-def add_draft_arguments(parser: ArgumentParser) -> None:
-    add_option(parser, "--from", "FILE", "production traces", dest="source", default=[], action="append", required=True)
+def add_draft_arguments(parser: Parser) -> None:
+    parser.add_option("--from", "FILE", "production traces", dest="source", default=[], action="append", required=True)
     kinds = "failed, refused, ungrounded, answered (default: the first three)"
-    add_option(parser, "--select", "K[,K]", kinds, default=("failed", "refused", "ungrounded"), type=names)
+    parser.add_option("--select", "K[,K]", kinds, default=("failed", "refused", "ungrounded"), type=names)
     sample = "at most N drafts, drawn from the strata in turn (default: all)"
-    add_option(parser, "--sample", "N", sample, default=0, type=whole(0))
+    parser.add_option("--sample", "N", sample, default=0, type=whole(0))
     strata = "field of the traces that makes the strata, such as usage.model (default: the kinds)"
-    add_option(parser, "--by", "FIELD", strata)
-    add_option(parser, "--seed", "N", "seed of the sample (default: 0)", default=0, type=int)
+    parser.add_option("--by", "FIELD", strata)
+    parser.add_option("--seed", "N", "seed of the sample (default: 0)", default=0, type=int)
     _add_files(parser)
 
 
@@ -195,10 +192,10 @@ def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[R
 # gold review
 
 
-def add_review_arguments(parser: ArgumentParser) -> None:
+def add_review_arguments(parser: Parser) -> None:
     _add_files(parser)
-    add_option(parser, "--signer", "EMAIL", "email of the reviewer (default: git's user.email)")
-    add_option(parser, "--key", "FILE", "SSH key to sign with")
+    parser.add_option("--signer", "EMAIL", "email of the reviewer (default: git's user.email)")
+    parser.add_option("--key", "FILE", "SSH key to sign with")
 
 
 def run_review(args: Namespace) -> int:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_format,
-    add_gold,
-    add_option,
-    add_quiet,
-    gates_path,
-    print_lines,
-    print_notes,
-    print_result,
-    write,
-)
+from rag_eval.cli.commands._shared import gates_path, print_lines, print_notes, print_result, write
 from rag_eval.cli.commands.gold_signoff import capped
+from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import repository_root
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
@@ -49,12 +39,12 @@ _FINDINGS, _ROWS = 100, 20
 # gold lint
 
 
-def add_lint_arguments(parser: ArgumentParser) -> None:
-    add_gold(parser)
-    add_option(parser, "--trace", "FILE", "also look at these traces; may be repeated", action="append", default=[])
-    add_format(parser, ["text", "json"])
-    add_flag(parser, "--strict", "exit with 1 if there are findings (default: 0)")
-    add_quiet(parser)
+def add_lint_arguments(parser: Parser) -> None:
+    parser.add_gold()
+    parser.add_option("--trace", "FILE", "also look at these traces; may be repeated", action="append", default=[])
+    parser.add_format(["text", "json"])
+    parser.add_flag("--strict", "exit with 1 if there are findings (default: 0)")
+    parser.add_quiet()
 
 
 def run_lint(args: Namespace) -> int:
@@ -92,9 +82,9 @@ def _finding_lines(path: str, items: int, notes: Sequence[GoldFinding]) -> Itera
 # gold stats
 
 
-def add_stats_arguments(parser: ArgumentParser) -> None:
-    add_gold(parser, gates=False)
-    add_format(parser, ["text", "json"])
+def add_stats_arguments(parser: Parser) -> None:
+    parser.add_gold(gates=False)
+    parser.add_format(["text", "json"])
 
 
 def run_stats(args: Namespace) -> int:
@@ -142,12 +132,12 @@ def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
 # gold freeze
 
 
-def add_freeze_arguments(parser: ArgumentParser) -> None:
+def add_freeze_arguments(parser: Parser) -> None:
     parser.add_argument("tag", metavar="TAG", help="name of the release: letters, digits, dots, dashes and underscores")
-    add_flag(parser, "--check", "check the gold against the manifest; 1 on any difference")
-    add_flag(parser, "--unsigned", "freeze even if items are not signed off")
-    add_gold(parser)
-    add_option(parser, "--out", "FILE", "manifest (default: GOLD.frozen/TAG.json next to the gold file)")
+    parser.add_flag("--check", "check the gold against the manifest; 1 on any difference")
+    parser.add_flag("--unsigned", "freeze even if items are not signed off")
+    parser.add_gold()
+    parser.add_option("--out", "FILE", "manifest (default: GOLD.frozen/TAG.json next to the gold file)")
 
 
 def run_freeze(args: Namespace) -> int:

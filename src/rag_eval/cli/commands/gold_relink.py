@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_gold,
-    add_option,
-    gates_path,
-    print_lines,
-    write_data,
-)
+from rag_eval.cli.commands._shared import gates_path, print_lines, write_data
+from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, quantity
 from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
@@ -31,12 +25,12 @@ from rag_eval.run.options import Options
 _SHOWN = 60
 
 
-def add_relink_arguments(parser: ArgumentParser) -> None:
-    add_gold(parser)
+def add_relink_arguments(parser: Parser) -> None:
+    parser.add_gold()
     old, new = (f"chunks or traces of the {index} index" for index in ("old", "new"))
-    add_option(parser, "--old", "FILE", f"{old} (default: traces of the baseline)", action="append", default=[])
-    add_option(parser, "--new", "FILE", f"{new} (default: runs/trace.jsonl)", action="append", default=[])
-    add_flag(parser, "--write", "write the proposed ids into the gold file, unsigned")
+    parser.add_option("--old", "FILE", f"{old} (default: traces of the baseline)", action="append", default=[])
+    parser.add_option("--new", "FILE", f"{new} (default: runs/trace.jsonl)", action="append", default=[])
+    parser.add_flag("--write", "write the proposed ids into the gold file, unsigned")
 
 
 def run_relink(args: Namespace) -> int:

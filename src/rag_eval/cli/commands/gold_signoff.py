@@ -8,12 +8,13 @@ import posixpath
 import sys
 import time
 import unicodedata
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval import REPOSITORY, __version__
-from rag_eval.cli.commands._shared import add_flag, add_gold, add_option, print_lines, print_notes
+from rag_eval.cli.commands._shared import print_lines, print_notes
+from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
@@ -119,11 +120,11 @@ def capped(lines: Sequence[str], noun: str) -> list[str]:
 # gold diff
 
 
-def add_diff_arguments(parser: ArgumentParser) -> None:
-    add_option(parser, "--base", "REF", _BASE)
-    add_flag(parser, "--worktree", "compare the files of the work tree, staged or not")
-    add_option(parser, "--trace", "FILE", _TRACE)
-    add_gold(parser)
+def add_diff_arguments(parser: Parser) -> None:
+    parser.add_option("--base", "REF", _BASE)
+    parser.add_flag("--worktree", "compare the files of the work tree, staged or not")
+    parser.add_option("--trace", "FILE", _TRACE)
+    parser.add_gold()
 
 
 def run_diff(args: Namespace) -> int:
@@ -162,14 +163,14 @@ def _as_json(row: Mapping[str, Any], name: str) -> str:
 # gold check
 
 
-def add_check_arguments(parser: ArgumentParser) -> None:
+def add_check_arguments(parser: Parser) -> None:
     against = parser.add_mutually_exclusive_group()
-    add_flag(against, "--staged", _STAGED)  # the default; hooks state it for readability
-    add_flag(against, "--all-files", "check every item of the index")
-    add_option(against, "--base", "REF", _BASE)
-    add_flag(parser, "--worktree", "check the files of the work tree, staged or not")
-    add_option(parser, "--trace", "FILE", _TRACE)
-    add_gold(parser)
+    parser.add_flag("--staged", _STAGED, group=against)  # the default; hooks state it for readability
+    parser.add_flag("--all-files", "check every item of the index", group=against)
+    parser.add_option("--base", "REF", _BASE, group=against)
+    parser.add_flag("--worktree", "check the files of the work tree, staged or not")
+    parser.add_option("--trace", "FILE", _TRACE)
+    parser.add_gold()
 
 
 def run_check(args: Namespace) -> int:
@@ -284,14 +285,14 @@ def _normalised(path: str) -> str:
 # gold signoff
 
 
-def add_signoff_arguments(parser: ArgumentParser) -> None:
-    add_option(parser, "--reason", "TEXT", "why the gold changed, for reviewers", required=True)
-    add_option(parser, "--signer", "EMAIL", "email of the signer (default: git's user.email)")
-    add_flag(parser, "--baseline", "also sign every item that no record signs yet")
-    add_flag(parser, "--mutates", "allow that a qid asks another question than before")
-    add_option(parser, "--key", "FILE", "SSH key to sign with; for a public key, the agent signs")
-    add_option(parser, "--base", "REF", _BASE)
-    add_gold(parser)
+def add_signoff_arguments(parser: Parser) -> None:
+    parser.add_option("--reason", "TEXT", "why the gold changed, for reviewers", required=True)
+    parser.add_option("--signer", "EMAIL", "email of the signer (default: git's user.email)")
+    parser.add_flag("--baseline", "also sign every item that no record signs yet")
+    parser.add_flag("--mutates", "allow that a qid asks another question than before")
+    parser.add_option("--key", "FILE", "SSH key to sign with; for a public key, the agent signs")
+    parser.add_option("--base", "REF", _BASE)
+    parser.add_gold()
 
 
 def run_signoff(args: Namespace) -> int:

@@ -8,15 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rag_eval.analysis.history import Point, flaky, gated, history, point
-from rag_eval.cli.commands._shared import (
-    add_format,
-    add_option,
-    add_quiet,
-    print_lines,
-    print_notes,
-    whole,
-    write_together,
-)
+from rag_eval.cli.commands._shared import print_lines, print_notes, write_together
+from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.metrics import measure
@@ -27,16 +20,16 @@ from rag_eval.rendering.html.pages import history_page
 FORMATS = ("table", "markdown", "html", "json", "csv")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     words = "metrics (default: those with gates in the newest report), then the folder of reports unless --ref is given"
     parser.add_argument("words", metavar="METRIC… FOLDER", nargs="*", help=words)
-    add_option(parser, "--ref", "REF", "read the commits of this branch or tag instead of a folder")
-    add_option(parser, "--file", "PATH", "path of the report file in those commits")
-    add_option(parser, "--by", "FIELD", "sort by this field of each run's run.json (default: by file name)")
-    add_option(parser, "--last", "N", "only the newest N reports (default: all)", default=0, type=whole(1))
-    add_format(parser, FORMATS)
-    add_option(parser, "--site", "DIR", "write a web page and badges into this folder instead")
-    add_quiet(parser)
+    parser.add_option("--ref", "REF", "read the commits of this branch or tag instead of a folder")
+    parser.add_option("--file", "PATH", "path of the report file in those commits")
+    parser.add_option("--by", "FIELD", "sort by this field of each run's run.json (default: by file name)")
+    parser.add_option("--last", "N", "only the newest N reports (default: all)", default=0, type=whole(1))
+    parser.add_format(FORMATS)
+    parser.add_option("--site", "DIR", "write a web page and badges into this folder instead")
+    parser.add_quiet()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import add_flag, add_option, print_notes, refuse_existing, whole, write_data
+from rag_eval.cli.commands._shared import print_notes, refuse_existing, write_data
+from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting.live import SOURCES, FetchRequest, fetch
 from rag_eval.common.escaping import quantity, some
 from rag_eval.common.progress import watch
@@ -40,44 +41,50 @@ _POINTERS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     width = max(map(len, IMPORTERS))
     known = [f"  {'auto':<{width}}  recognises the format of the file"]
     known += [f"  {name:<{width}}  {form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()]
     parser.description = "\n".join([f"{parser.description}", "", "formats:", *known, ""])
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above, or auto")
     parser.add_argument("files", metavar="FILE", nargs="*", help="the files to read")
-    add_option(parser, "--out", "FILE", "output file (default: stdout)", default="-")
-    add_flag(parser, "--force", "overwrite an existing file")
-    add_flag(parser, "--quiet", "do not list renamed and dropped fields")
+    parser.add_option("--out", "FILE", "output file (default: stdout)", default="-")
+    parser.add_flag("--force", "overwrite an existing file")
+    parser.add_flag("--quiet", "do not list renamed and dropped fields")
     kinds, what = ("trace", "gold"), "with auto: what to write"
     parser.add_argument("--as", dest="kind", choices=kinds, default="trace", help=what)
-    add_option(parser, "--gold", "FILE", "pair traces with the questions of this gold set")
+    parser.add_option("--gold", "FILE", "pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
-        add_option(parser, f"--{name}", "POINTER", f"JSON Pointer: {text}", default=None, type=_pointer)
-    add_flag(parser, "--by-text", "identify chunks by their text, as gold sets of texts do (Ragas, LangSmith)")
+        parser.add_option(f"--{name}", "POINTER", f"JSON Pointer: {text}", default=None, type=_pointer)
+    parser.add_flag("--by-text", "identify chunks by their text, as gold sets of texts do (Ragas, LangSmith)")
     forms, cites = ("none", "brackets", "numbers"), "how answers cite: brackets ([id]), numbers ([1]) or none (default)"
-    add_option(parser, "--citations", "FORM", cites, default="none", choices=forms)
-    add_option(parser, "--run", "NAME", "name of the run in every row")
-    add_option(parser, "--retriever", "NAME", "the span whose output is the retrieved chunks")
+    parser.add_option("--citations", "FORM", cites, default="none", choices=forms)
+    parser.add_option("--run", "NAME", "name of the run in every row")
+    parser.add_option("--retriever", "NAME", "the span whose output is the retrieved chunks")
     unanswerable = "an expected answer that means: not answerable (gold; repeatable)"
-    add_option(parser, "--unanswerable", "TEXT", unanswerable, action="append", default=[])
-    add_option(parser, "--since", "TIME", "only traces from this time (ISO 8601), or today", default=None, type=_time)
-    add_option(parser, "--until", "TIME", "only traces before this time", default=None, type=_time)
-    add_flag(parser, "--last-only", "only the last trace of each question")
+    parser.add_option("--unanswerable", "TEXT", unanswerable, action="append", default=[])
+    parser.add_option("--since", "TIME", "only traces from this time (ISO 8601), or today", default=None, type=_time)
+    parser.add_option("--until", "TIME", "only traces before this time", default=None, type=_time)
+    parser.add_flag("--last-only", "only the last trace of each question")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
-    add_option(parser, "--answers", "FILE", "answers of a TREC run: JSON Lines of qid and answer")
-    add_option(parser, "--corpus", "FILE", "chunk texts of a TREC run: BEIR's corpus.jsonl")
-    add_option(parser, "--map", "FILE", "table, table-gold: YAML file that maps fields")
-    add_flag(parser, "--suggest-map", "table, table-gold: print a first map of the file")
+    parser.add_option("--answers", "FILE", "answers of a TREC run: JSON Lines of qid and answer")
+    parser.add_option("--corpus", "FILE", "chunk texts of a TREC run: BEIR's corpus.jsonl")
+    parser.add_option("--map", "FILE", "table, table-gold: YAML file that maps fields")
+    parser.add_flag("--suggest-map", "table, table-gold: print a first map of the file")
     live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
-    add_flag(live, "--from-api", "fetch the traces; keys come from the environment")
-    add_option(live, "--project", "NAME", "LangSmith, Phoenix: name or id of the project")
-    add_option(live, "--save", "FILE", "save the replies of the API (default: OUT.FORMAT.jsonl next to --out)")
+    parser.add_flag("--from-api", "fetch the traces; keys come from the environment", group=live)
+    parser.add_option("--project", "NAME", "LangSmith, Phoenix: name or id of the project", group=live)
+    parser.add_option(
+        "--save", "FILE", "save the replies of the API (default: OUT.FORMAT.jsonl next to --out)", group=live
+    )
     most = "maximum number of spans to fetch (default: 100000)"
-    add_option(live, "--max-records", "N", most, default=100_000, type=whole(1))
-    add_option(live, "--timeout", "SECONDS", "time limit of each page (default: 60)", default=60, type=whole(1))
-    add_option(live, "--retries", "N", "attempts after status 429 or 5xx (default: 5)", default=5, type=whole(1))
+    parser.add_option("--max-records", "N", most, default=100_000, type=whole(1), group=live)
+    parser.add_option(
+        "--timeout", "SECONDS", "time limit of each page (default: 60)", default=60, type=whole(1), group=live
+    )
+    parser.add_option(
+        "--retries", "N", "attempts after status 429 or 5xx (default: 5)", default=5, type=whole(1), group=live
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The commands ``rag-eval init`` and ``rag-eval demo``: the first steps."""
+"""The commands ``rag-eval init``, ``rag-eval demo`` and ``rag-eval completion``: the first steps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 from rag_eval import api
-from rag_eval.cli.commands._shared import TEMPLATES, add_flag, print_lines, print_page, write
+from rag_eval.cli.commands._shared import TEMPLATES, print_lines, print_page, write
+from rag_eval.cli.parser import Parser, build_parser
 from rag_eval.common.paths import GATES_FILES, from_here, repository_root, shipped
-from rag_eval.errors import PASSED
+from rag_eval.errors import PASSED, MissingExtra
 from rag_eval.rendering import render
 from rag_eval.run.options import Options
 
@@ -62,7 +63,7 @@ _STEPS = re.compile(r"(?m)^      # Let your system answer.*\n      # - run: .*\n
 _ACTION = re.compile(r"(?m)uses: (\S+)@(\S+)\s*\Z")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
     parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
     source = parser.add_mutually_exclusive_group()
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--collect", choices=COLLECT, default="", help=asks)
     fetches = "write a workflow that fetches the traces of this tool"
     source.add_argument("--from", dest="tool", choices=TOOLS, default="", help=fetches)
-    add_flag(parser, "--signoff", "add the hook that requires a sign-off of gold changes")
+    parser.add_flag("--signoff", "add the hook that requires a sign-off of gold changes")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -164,7 +165,7 @@ def files(preset: str, source: str = "") -> dict[str, str]:
     }
 
 
-def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
+def add_demo_arguments(parser: Parser) -> None:
     """Add no options."""
     del parser
 
@@ -183,3 +184,34 @@ def run_demo(args: argparse.Namespace) -> int:
         print_page(render(api.run(Options(gold, f"{folder}/{trace}", gates)), "table") + "\n")
     sys.stdout.write(_AFTER_DEMO.format(folder=folder))
     return PASSED
+
+
+def add_completion_arguments(parser: Parser) -> None:
+    parser.add_argument("shell", metavar="SHELL", choices=["bash", "zsh", "tcsh"], help="bash, zsh or tcsh")
+
+
+def run_completion(args: argparse.Namespace) -> int:
+    """Print the completion script of a shell, for commands, options and file names.
+
+    Examples:
+      rag-eval completion bash > ~/.local/share/bash-completion/completions/rag-eval
+      rag-eval completion zsh > ~/.zfunc/_rag-eval
+    """
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        raise MissingExtra("Shell completion", "completion") from None
+    parser = build_parser()
+    _complete_files(parser, shtab.FILE)
+    sys.stdout.write(shtab.complete(parser, args.shell) + "\n")
+    return PASSED
+
+
+def _complete_files(parser: Parser, files: object) -> None:
+    """Complete file names for every option that takes a path."""
+    for action in parser._actions:  # argparse has no public way to list its actions
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _complete_files(command, files)
+        elif action.metavar in ("FILE", "PATH", "DIR", "REPORT", "RUN"):
+            action.complete = files  # type: ignore[attr-defined]

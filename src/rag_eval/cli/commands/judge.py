@@ -13,20 +13,16 @@ from typing import Any
 
 from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_format,
-    add_inputs,
-    add_option,
     checked_reader,
     file_bytes,
     gates_path,
     print_notes,
     print_result,
     refuse_existing,
-    whole,
     write_rows,
 )
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
+from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting.collector import Journal, collect
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
@@ -45,13 +41,13 @@ Row = dict[str, Any]
 USUAL_VERDICTS = "eval/verdicts.jsonl"
 
 
-def _add_asking(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
+def _add_asking(parser: Parser) -> None:
+    parser.add_inputs()
     openai = "https://api.openai.com/v1"
-    add_option(parser, "--base-url", "URL", "OpenAI-compatible endpoint (default: OpenAI's)", default=openai)
-    add_option(parser, "--model", "NAME", "a pinned version of a model (default: from the gates file)")
-    add_option(parser, "--prompt", "FILE", "prompt with {rubric} and {input} (default: the packaged one)")
-    add_option(parser, "--rubric", "FILE", "rubric (default: the packaged one)")
+    parser.add_option("--base-url", "URL", "OpenAI-compatible endpoint (default: OpenAI's)", default=openai)
+    parser.add_option("--model", "NAME", "a pinned version of a model (default: from the gates file)")
+    parser.add_option("--prompt", "FILE", "prompt with {rubric} and {input} (default: the packaged one)")
+    parser.add_option("--rubric", "FILE", "rubric (default: the packaged one)")
     add_pace(parser)
 
 
@@ -129,10 +125,10 @@ def _remove_journal(out: str | Path) -> None:
 # judge
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     _add_asking(parser)
-    add_option(parser, "--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
-    add_flag(parser, "--prune", "remove verdicts on answers that changed")
+    parser.add_option("--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
+    parser.add_flag("--prune", "remove verdicts on answers that changed")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -199,15 +195,15 @@ def _print_summary(
 # judge repeat
 
 
-def add_repeat_arguments(parser: argparse.ArgumentParser) -> None:
-    add_option(parser, "--n", "N", "number of times to grade each answer (default: 3)", default=3, type=whole(1, 100))
+def add_repeat_arguments(parser: Parser) -> None:
+    parser.add_option("--n", "N", "number of times to grade each answer (default: 3)", default=3, type=whole(1, 100))
     sample = "number of answers to ask about (default: all)"
-    add_option(parser, "--sample", "N", sample, default=0, type=whole(1, 10_000))
-    add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
-    add_option(parser, "--verdicts", "FILE", f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})")
-    add_option(parser, "--out", "FILE", "replies (default: %(default)s)", default="runs/judge-repeats.jsonl")
-    add_flag(parser, "--force", "overwrite finished replies")
-    add_format(parser, ["text", "json"])
+    parser.add_option("--sample", "N", sample, default=0, type=whole(1, 10_000))
+    parser.add_option("--seed", "TEXT", "seed of the sample (default: 0)", default="0")
+    parser.add_option("--verdicts", "FILE", f"recorded verdicts (default: from the gates file, or {USUAL_VERDICTS})")
+    parser.add_option("--out", "FILE", "replies (default: %(default)s)", default="runs/judge-repeats.jsonl")
+    parser.add_flag("--force", "overwrite finished replies")
+    parser.add_format(["text", "json"])
     _add_asking(parser)
 
 

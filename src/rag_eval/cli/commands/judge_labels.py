@@ -17,23 +17,17 @@ from typing import Any
 
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
-    add_flag,
-    add_format,
-    add_gates,
-    add_gold,
-    add_option,
     ask,
     checked_reader,
     gates_path,
-    names,
     print_lines,
     print_notes,
-    whole,
     with_line,
     write,
     write_data,
 )
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
+from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.contract import Judge
@@ -60,12 +54,12 @@ USUAL_LABELS = "eval/judge-labels.jsonl"
 _BY = ("query_type", "category")
 
 
-def _add_recorded(parser: argparse.ArgumentParser) -> None:
+def _add_recorded(parser: Parser) -> None:
     """Add the options that name recorded verdicts and their judge."""
-    add_gates(parser)
+    parser.add_gates()
     verdicts = f"recorded verdicts (default: verdicts in the gates file, or {USUAL_VERDICTS})"
-    add_option(parser, "--verdicts", "FILE", verdicts)
-    add_option(parser, "--model", "NAME", "the judge, if the file has several (default: from the gates file)")
+    parser.add_option("--verdicts", "FILE", verdicts)
+    parser.add_option("--model", "NAME", "the judge, if the file has several (default: from the gates file)")
 
 
 def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
@@ -94,19 +88,19 @@ def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Ro
 # judge calibrate
 
 
-def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+def add_calibrate_arguments(parser: Parser) -> None:
     labels = "scores by people: CSV, or records of a spot-check"
-    add_option(parser, "--labels", "FILE", labels, nargs="+", required=True)
+    parser.add_option("--labels", "FILE", labels, nargs="+", required=True)
     _add_recorded(parser)
     column = "the column of a score: groundedness=faithful"
-    add_option(parser, "--column", "SCORE=NAME", column, action="append", default=[], type=_column)
+    parser.add_option("--column", "SCORE=NAME", column, action="append", default=[], type=_column)
     scale = "scale of the labels (default: 0-5, or 0-1 if all are 0, 1, yes or no)"
-    add_option(parser, "--scale", "LOW-HIGH", scale, default=None, type=_scale)
-    add_option(parser, "--cut", "N", "lowest score, of 0 to 5, of a good answer (default: 4)", default=4.0, type=float)
+    parser.add_option("--scale", "LOW-HIGH", scale, default=None, type=_scale)
+    parser.add_option("--cut", "N", "lowest score, of 0 to 5, of a good answer (default: 4)", default=4.0, type=float)
     floor = "floor to record, such as kappa=0.6 (default: from the gates file)"
-    add_option(parser, "--floor", "NAME=N", floor, action="append", default=[], type=_floor)
-    add_flag(parser, "--write", "record the result in the gates file")
-    add_format(parser, ["text", "json"])
+    parser.add_option("--floor", "NAME=N", floor, action="append", default=[], type=_floor)
+    parser.add_flag("--write", "record the result in the gates file")
+    parser.add_format(["text", "json"])
 
 
 def run_calibrate(args: argparse.Namespace) -> int:
@@ -250,17 +244,17 @@ def _write(policy: Policy, block: str) -> None:
 # judge spot-check
 
 
-def add_spot_check_arguments(parser: argparse.ArgumentParser) -> None:
-    add_option(parser, "--n", "N", "number of answers to sample (default: 20)", default=20, type=whole(1, 10_000))
-    add_option(parser, "--seed", "TEXT", "seed of the sample (default: 0)", default="0")
-    add_option(parser, "--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items", default=(), type=names)
+def add_spot_check_arguments(parser: Parser) -> None:
+    parser.add_option("--n", "N", "number of answers to sample (default: 20)", default=20, type=whole(1, 10_000))
+    parser.add_option("--seed", "TEXT", "seed of the sample (default: 0)", default="0")
+    parser.add_option("--by", "FIELD[,FIELD]", "kinds of question: fields of the gold items", default=(), type=names)
     graded = "scores to grade (default: the gated ones, or the first two)"
-    add_option(parser, "--score", "S[,S]", graded, default=(), type=names)
-    add_option(parser, "--rater", "NAME", "person who grades (default: git's user.email)")
-    add_option(parser, "--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
-    add_option(parser, "--html", "FILE", "write a form to fill in with a browser")
-    add_option(parser, "--rubric", "FILE", "rubric to show (default: the packaged one)")
-    add_gold(parser, gates=False)
+    parser.add_option("--score", "S[,S]", graded, default=(), type=names)
+    parser.add_option("--rater", "NAME", "person who grades (default: git's user.email)")
+    parser.add_option("--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
+    parser.add_option("--html", "FILE", "write a form to fill in with a browser")
+    parser.add_option("--rubric", "FILE", "rubric to show (default: the packaged one)")
+    parser.add_gold(gates=False)
     _add_recorded(parser)
 
 

@@ -9,14 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rag_eval.cli.commands._shared import (
-    add_format,
-    add_inputs,
-    add_option,
-    input_options,
-    names,
-    uncollected,
-)
+from rag_eval.cli.commands._shared import input_options, uncollected
+from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL, Gold, Trace
 from rag_eval.errors import PASSED
@@ -35,10 +29,10 @@ _IDLE = "These metrics have all their fields, but no case to score (rag-eval exp
 _WITHIN = "trace.chunks."
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
-    add_option(parser, "--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
-    add_format(parser, ["table", "markdown", "json"])
+def add_arguments(parser: Parser) -> None:
+    parser.add_inputs()
+    parser.add_option("--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
+    parser.add_format(["table", "markdown", "json"])
 
 
 def run(args: argparse.Namespace) -> int:

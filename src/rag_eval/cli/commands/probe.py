@@ -8,16 +8,8 @@ from fractions import Fraction
 
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, TraceSample, in_order, probe
-from rag_eval.cli.commands._shared import (
-    add_baseline,
-    add_format,
-    add_inputs,
-    add_option,
-    add_quiet,
-    input_options,
-    print_notes,
-    uncollected,
-)
+from rag_eval.cli.commands._shared import input_options, print_notes, uncollected
+from rag_eval.cli.parser import Parser
 from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
@@ -30,13 +22,13 @@ from rag_eval.scoring.scorer import QuestionIndex
 FORMATS = ("table", "markdown", "json")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
-    add_baseline(parser)
+def add_arguments(parser: Parser) -> None:
+    parser.add_inputs()
+    parser.add_baseline()
     help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
-    add_option(parser, "--doses", "P[,P]", help_text, default=(), type=doses)
-    add_format(parser, FORMATS)
-    add_quiet(parser)
+    parser.add_option("--doses", "P[,P]", help_text, default=(), type=doses)
+    parser.add_format(FORMATS)
+    parser.add_quiet()
 
 
 def doses(text: str) -> tuple[str, ...]:

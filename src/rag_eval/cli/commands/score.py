@@ -13,21 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
-    add_baseline,
-    add_flag,
-    add_inputs,
-    add_option,
-    add_outputs,
     checked_reader,
     gates_path,
     is_sample,
-    names,
     print_notes,
     stdin_contents,
     uncollected,
-    whole,
     write_report,
 )
+from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.progress import watch as progress
 from rag_eval.engines import ENGINES, ExecutionOptions
@@ -43,26 +37,26 @@ FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality",
 _MOST_JOBS, _PAUSE = 512, 0.5
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
-    add_baseline(parser)
-    add_option(parser, "--base", "REF", "compare gates, policy and gold with this branch or commit")
+def add_arguments(parser: Parser) -> None:
+    parser.add_inputs()
+    parser.add_baseline()
+    parser.add_option("--base", "REF", "compare gates, policy and gold with this branch or commit")
     groups = "measure and judge only these metric groups: retrieval,…"
-    add_option(parser, "--perspective", "P[,P]", groups, default=(), type=names)
-    add_option(parser, "--suite", "S", "full, smoke (tagged smoke, or a sample of 50) or smoke:N", default="full")
+    parser.add_option("--perspective", "P[,P]", groups, default=(), type=names)
+    parser.add_option("--suite", "S", "full, smoke (tagged smoke, or a sample of 50) or smoke:N", default="full")
     failed = "write the failed cases with details into DIR/failed.jsonl (default: traces)"
-    add_option(parser, "--save-trace", "DIR", failed, nargs="?", const="traces")
-    add_option(parser, "--by", "F[,F]", "split every metric by gold fields: difficulty,tag,…", default=(), type=names)
-    add_option(parser, "--verdicts", "FILE", "recorded verdicts of a judge (default: from the gates file)")
-    add_flag(parser, "--watch", "score again when a file changes, until Ctrl-C")
-    add_flag(parser, "--details", "answers, citations and chunks in the HTML report; secrets are masked")
-    add_flag(parser, "--open", "open the HTML report in the browser")
+    parser.add_option("--save-trace", "DIR", failed, nargs="?", const="traces")
+    parser.add_option("--by", "F[,F]", "split every metric by gold fields: difficulty,tag,…", default=(), type=names)
+    parser.add_option("--verdicts", "FILE", "recorded verdicts of a judge (default: from the gates file)")
+    parser.add_flag("--watch", "score again when a file changes, until Ctrl-C")
+    parser.add_flag("--details", "answers, citations and chunks in the HTML report; secrets are masked")
+    parser.add_flag("--open", "open the HTML report in the browser")
     engine = "score in processes of this machine (default), or on a dask cluster"
     parser.add_argument("--engine", choices=list(ENGINES), default="process", help=engine)
     jobs = "number of processes for a large trace file (default: one per core)"
-    add_option(parser, "--jobs", "N", jobs, default=0, type=whole(1, _MOST_JOBS))
-    add_option(parser, "--scheduler", "ADDRESS", "address of the dask scheduler, such as tcp://10.0.0.5:8786")
-    add_outputs(parser, FORMATS)
+    parser.add_option("--jobs", "N", jobs, default=0, type=whole(1, _MOST_JOBS))
+    parser.add_option("--scheduler", "ADDRESS", "address of the dask scheduler, such as tcp://10.0.0.5:8786")
+    parser.add_outputs(FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:

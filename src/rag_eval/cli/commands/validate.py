@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from rag_eval.cli.commands._shared import add_flag, checked_reader, print_lines, print_notes
+from rag_eval.cli.commands._shared import checked_reader, print_lines, print_notes
+from rag_eval.cli.parser import Parser
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import PASSED
 from rag_eval.readers.gates_file import read_policy
@@ -14,12 +15,12 @@ from rag_eval.readers.source import Reader
 from rag_eval.readers.validation import KINDS, check
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     files = "files to check; the kind is detected from name and content"
     parser.add_argument("files", metavar="FILE", nargs="+", help=files)
     parser.add_argument("--kind", choices=list(KINDS), help="treat every file as this kind")
-    add_flag(parser, "--only-named", "skip files that the nearest eval-gates.yml above them does not name")
-    add_flag(parser, "--quiet", "print nothing for valid files")
+    parser.add_flag("--only-named", "skip files that the nearest eval-gates.yml above them does not name")
+    parser.add_flag("--quiet", "print nothing for valid files")
 
 
 def run(args: argparse.Namespace) -> int:
