@@ -21,7 +21,6 @@ _CHECKS = {*_ONE_OF, *_EXPECTED, *"""
 _CHECK = re.compile(r"(?s)(not-)?([a-z]+(?:-[a-z]+)*)(?:\([\d.]+\))?(?::\s*(.*))?")
 CAPTURE = " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT."
 _FORMS = "Write the results with: promptfoo eval --output results.json"
-TOP_KEYS = re.compile(rb"(?m)^(evalId|results|prompts|providers|tests):")  # of YAML
 _READ = (
     "vars", "testCase", "testIdx", "promptIdx", "provider", "response", "id", "error", "failureReason", "latencyMs",
     "cost", "tokenUsage", "metadata",

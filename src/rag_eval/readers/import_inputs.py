@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
 from rag_eval.errors import Problem
-from rag_eval.importers import IMPORTERS, Account, Numbered, rows_of, written
+from rag_eval.importers import IMPORTERS, Account, Numbered, detect, rows_of, written
 from rag_eval.readers.jsonl import array_rows, read_rows, unique
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.report_file import read_json
@@ -138,8 +138,6 @@ def label_rows(reader: Reader, path: str, schema: str) -> int:
 
 def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
     """Return one problem with the command that converts a file; None if it is no known export of another tool."""
-    from rag_eval.importers.detect import detect
-
     source = reader._replace(ledger=ProblemCollector()).open(path)
     if source is None:
         return None

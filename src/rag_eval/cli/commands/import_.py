@@ -17,9 +17,8 @@ from rag_eval.collecting.live import SOURCES, FetchRequest, fetch
 from rag_eval.common.escaping import quantity, some
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
-from rag_eval.importers import IMPORTERS, Account, importer, report_of
+from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
-from rag_eval.importers.detect import Recognised, detect
 from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds
 from rag_eval.metrics import METRICS
