@@ -1,15 +1,17 @@
-"""Agreement of a judge with people: kappa, AUROC, bias and confusion table."""
+"""Reliability of a judge: its agreement with people, and with itself if it is asked again."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import floor, log
-from statistics import median
+from itertools import permutations
+from math import floor, log, sqrt
+from statistics import median, variance
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.contract.verdict import MOST, SCORES, digest_of
+from rag_eval.llm_judge import AnswerToJudge
 from rag_eval.llm_judge.labels import Label, Scale
 from rag_eval.rendering.terminal import grid
 from rag_eval.stats.agreement import (
@@ -25,12 +27,12 @@ from rag_eval.stats.agreement import (
     mean_of_y,
     slope,
 )
-from rag_eval.stats.intervals import CONFIDENCE
+from rag_eval.stats.intervals import CONFIDENCE, clopper_pearson
 
 Row = dict[str, Any]
 FEW = 10
 """With fewer answers on one side of the cut, kappa and AUROC depend on a handful of answers."""
-_ROUNDING, _SHOWN = 1e-12, 5
+_ROUNDING, _SHOWN, _NORMAL = 1e-12, 5, 1.96
 
 
 class Graded(NamedTuple):
@@ -210,11 +212,13 @@ def _auroc(graded: Sequence[Graded], good: Sequence[bool]) -> Estimate:
     by_unit: list[dict[str, list[Graded]]] = [defaultdict(list), defaultdict(list)]
     for item, is_good in zip(graded, good, strict=True):
         by_unit[not is_good][item.unit].append(item)
-    without = [
-        [_less(total, _weights(items.get(unit, ()))) for total, items in zip(whole, by_unit, strict=True)]
-        for unit in units
-    ]
-    areas = [area(*pair) for pair in without if all(pair)]
+    areas = []
+    for unit in units:  # without it
+        removed = [_weights(items.get(unit, ())) for items in by_unit]
+        rests = [total - less for total, less in zip(whole, removed, strict=True)]
+        rests = [Counter({score: weight for score, weight in rest.items() if weight > _ROUNDING}) for rest in rests]
+        if all(rests):
+            areas.append(area(*rests))
     middle = sum(areas) / len(units)
     spread = sum((area - middle) ** 2 for area in areas) if len(areas) == len(units) else 0.0
     spread *= 1 - 1 / len(units)
@@ -229,11 +233,6 @@ def _weights(side: Iterable[Graded]) -> Counter[float]:
     for item in side:
         weights[float(item.judge)] += item.weight  # type: ignore[assignment]
     return weights
-
-
-def _less(weights: Counter[float], removed: Mapping[float, float]) -> Counter[float]:
-    rest = {score: weight - removed.get(score, 0.0) for score, weight in weights.items()}
-    return Counter({score: weight for score, weight in rest.items() if weight > _ROUNDING})
 
 
 def _bias(
@@ -304,10 +303,10 @@ def agreement_lines(scales: Mapping[str, Scale], pairs: Matched, measured: Seque
         counted = quantity(len(pairs.unjudged), "label")
         yield f"not counted: {counted} on answers without a verdict of this judge: {some}"
     for item in measured:
-        yield from ("", *_lines_of(item, scales[item.score]))
+        yield from ("", *_agreement_lines(item, scales[item.score]))
 
 
-def _lines_of(agreement: Agreement, scale: Scale) -> Iterator[str]:
+def _agreement_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
     labels = "0 or 1" if agreement.binary else f"{scale[0]:g} to {scale[1]:g}"
     counts = f"answers: {agreement.n}, questions: {agreement.units}, labels: {agreement.votes} from {labels}"
     yield f"{agreement.score} ({counts})"
@@ -339,3 +338,110 @@ def _lines_of(agreement: Agreement, scale: Scale) -> Iterator[str]:
         where = f" of run {one_line(run, 40)}" if run else ""
         yield f"far apart: {one_line(qid, 60)}{where}: judge {score}, people {mean:.3g}"
     yield from (f"note: {note}" for note in agreement.notes)
+
+
+class Repeated(NamedTuple):
+    """An answer with its verdicts, the recorded one first."""
+
+    answer: AnswerToJudge
+    verdicts: Sequence[Row]
+
+    def grades(self, metric: str) -> list[float]:
+        """Return each verdict's grade of a metric; empty if one has none."""
+        score = metric.removeprefix("judge_")
+        if score == "correctness" and not self.answer.answerable:
+            return []
+        if score == "unsupported_claims":
+            graded = [None if row["groundedness"] is None else len(row[score]) for row in self.verdicts]
+        else:
+            graded = [row[score] for row in self.verdicts]
+        share = MOST if score == "relevancy" else 1
+        return [] if None in graded else [grade / share for grade in graded if grade is not None]
+
+
+class Noise(NamedTuple):
+    """The noise of a metric.
+
+    ``same`` is the share of answers with the same grade each time, ``deviation`` the standard deviation of one grade,
+    ``kappa`` the agreement of one time with another (weighted, 1 without noise), ``means`` the value of the metric
+    each time, ``of_mean`` the standard deviation of that value if all ``total`` answers are judged once.
+    """
+
+    metric: str
+    n: int
+    total: int
+    same: Estimate
+    deviation: float
+    kappa: Estimate
+    means: tuple[float, ...]
+    of_mean: float
+
+
+class Margin(NamedTuple):
+    """A gate: its threshold, the distance of the value from it, and the share of that distance within noise (95 %)."""
+
+    gate: str
+    threshold: float
+    value: float
+    share: float | None
+
+
+def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
+    """Measure the noise of a metric; None if no answer has grades."""
+    graded = [(item.answer.qid, grades) for item in answers if (grades := item.grades(metric))]
+    if not graded:
+        return None
+    n = len(graded)
+    same = sum(len(set(grades)) == 1 for _, grades in graded)
+    within = sum(variance(grades) for _, grades in graded) / n
+    units: dict[str, Sums] = {}
+    for qid, grades in graded:
+        pairs = Sums.of((first, second, 1.0) for first, second in permutations(grades, 2))
+        units[qid] = units.get(qid, Sums()).plus(pairs)
+    kappa = jackknife_z(list(units.values()), concordance)
+    whole = max(n, round(total * n / len(answers)))
+    means = tuple(sum(column) / n for column in zip(*(grades for _, grades in graded), strict=True))
+    estimate = Estimate(same / n, *clopper_pearson(same, n))
+    return Noise(metric, n, whole, estimate, sqrt(within), kappa, means, sqrt(within / whole))
+
+
+def margin(gate: str, threshold: float, noise: Noise) -> Margin:
+    """Return the share of the distance between value and threshold that is within the noise of asking once."""
+    value = sum(noise.means) / len(noise.means)
+    distance = abs(value - threshold)
+    share = _NORMAL * noise.of_mean / distance if distance > 1e-12 else None if noise.of_mean else 0.0
+    return Margin(gate, threshold, value, share)
+
+
+def metrics(gated: Sequence[str]) -> list[str]:
+    """Return the metrics of a judge to measure: those with gates, otherwise all scores."""
+    names = dict.fromkeys(name.partition(".")[0] for name in gated if name.startswith("judge_"))
+    return list(names) or [f"judge_{score}" for score in SCORES]
+
+
+def as_rows(replies: Mapping[tuple[str, str], Row], asked: Mapping[str, AnswerToJudge]) -> list[Row]:
+    """Return a row for each reply: ``replies`` by repeat and hash to the answers that were ``asked`` about."""
+    by_answer = {(name, int(repeat)): reply for (repeat, name), reply in replies.items() if name in asked}
+    return [asked[key[0]].row(by_answer[key], {"hash": key[0], "repeat": key[1]}) for key in sorted(by_answer)]
+
+
+def noise_lines(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
+    """Yield a table of the metrics, and how far each gate is from its threshold."""
+    if not noises:
+        yield "no answer has a verdict in every repeat, so there is nothing to measure"
+        return
+    rows = []
+    for item in noises:
+        values = shown(item.same), f"{item.deviation:.3f}", shown(item.kappa), f"±{_NORMAL * item.of_mean:.3f}"
+        rows.append([item.metric, str(item.n), *values])
+    headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
+    yield from grid(headers, rows).split("\n")
+    for item in noises:
+        means = ", ".join(f"{mean:.3f}" for mean in item.means)
+        yield f"{item.metric}: {means} (repeats: {len(item.means)}, answers: {item.n} of {item.total})"
+    for gate in margins:
+        away = f"{gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
+        share = f"; the noise of the judge is {gate.share:.0%} of that" if gate.share is not None else ""
+        if gate.share is None or gate.share >= 1:
+            share = ", which is within the noise of the judge: this gate may change if the judge is asked again"
+        yield f"{gate.gate} {gate.threshold:g}: the value {away}{share}"

@@ -29,8 +29,8 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy
-from rag_eval.llm_judge.asking import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
-from rag_eval.llm_judge.noise import Repeated, as_rows, margin, metrics, noise, noise_lines
+from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
+from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, noise, noise_lines
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.run.inputs import paired_traces, read_gates_policy
