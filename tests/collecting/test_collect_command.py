@@ -144,7 +144,7 @@ def test_a_busy_server_says_how_long_to_wait(command, tmp_path, gold, serve, mon
     url, _ = serve(lambda _, times: (429, {}, ("Retry-After", header)) if times == 1 else (200, {"answer": "a"}))
     pauses = []
     clock = SimpleNamespace(**{**vars(time), "sleep": pauses.append})
-    monkeypatch.setattr("rag_eval.collecting.collector.time", clock)
+    monkeypatch.setattr("rag_eval.collecting.time", clock)
     assert command("collect", "--url", url, "--gold", gold, "--out", tmp_path / "trace.jsonl")[0] == 0
     assert len(pauses) == 6
     assert all(least <= pause <= most for pause in pauses)

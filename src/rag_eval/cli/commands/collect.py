@@ -27,7 +27,7 @@ from rag_eval.cli.commands._shared import (
     write_rows,
 )
 from rag_eval.cli.parser import Parser, whole
-from rag_eval.collecting.collector import Journal, Pace, collect
+from rag_eval.collecting import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map
 from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System, command_words
 from rag_eval.common.digests import Digests

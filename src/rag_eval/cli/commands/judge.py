@@ -23,7 +23,7 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
-from rag_eval.collecting.collector import Journal, collect
+from rag_eval.collecting import Journal, collect
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Judge, Limits
