@@ -27,7 +27,7 @@ from rag_eval.contract import Attack, Chunk, Gold, Guardrail, Settings, Trace, w
 from rag_eval.textual.tokens import holds_any, passage
 
 if TYPE_CHECKING:
-    from rag_eval.contract.verdict import Verdict
+    from rag_eval.contract.settings import Verdict
     from rag_eval.textual.grounding import Checked, Evidence
     from rag_eval.textual.leaks import Leak
     from rag_eval.textual.refusals import Refusal
@@ -344,7 +344,7 @@ class Case:
         shown = self.judged_input if self.settings.verdicts else None
         if shown is None:
             return None
-        from rag_eval.contract.verdict import verdict_hash
+        from rag_eval.contract.settings import verdict_hash
 
         return self.settings.verdicts.get(verdict_hash(self.settings.judge, shown))
 

@@ -5,6 +5,7 @@ from rag_eval.contract.settings import (
     DEFAULT_GOLD,
     DEFAULT_TRACE,
     Grounding,
+    Judge,
     Limits,
     Relevance,
     Safety,
@@ -21,7 +22,6 @@ from rag_eval.contract.trace import (
     inline_citations,
     without_citations,
 )
-from rag_eval.contract.verdict import Judge
 
 __all__ = [
     "DEFAULT_GOLD",

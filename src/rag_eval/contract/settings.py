@@ -1,14 +1,19 @@
-"""Settings of the metrics, and the default paths of gold and traces."""
+"""Settings of the metrics, the verdicts of the judge among them, and the default paths of gold and traces."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import NamedTuple
-
-from rag_eval.contract.verdict import Judge, Verdict
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""
+MOST = 5
+"""The best score of a judge; 0 is the worst."""
+SCORES = ("groundedness", "correctness", "relevancy")
+SCORE_OF = {**{f"judge_{name}": name for name in SCORES}, "judge_unsupported_claims": "groundedness"}
+"""Metrics of the judge, and the score whose agreement with people speaks for them."""
 
 
 class Limits(NamedTuple):
@@ -47,6 +52,24 @@ class Safety(NamedTuple):
     internal_ids: tuple[str, ...] = ()
 
 
+class Judge(NamedTuple):
+    """A language model that judges answers: its pinned name, and the hashes of its prompt and rubric."""
+
+    model: str = ""
+    prompt: str = ""
+    rubric: str = ""
+
+
+class Verdict(NamedTuple):
+    """The scores of one answer; None for a score that the judge could not give, such as groundedness without texts."""
+
+    groundedness: int | None
+    correctness: int | None
+    relevancy: int
+    unsupported_claims: tuple[str, ...]
+    reason: str = ""
+
+
 class Settings(NamedTuple):
     """Parameters of the metrics: the refusal token, refusal phrases, the k of the labels.
 
@@ -64,3 +87,41 @@ class Settings(NamedTuple):
     retrieval: Relevance = Relevance()
     judge: Judge = Judge()
     verdicts: Mapping[str, Verdict] = {}
+
+
+def verdict_hash(judge: Judge, shown: Mapping[str, Any]) -> str:
+    """Return the hash of a judge and of its input: a verdict is replayed only for exactly that."""
+    return digest_of({"judge": judge._asdict(), "input": shown})
+
+
+def digest_of(value: Any) -> str:
+    """Return the hash of a JSON value, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def parse_reply(reply: str) -> Verdict:
+    """Return the verdict in a reply, which may be in a code fence; raise ValueError for anything else."""
+    begin, end = reply.find("{"), reply.rfind("}")
+    if begin < 0 or end < begin:
+        raise ValueError(f"no JSON object in the reply: {reply[:80]!r}")
+    try:
+        reply_fields = json.loads(reply[begin : end + 1])
+    except (ValueError, RecursionError):
+        raise ValueError(f"no valid JSON in the reply: {reply[begin : begin + 80]!r}") from None
+    groundedness, correctness, relevancy = (_score(name, reply_fields.get(name)) for name in SCORES)
+    if relevancy is None:
+        raise ValueError("the reply has no relevancy")
+    claims = reply_fields.get("unsupported_claims", [])
+    if not isinstance(claims, list) or not all(isinstance(claim, str) for claim in claims):
+        raise ValueError("unsupported_claims of the reply is not a list of texts")
+    reason = reply_fields.get("reason", "")
+    return Verdict(groundedness, correctness, relevancy, tuple(claims), reason if isinstance(reason, str) else "")
+
+
+def _score(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1 or not 0 <= value <= MOST:
+        raise ValueError(f"{name} of the reply is not a whole number from 0 to {MOST}: {str(value)[:40]!r}")
+    return int(value)

@@ -22,7 +22,7 @@ from rag_eval.cases import ABSENT, REFUSED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
-from rag_eval.contract.verdict import MOST, Verdict
+from rag_eval.contract.settings import MOST, Verdict
 from rag_eval.errors import Finding, Level
 from rag_eval.gates.policy import BOUNDS, Policy
 from rag_eval.gates.results import Question

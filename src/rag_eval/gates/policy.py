@@ -15,7 +15,7 @@ from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
 
 if TYPE_CHECKING:
-    from rag_eval.contract.verdict import Verdict
+    from rag_eval.contract.settings import Verdict
     from rag_eval.errors import Finding
 
 Outcome = Literal["passed", "failed", "inconclusive", "no_data"]

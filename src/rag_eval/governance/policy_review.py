@@ -16,7 +16,7 @@ from rag_eval.analysis.report import Base, InputNote, integrity_findings, levels
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, Limits
-from rag_eval.contract.verdict import Verdict, parse_reply
+from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled
 from rag_eval.gates.policy import merged
@@ -24,10 +24,9 @@ from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, follow_links, read_regular
 from rag_eval.governance.gold_review import review_gold
 from rag_eval.governance.signoff_review import ReviewContext, key_changes, violations_of_base_policy
-from rag_eval.readers.gates_file import in_folder_of, policy_of
+from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.run.base_policy import gates_about, gold_named_by, standard_gates_paths
 from rag_eval.run.inputs import select_measures
 from rag_eval.run.scored import rescore

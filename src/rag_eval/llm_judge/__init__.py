@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rag_eval.collecting.request_map import RequestMap
 from rag_eval.collecting.systems import HttpSystem
 from rag_eval.contract import Judge
-from rag_eval.contract.verdict import SCORES, parse_reply, verdict_hash
+from rag_eval.contract.settings import SCORES, parse_reply, verdict_hash
 from rag_eval.errors import UsageError
 
 Row = dict[str, Any]

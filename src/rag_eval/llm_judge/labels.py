@@ -9,7 +9,7 @@ from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
-from rag_eval.contract.verdict import MOST, SCORES, digest_of
+from rag_eval.contract.settings import MOST, SCORES, digest_of
 from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects
 

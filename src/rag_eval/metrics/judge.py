@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.contract.verdict import MOST
+from rag_eval.contract.settings import MOST
 from rag_eval.metrics._metric import metric
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def policy_of_base(authority: Authority, options: Options, head: Policy, reader:
     )
     if not policy.verdicts:
         return policy
-    from rag_eval.readers.verdict_file import with_verdicts
+    from rag_eval.readers.gates_file import with_verdicts
 
     return with_verdicts(policy, reader._replace(ledger=ProblemCollector()), Digests())
 

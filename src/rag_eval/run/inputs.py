@@ -127,7 +127,7 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
     policy = policy._replace(k=k, gold=gold, trace=trace, slices=slices, verdicts=options.verdicts or policy.verdicts)
     if policy.verdicts:
-        from rag_eval.readers.verdict_file import with_verdicts
+        from rag_eval.readers.gates_file import with_verdicts
 
         policy = with_verdicts(policy, reader, digests)
     return reader, policy, digests

@@ -31,8 +31,8 @@ from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy
 from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
 from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, noise, noise_lines
+from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.run.inputs import paired_traces, read_gates_policy
 from rag_eval.run.options import Options
 

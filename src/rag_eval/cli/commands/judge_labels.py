@@ -31,18 +31,17 @@ from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.contract import Judge
-from rag_eval.contract.verdict import SCORE_OF, SCORES, digest_of
+from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.llm_judge.labels import BINARY, SampledVerdict, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Matched, agreement, agreement_lines, matched, record
-from rag_eval.readers.gates_file import policy_of
+from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.verdict_file import judge_of
 from rag_eval.rendering.html.pages import grading_form
 from rag_eval.run.inputs import read_gates_policy
 from rag_eval.run.options import Options
