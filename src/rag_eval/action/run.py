@@ -55,7 +55,7 @@ from rag_eval.github.posting import (
 from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.annotations import of_findings, of_gates, of_questions
-from rag_eval.run.options import Options
+from rag_eval.run.inputs import Options
 
 if TYPE_CHECKING:
     from rag_eval.action.runner import Runner

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis.report import CiRun
+from rag_eval.api import as_cutoffs
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.github.posting import (
@@ -30,7 +31,6 @@ from rag_eval.github.posting import (
     of_folder,
 )
 from rag_eval.readers.source import RELATIVE
-from rag_eval.run import options
 
 _MOST_EVENT = 64 << 20
 """Bytes of an event file: GitHub sends no event of more than 25 MB."""
@@ -191,7 +191,7 @@ def _value(field: str, text: str) -> Any:
 
 def _cutoffs(text: str) -> tuple[int, ...]:
     try:
-        return options.cutoffs(int(part) for part in text.split(","))
+        return as_cutoffs(int(part) for part in text.split(","))
     except (ValueError, UsageError):
         raise ValueError("is not a list of whole numbers from 1, such as 5 or 1,3,5") from None
 

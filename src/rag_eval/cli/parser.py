@@ -17,7 +17,6 @@ from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.errors import UsageError
-from rag_eval.run import options
 
 if TYPE_CHECKING:
     Group = argparse._ArgumentGroup
@@ -279,8 +278,10 @@ def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
 
 def cutoffs(text: str) -> tuple[int, ...]:
     """Parse ``1,3,5`` into numbers, ascending, each once."""
+    from rag_eval.api import as_cutoffs  # loads all metrics
+
     try:
-        return options.cutoffs(int(part) for part in text.split(","))
+        return as_cutoffs(int(part) for part in text.split(","))
     except (ValueError, UsageError):
         message = f"'{text[:40]}' is not a list of whole numbers from 1, such as 5 or 1,3,5"
         raise argparse.ArgumentTypeError(message) from None

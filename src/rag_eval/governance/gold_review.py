@@ -30,10 +30,10 @@ from rag_eval.governance.signoff_review import (
     untracked,
 )
 from rag_eval.readers.gold_file import StoredGold
+from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
-from rag_eval.run.inputs import paired_traces
 from rag_eval.run.scored import rescore_on
 
 if TYPE_CHECKING:

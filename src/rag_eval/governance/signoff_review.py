@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Tree
     from rag_eval.gold.signoff.checking import SignoffPolicy
     from rag_eval.run.authority import Authority
-    from rag_eval.run.options import Options
+    from rag_eval.run.inputs import Options
     from rag_eval.run.scored import ScoredRun
 
 _ASK = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."

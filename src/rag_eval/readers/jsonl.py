@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.gold import known_fields, without_unknown
@@ -18,7 +20,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.schema_validation import Contract, RowError
 from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
-from rag_eval.scoring.scorer import PairTrace, QuestionIndex
+from rag_eval.scoring.scorer import QuestionIndex
 
 Row = dict[str, Any]
 DUPLICATE_QID_HINT = "Give every question its own qid."
@@ -241,9 +243,11 @@ def pair_finder(
     return find
 
 
-def pair_traces(traces: Iterable[Trace], find: PairTrace) -> Iterator[Trace]:
-    """Yield the traces that answer a gold item, under its qid."""
-    for trace in traces:
+def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
+    """Yield the traces of a file that answer a gold item, each under its qid."""
+    is_complete = not reader.ledger.problems
+    find = pair_finder(QuestionIndex(golds), reader.ledger, path, is_complete=is_complete)
+    for trace in chain.from_iterable(read_traces(reader, path, digests.of("trace", path))):
         qid = find(trace)
         if qid is not None:
             trace.qid = qid

@@ -9,20 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.policy_changes import changes
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.gates.selection import restrict
 from rag_eval.git.snapshots import NOTHING, Irregular, Tree, follow_links, object_id, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.options import Options, headline
 from rag_eval.scoring.scorer import plain_question
 
 if TYPE_CHECKING:
@@ -36,31 +33,16 @@ _REMOVED = "This change removes several gates files", "Move one of them in a sep
 _SEVERAL = "Several gates files of the base may be about this gold set", "For the first run of a new system use"
 
 
-def policy_of_base(authority: Authority, options: Options, head: Policy, reader: Reader) -> Policy | None:
-    """Return the policy of the base branch, with the same options laid over it as over the pull request's.
+def find_base_policy(
+    authority: Authority, head: Policy, folder: str, *, is_discovered: bool, reader: Reader
+) -> Policy | None:
+    """Return the base branch's policy for the system that ``head`` scores; None if it has none.
 
-    If files that it names no longer exist, the pull request's files are used: removing them is another change. The
-    same applies to gold that the change edits at the base's path, and to scores from elsewhere.
+    ``folder`` is that of the usual places, and ``is_discovered`` tells that the caller named no gates file.
     """
     if authority.gates is None:
         return None
-    policy = _Search(authority, authority.gates, head.gold, reader).policy(head.file, options)
-    if policy is None:
-        return None
-    gold, trace = options.gold or policy.gold, options.trace or policy.trace
-    verdicts = options.verdicts or policy.verdicts
-    is_same_gold = gold == head.gold or (os.path.lexists(gold) and is_unchanged(authority, gold))
-    policy = restrict(policy, options.perspectives, options.suite)._replace(
-        k=headline(options.cutoffs, policy.k),
-        gold=gold if is_same_gold else head.gold,
-        trace=trace if os.path.lexists(trace) else head.trace,
-        verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts,
-    )
-    if not policy.verdicts:
-        return policy
-    from rag_eval.readers.gates_file import with_verdicts
-
-    return with_verdicts(policy, reader._replace(ledger=ProblemCollector()), Digests())
+    return _Search(authority, authority.gates, head.gold, reader).policy(head.file, folder, is_discovered)
 
 
 class _Search:
@@ -75,7 +57,7 @@ class _Search:
         """Return the items of the scored gold."""
         return read_gold(self.reader, self.gold)
 
-    def policy(self, gates: str, options: Options) -> Policy | None:
+    def policy(self, gates: str, folder: str, is_discovered: bool) -> Policy | None:
         """Return the base's gates; None if the base has none for this system.
 
         A change could move or delete the file, or name another one. So these places of the base are searched in order:
@@ -88,15 +70,15 @@ class _Search:
 
         Raises InputError if the base's file is unreadable.
         """
-        authority, folder = self.authority, options.folder
+        authority = self.authority
         if gates and not gates.endswith(_ENDINGS):
             fix = "Rename it, for example to eval-gates.yml."
             raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
-        if options.is_discovered and (path := _discovered(authority, self.tree, folder)):
+        if is_discovered and (path := _discovered(authority, self.tree, folder)):
             return self.policy_at(path)
         named = [authority.written(gates), authority.inside(gates)] if gates else []
         usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
-        is_by_change = options.is_discovered and not _is_standard_name(gates)
+        is_by_change = is_discovered and not _is_standard_name(gates)
         paths = usual if is_by_change else [*named, *usual]
         return self._first(paths) or self._elsewhere(gates) or self._first(named)
 

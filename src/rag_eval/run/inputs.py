@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
-from rag_eval.contract import Gold, Limits, Trace
-from rag_eval.engines import ExecutionOptions
-from rag_eval.errors import InputError, UsageError
+from rag_eval.contract import Gold, Limits
+from rag_eval.engines import DEFAULT_EXECUTION, ExecutionOptions
+from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import in_suite, restrict, within
 from rag_eval.metrics import Measure, measures
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.jsonl import pair_finder, pair_traces, read_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.options import Options, headline
-from rag_eval.scoring.scorer import QuestionIndex
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
     from rag_eval.run.baseline import BaselineFile
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
+
+
+class Options(NamedTuple):
+    """The inputs of a run. An empty path means the one in the gates file, otherwise the default path."""
+
+    gold: str = ""
+    trace: str = ""
+    gates: str = ""
+    cutoffs: tuple[int, ...] = ()
+    root: str | None = None
+    """No link may lead out of this folder; None means the folder of the named file."""
+    folder: str = ""
+    """The folder of the usual places if there is no gates file."""
+    baseline: str = ""
+    """Replaces the baseline of the gates file."""
+    perspectives: tuple[str, ...] = ()
+    """Measure and judge only these; empty means all."""
+    suite: str = "full"
+    """``full``, or ``smoke`` or ``smoke:N`` for a part of the questions."""
+    execution: ExecutionOptions = DEFAULT_EXECUTION
+    by: tuple[str, ...] = ()
+    """Gold fields to cut the metrics by, besides those of the gates file."""
+    verdicts: str = ""
+    """Replaces the verdicts of the gates file."""
+    is_discovered: bool = False
+    """The gates file was found, not named by the caller: the base branch's pyproject.toml may name another."""
+    contents: Mapping[str, bytes] = {}
+    """What is read in place of the files of these names: stdin, and rows that are given as objects."""
+
+
+def headline(cutoffs: Sequence[int], default: int) -> int:
+    """Return the k of labels and diagnosis: the policy's, unless other cutoffs are requested."""
+    return default if not cutoffs or default in cutoffs else max(cutoffs)
 
 
 class Inputs(NamedTuple):
@@ -70,11 +99,8 @@ def load_inputs(options: Options, authority: Authority | None = None) -> Inputs:
     Raises InputError if a policy is unreadable. Other problems go into the reader's ledger.
     """
     reader, policy, digests = open_policy(options)
-    if authority is None:
-        return read_inputs(options, reader, policy, digests)
-    from rag_eval.run.base_policy import policy_of_base
-
-    return read_inputs(options, reader, policy, digests, policy_of_base(authority, options, policy, reader), authority)
+    base = _base_policy(options, authority, policy, reader) if authority else None
+    return read_inputs(options, reader, policy, digests, base, authority)
 
 
 def read_inputs(
@@ -122,15 +148,49 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     reader = Reader(ProblemCollector(), root=options.root, contents=options.contents, urls=is_dask)
     policy = read_gates_policy(reader, options, digests)
     reader = reader._replace(limits=Limits(**policy.limits))
-    k, gold, trace = headline(options.cutoffs, policy.k), options.gold or policy.gold, options.trace or policy.trace
-    policy = restrict(policy, options.perspectives, options.suite)
+    policy = _with_options(policy, options)
     slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
-    policy = policy._replace(k=k, gold=gold, trace=trace, slices=slices, verdicts=options.verdicts or policy.verdicts)
-    if policy.verdicts:
-        from rag_eval.readers.gates_file import with_verdicts
+    return reader, _with_verdicts(policy._replace(slices=slices), reader, digests), digests
 
-        policy = with_verdicts(policy, reader, digests)
-    return reader, policy, digests
+
+def _base_policy(options: Options, authority: Authority, head: Policy, reader: Reader) -> Policy | None:
+    """Return the policy of the base branch, with the same options laid over it as over the pull request's.
+
+    If files that it names no longer exist, the pull request's files are used: removing them is another change. The
+    same applies to gold that the change edits at the base's path, and to scores from elsewhere.
+    """
+    from rag_eval.run.base_policy import find_base_policy, is_unchanged
+
+    policy = find_base_policy(authority, head, options.folder, is_discovered=options.is_discovered, reader=reader)
+    if policy is None:
+        return None
+    policy = _with_options(policy, options)
+    gold, trace, verdicts = policy.gold, policy.trace, policy.verdicts
+    is_same_gold = gold == head.gold or (os.path.lexists(gold) and is_unchanged(authority, gold))
+    policy = policy._replace(
+        gold=gold if is_same_gold else head.gold,
+        trace=trace if os.path.lexists(trace) else head.trace,
+        verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts,
+    )
+    return _with_verdicts(policy, reader._replace(ledger=ProblemCollector()), Digests())
+
+
+def _with_options(policy: Policy, options: Options) -> Policy:
+    """Return a policy with the options of the run laid over it."""
+    return restrict(policy, options.perspectives, options.suite)._replace(
+        k=headline(options.cutoffs, policy.k),
+        gold=options.gold or policy.gold,
+        trace=options.trace or policy.trace,
+        verdicts=options.verdicts or policy.verdicts,
+    )
+
+
+def _with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
+    if not policy.verdicts:
+        return policy
+    from rag_eval.readers.gates_file import with_verdicts
+
+    return with_verdicts(policy, reader, digests)
 
 
 def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Policy:
@@ -158,14 +218,6 @@ def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
     return within(selected, policies[0])
 
 
-def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
-    """Yield the traces of a file, each under the qid of the gold item that it answers."""
-    traces = chain.from_iterable(read_traces(reader, path, digests.of("trace", path)))
-    return pair_traces(
-        traces, pair_finder(QuestionIndex(golds), reader.ledger, path, is_complete=not reader.ledger.problems)
-    )
-
-
 def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
     """Return the run.json next to the traces of a policy; None if there is none."""
     from rag_eval.readers.report_file import read_sidecar, sidecar_of
@@ -174,14 +226,3 @@ def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str,
     if policy.trace in reader.contents or not reader.has(path):
         return None
     return read_sidecar(reader, path, digests.of("run", path))
-
-
-def name_export(reader: Reader, path: str, error: InputError) -> InputError:
-    """Return the error with one problem for a trace file that is the export of another tool."""
-    others = [problem for problem in error.problems if problem.file != path]
-    if len(others) == len(error.problems):
-        return error
-    from rag_eval.readers.import_inputs import export_problem
-
-    export = export_problem(reader, path, "trace")
-    return InputError([*others, export]) if export else error

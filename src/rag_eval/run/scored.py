@@ -30,7 +30,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.run import checks
-from rag_eval.run.inputs import Inputs, name_export, read_run_json
+from rag_eval.run.inputs import Inputs, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.scoring.scorer import QuestionIndex, other_question
@@ -76,7 +76,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
         about = read_run_json(reader, policy, digests)
         reader.ledger.stop_on_problems()
     except InputError as error:
-        raise name_export(reader, policy.trace, error) from None
+        raise _name_export(reader, policy.trace, error) from None
     hashes = item_hashes(reader, policy.gold, inputs.golds)
     severities = levels(*inputs.policies)
     findings = checks.origin(reader, inputs.authority, policy, severities, about, digests.hex("gold"))
@@ -208,3 +208,14 @@ def _scorecard(inputs: Inputs, reader: Reader, golds: dict[str, Gold], policy: P
     scorer = metric_scorer(suite, inputs.measures, policy.settings, () if suite is golds else golds)
     work = Work(scorer, QuestionIndex(golds), reader.limits, is_complete=not reader.ledger.problems)
     return score_file(Task(work, reader, policy.trace, digests, inputs.execution)).close()
+
+
+def _name_export(reader: Reader, path: str, error: InputError) -> InputError:
+    """Return the error with one problem for a trace file that is the export of another tool."""
+    others = [problem for problem in error.problems if problem.file != path]
+    if len(others) == len(error.problems):
+        return error
+    from rag_eval.readers.import_inputs import export_problem
+
+    export = export_problem(reader, path, "trace")
+    return InputError([*others, export]) if export else error

@@ -20,8 +20,7 @@ from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.rendering.cases import by_urgency
-from rag_eval.run.inputs import open_policy
-from rag_eval.run.options import Options
+from rag_eval.run.inputs import Options, open_policy
 
 _UNFOLDED = 1_000
 _FIRST = b'{"kind":"' + failed_cases.KIND.encode() + b'"'

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import json_text, log_line
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
-from rag_eval.run import options
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.readers.source import Reader
     from rag_eval.rendering import Details
+    from rag_eval.run import inputs
 
 STDIN = "<stdin>"
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -47,10 +47,12 @@ def stdin_contents(args: argparse.Namespace) -> dict[str, bytes]:
     return {}
 
 
-def input_options(args: argparse.Namespace) -> options.Options:
+def input_options(args: argparse.Namespace) -> inputs.Options:
     """Return the files and cutoffs that the options of :func:`add_inputs` name, and the content of stdin."""
+    from rag_eval.run import inputs
+
     contents = stdin_contents(args)
-    return options.Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
+    return inputs.Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
+from rag_eval.api import PathLike
 from rag_eval.cli.commands._shared import checked_reader, gates_path, print_notes
 from rag_eval.cli.commands.gate import check_scores
 from rag_eval.cli.parser import Parser, names
@@ -21,8 +22,7 @@ from rag_eval.gates.results import Question
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.json_file import from_json
-from rag_eval.run.inputs import open_policy, read_inputs
-from rag_eval.run.options import Options, PathLike
+from rag_eval.run.inputs import Options, open_policy, read_inputs
 from rag_eval.run.scored import score_run
 
 FORMATS = ("table", "markdown", "html", "json", "csv")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from rag_eval.api import PathLike, as_cutoffs, as_path
 from rag_eval.cases import MEANING, Case, label
 from rag_eval.cli.commands._shared import gates_path, input_options, print_lines
 from rag_eval.cli.parser import Parser
@@ -32,8 +33,9 @@ from rag_eval.metrics import (
     single_score,
 )
 from rag_eval.metrics._metric import Example
+from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import did_you_mean
-from rag_eval.run.options import Options, PathLike, cutoffs, path
+from rag_eval.run.inputs import Options
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
 from rag_eval.textual.detectors import VERBATIM
@@ -96,8 +98,8 @@ def explain(
         Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
     stated = {"gold": gold, "trace": trace, "gates": gates}
-    files = {name: path(file, name) if file != "" else "" for name, file in stated.items()}
-    lines = _lines(subject, Options(files["gold"], files["trace"], gates_path(files["gates"]), cutoffs(k)))
+    files = {name: as_path(file, name) if file != "" else "" for name, file in stated.items()}
+    lines = _lines(subject, Options(files["gold"], files["trace"], gates_path(files["gates"]), as_cutoffs(k)))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -166,7 +168,7 @@ def _cases(subject: str, options: Options) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
     # Loaded for a question, not for a metric: reading files takes longer to start than to explain.
     from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy, paired_traces
+    from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy
 
     reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)

@@ -23,13 +23,13 @@ from rag_eval.gold.signoff.checking import Side, changed_hashes
 from rag_eval.gold.signoff.freeze import TAG, fault, freeze, text
 from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides
 from rag_eval.readers.gold_file import read_entries, read_gold
+from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_json
 from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import Reader
 from rag_eval.readers.work_tree import WorkTree
-from rag_eval.run.inputs import open_policy, paired_traces
-from rag_eval.run.options import Options
+from rag_eval.run.inputs import Options, open_policy
 
 Row = dict[str, Any]
 

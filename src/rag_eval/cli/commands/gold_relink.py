@@ -19,8 +19,7 @@ from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.source import PACKED, Reader
-from rag_eval.run.inputs import open_policy
-from rag_eval.run.options import Options
+from rag_eval.run.inputs import Options, open_policy
 
 _SHOWN = 60
 

@@ -33,8 +33,8 @@ from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash,
 from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, noise, noise_lines
 from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.run.inputs import paired_traces, read_gates_policy
-from rag_eval.run.options import Options
+from rag_eval.readers.jsonl import paired_traces
+from rag_eval.run.inputs import Options, read_gates_policy
 
 Row = dict[str, Any]
 

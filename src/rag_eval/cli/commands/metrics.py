@@ -17,10 +17,10 @@ from rag_eval.errors import PASSED
 from rag_eval.gates.policy import Policy
 from rag_eval.metrics import METRICS, Metric, perspectives_of
 from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.jsonl import paired_traces
 from rag_eval.rendering import markdown, terminal
 from rag_eval.rendering.document import PLAIN, Paragraph, Section, Table, paragraphs, table_of
-from rag_eval.run.inputs import open_policy, paired_traces, read_run_json, select_measures
-from rag_eval.run.options import Options
+from rag_eval.run.inputs import Options, open_policy, read_run_json, select_measures
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 

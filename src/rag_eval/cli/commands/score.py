@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.api import gold_fields
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     checked_reader,
@@ -26,7 +27,7 @@ from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.progress import watch as progress
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.run.options import Options, fields, headline
+from rag_eval.run.inputs import Options, headline
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _score(args: argparse.Namespace) -> int:
         is_discovered=not args.gates,
         perspectives=args.perspective,
         suite=args.suite,
-        by=fields(args.by) if args.by else (),
+        by=gold_fields(args.by) if args.by else (),
     )
     if args.format == "scores":
         return _print_scores(args, options, inline)
