@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, in_full
 from depth import examples
-from rag_eval.engines.work import ByteRange, RangeSource, Work, byte_ranges, merge, score_range, score_stream
+from rag_eval.engines.work import ByteRange, RangeSource, Task, Work, byte_ranges, merge, score_range, score_stream
 from rag_eval.readers import source
 from rag_eval.readers.source import DEFAULTS
 from rag_eval.scoring.case_scorer import CaseScorer
@@ -65,7 +65,7 @@ def in_parts(work, data, cuts, ledger=None, *, backward=False):
         return pickle.loads(pickle.dumps(result))
 
     results = list(map(score, cuts[::-1]))[::-1] if backward else map(score, cuts)
-    scorer = merge(work, reader, NAME, results)
+    scorer = merge(Task(work, reader, NAME), results)
     return scorer and outcome(scorer, reader.ledger)
 
 

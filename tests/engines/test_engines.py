@@ -14,7 +14,8 @@ import pytest
 from cases import ROOT
 from rag_eval import api
 from rag_eval.cli.commands.score import reference_scores
-from rag_eval.engines import ExecutionOptions, process
+from rag_eval.engines import ExecutionOptions
+from rag_eval.engines.work import processes, run_in_processes, usable_cores
 from reading import gold, jsonl, trace
 from seams import InputError, UsageError, render
 
@@ -94,7 +95,7 @@ def test_a_process_with_threads_is_not_forked(large):
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        assert not process.may_fork()
+        assert processes(2) == 1
         assert report(large, ExecutionOptions(jobs=2)) == report(large, ExecutionOptions(jobs=1))
     finally:
         stop.set()
@@ -102,7 +103,7 @@ def test_a_process_with_threads_is_not_forked(large):
 
 
 def done_by(work, count, jobs):
-    with process.run_in_processes(work, range(count)[::-1], jobs) as result:
+    with run_in_processes(work, range(count)[::-1], jobs) as result:
         return dict(result)
 
 
@@ -132,14 +133,14 @@ def test_a_defect_in_a_process_is_one_here():
 @linux
 def test_results_that_nobody_asks_for_leave_no_process():
     before = children_of(os.getpid())
-    with process.run_in_processes(lambda number: number, range(4), 2):
+    with run_in_processes(lambda number: number, range(4), 2):
         assert len(children_of(os.getpid())) == len(before) + 2
     assert children_of(os.getpid()) == before
 
 
 def test_one_core_does_one_thing(monkeypatch):
-    monkeypatch.setattr(process, "usable_cores", lambda: 1)
-    assert (process.processes(0), process.processes(1)) == (1, 1)
+    monkeypatch.setattr("rag_eval.engines.work.usable_cores", lambda: 1)
+    assert (processes(0), processes(1)) == (1, 1)
 
 
 def children_of(pid):
@@ -194,7 +195,7 @@ from rag_eval import api
 from rag_eval.engines import ExecutionOptions
 gold, trace = "examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl"
 api.run(api.Options(gold, trace, execution=ExecutionOptions(jobs=8)))
-late = {"rag_eval.engines.process", "selectors", "multiprocessing", "concurrent.futures", "pickle"}
+late = {"selectors", "multiprocessing", "concurrent.futures", "pickle"}
 print(sorted(late & set(sys.modules)))
 """
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -222,4 +223,4 @@ def test_no_more_processes_than_cores_that_may_be_used(tmp_path, files, count):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert process.usable_cores(str(tmp_path)) == min(ours, count)
+    assert usable_cores(str(tmp_path)) == min(ours, count)

@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 from rag_eval import __version__
 from rag_eval.common.escaping import quoted
 from rag_eval.engines import ExecutionOptions
-from rag_eval.engines.process import usable_cores
 from rag_eval.engines.work import (
     ByteRange,
     File,
@@ -27,6 +26,7 @@ from rag_eval.engines.work import (
     byte_ranges,
     merge,
     score_range,
+    usable_cores,
 )
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.problems import Unreadable
@@ -52,7 +52,7 @@ def run(task: Task, _: BinaryIO, size: int) -> Scorer | None:
         digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
         cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
         task.execution.watch.begin(size)
-        scorer = merge(task.work, task.reader, task.path, _delivered(client, task, path, cuts))
+        scorer = merge(task, _delivered(client, task, path, cuts))
         if scorer and task.digests:
             task.digests.record("trace", task.path, _result(digest, path))
         return scorer

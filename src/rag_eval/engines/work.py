@@ -1,17 +1,23 @@
-"""The scoring of a trace file: as a stream, or in byte ranges by one of :data:`rag_eval.engines.ENGINES`."""
+"""The scoring of a trace file: as a stream, or in byte ranges by processes of this machine or another engine."""
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from threading import Thread
+from time import sleep
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 from rag_eval.common.digests import Digests
 from rag_eval.common.progress import SILENT, Watched
 from rag_eval.contract import Limits
-from rag_eval.engines import ENGINES, ExecutionOptions
+from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import pair_finder, read_traces, trace_lines
 from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
@@ -22,6 +28,13 @@ _SETTLE = 1 << 16  # traces, until they replace earlier ones
 LARGE = 4 << 20
 """Bytes of a file from which it is cut into ranges: to have further processes takes 60 ms of processor time."""
 _BLOCK = 64 * 1024
+_LEAST_STEP, _MOST_STEP = 1 << 20, 4 << 20  # bytes of a range
+_ROUNDS = 8  # minimum number of ranges for each process
+_HASHED = 1 << 20  # bytes at a time
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+T = TypeVar("T")
+_work: Callable[[int], Any]
+"""The work of a forked process."""
 
 
 class Work(NamedTuple):
@@ -42,8 +55,8 @@ class Task(NamedTuple):
     work: Work
     reader: Reader
     path: str
-    digests: Digests | None
-    execution: ExecutionOptions
+    digests: Digests | None = None
+    execution: ExecutionOptions = DEFAULT_EXECUTION
 
 
 def score_file(task: Task) -> Scorer:
@@ -207,18 +220,128 @@ def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: S
     return RangeResult(scorer.log, source.count, notes, bool(ledger.problems))
 
 
-def merge(work: Work, reader: Reader, path: str, results: Iterable[RangeResult]) -> Scorer | None:
+def merge(task: Task, results: Iterable[RangeResult]) -> Scorer | None:
     """Return the scorer of a whole file from the results of its ranges, as if it had read the file itself.
 
     It is None if the file has a problem, whose line and number only reading it as a stream tells.
     """
-    scorer, lines, notes = work.scorer.empty_copy(), 0, list[Note]()
+    scorer, lines, notes = task.work.scorer.empty_copy(), 0, list[Note]()
     for result in results:
-        if result.has_problems or lines + result.lines > work.limits.lines:
+        if result.has_problems or lines + result.lines > task.work.limits.lines:
             return None
         scorer.merge(result.log, lines)
         notes += [note._replace(line=note.line + lines) for note in result.notes]
         lines += result.lines
     for note in notes:
-        reader.ledger.note(path, note.line, note.message, once=note.once, times=note.times)
+        task.reader.ledger.note(task.path, note.line, note.message, once=note.once, times=note.times)
     return scorer
+
+
+def run(task: Task, opened: BinaryIO, size: int) -> Scorer | None:
+    """Return the scorer of a file; None if it has a problem.
+
+    The last range is scored first: the last trace of a question counts, so earlier ones need not be scored. Every
+    process reads the file that is already open, so that the digest belongs to the bytes that were scored.
+    """
+    file, jobs = LocalFile(opened.fileno()), processes(task.execution.jobs)
+    cuts = byte_ranges(size, min(max(size // (jobs * _ROUNDS), _LEAST_STEP), _MOST_STEP))
+    answered = bytearray(task.work.scorer.size)  # each process has its own
+
+    def score(number: int) -> RangeResult:
+        result = score_range(task.work, task.path, file, cuts[number], answered)
+        for slot in result.log.run("").slots:
+            answered[slot] = True
+        return result
+
+    task.execution.watch.begin(size)
+    results_by_number: dict[int, RangeResult] = {}
+    with run_in_processes(score, range(len(cuts))[::-1], jobs) as done:
+        if task.digests:
+            digest, position = task.digests.of("trace", task.path), 0
+            while block := file.at(position, _HASHED):
+                digest.update(block)
+                position += len(block)
+        for number, result in done:
+            task.execution.watch.advance(cuts[number].end - cuts[number].start)
+            if result.has_problems:
+                return None
+            if jobs > 1:
+                task.work.scorer.intern(result.log)
+            results_by_number[number] = result
+    return merge(task, (results_by_number.pop(number) for number in range(len(cuts))))
+
+
+def processes(jobs: int) -> int:
+    """Return how many processes may work at once: ``jobs``, or the number of cores if that is 0.
+
+    It is 1 unless this process has one thread and runs on a system where forking it is safe.
+    """
+    jobs = jobs or usable_cores()
+    if jobs < 2 or not sys.platform.startswith("linux"):
+        return 1
+    try:
+        threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a file system of the kernel's
+    except OSError:
+        return 1
+    return jobs if threads == 1 else 1
+
+
+def usable_cores(group: str = "/sys/fs/cgroup") -> int:
+    """Return the number of cores that this process may use by affinity and by the control group of its container."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    for quota_file, period_file in (("cpu.max", "cpu.max"), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with suppress(OSError, ValueError):
+            with open(f"{group}/{quota_file}", encoding="ascii") as file:  # noqa: PTH123 - start-up time
+                quota = file.read().split()[0]
+            with open(f"{group}/{period_file}", encoding="ascii") as file:  # noqa: PTH123
+                period = file.read().split()[-1]
+            cores = min(cores, int(quota) // int(period)) if quota != "-1" else cores  # "max" is no number: no limit
+    return max(1, cores)
+
+
+@contextmanager
+def run_in_processes(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iterator[Iterator[tuple[int, T]]]:
+    """Start ``work`` on numbers, in their order, and yield each result when it is done.
+
+    Work of a killed or failed process is repeated here, so that its error is raised again in this process.
+    """
+    if jobs < 2:
+        yield ((number, work(number)) for number in numbers)
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed  # small files need no processes
+    from multiprocessing import get_context
+
+    # A signal must not arrive while processes and threads begin: it would be lost, or leave some behind.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        pool = ProcessPoolExecutor(jobs, get_context("fork"), partial(_begin, os.getpid(), work))
+        futures = {pool.submit(_do, number): number for number in numbers}
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        # The result of a process that failed or was killed is computed here.
+        done = ((futures[future], future) for future in as_completed(futures))
+        yield ((number, work(number) if future.exception() else future.result()) for number, future in done)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _do(number: int) -> Any:
+    return _work(number)
+
+
+def _begin(parent: int, work: Callable[[int], Any]) -> None:
+    """Set up a new process, which ends when its parent does, for any reason."""
+    global _work  # noqa: PLW0603 - it comes by the fork, as it need not be one that can be pickled
+    _work = work
+    gc.disable()  # a collection would write to the gold's pages, and so copy them
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to all: the parent ends the others
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            sleep(0.5)
+        os._exit(1)
+
+    Thread(target=end_with_parent, daemon=True).start()

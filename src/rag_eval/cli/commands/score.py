@@ -203,7 +203,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     gates = reference.parse_gates(inline) if inline else gates
     empty = ReferenceScorer(read_gold_as(reader, gold, None, PackedGold.of), k, token)
     work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
-    scorer = score_file(Task(work, reader, trace, None, options.execution))
+    scorer = score_file(Task(work, reader, trace, execution=options.execution))
     card = scorer.close()
     reader.ledger.stop_on_problems()
     notes = [str(note) for note in reader.ledger.notes]
