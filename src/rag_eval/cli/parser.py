@@ -69,6 +69,7 @@ _MODULES = {
     "gold review": "gold_drafts",
     "gold freeze": "gold_files",
     "gold lint": "gold_files",
+    "gold relink": "gold_files",
     "gold stats": "gold_files",
     "judge calibrate": "judge_labels",
     "judge repeat": "judge",

@@ -23,7 +23,7 @@ from rag_eval.cli.commands._shared import (
     write_data,
     write_rows,
 )
-from rag_eval.cli.commands.gold_relink import json_lines
+from rag_eval.cli.commands.gold_files import json_lines
 from rag_eval.cli.commands.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
