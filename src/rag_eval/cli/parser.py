@@ -62,7 +62,8 @@ SUB_COMMANDS = {
 _MODULES = {
     "completion": "init",
     "demo": "init",
-    "import": "import_",  # a keyword of Python
+    "export": "import_export",
+    "import": "import_export",
     "gold check": "gold_signoff",
     "gold diff": "gold_signoff",
     "gold draft": "gold_drafts",

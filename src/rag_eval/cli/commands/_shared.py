@@ -148,6 +148,13 @@ def print_notes(*lines: object, quiet: bool = False) -> None:
     sys.stderr.writelines(f"{log_line(str(line))}\n" for line in (() if quiet else lines))
 
 
+def refuse(*rules: tuple[object, str]) -> None:
+    """Raise UsageError with the message of the first rule whose condition is true."""
+    for applies, message in rules:
+        if applies:
+            raise UsageError(message)
+
+
 def refuse_existing(path: str | Path, *, force: bool, other: str = "file with --out") -> None:
     """Raise UsageError if a file exists that is no sample of ``init``, and ``--force`` is not given."""
     if os.path.lexists(path) and not force and not is_sample(path):

@@ -18,6 +18,7 @@ from rag_eval.cli.commands._shared import (
     gates_path,
     is_sample,
     print_notes,
+    refuse,
     stdin_contents,
     uncollected,
     write_report,
@@ -156,7 +157,7 @@ def _open(report: Report, out: str, details: Details | None) -> None:
 
 def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> int:
     """Print the reference scorer's flat JSON."""
-    refused = (
+    refuse(
         (args.base, "--format scores does not judge the gates of a base. Remove --base"),
         (args.baseline, "--format scores has no regression gates. Remove --baseline"),
         (
@@ -168,9 +169,6 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
         (args.save_trace, "--save-trace needs a report. Remove --format scores"),
         (args.out, "--format scores writes no report. Remove --out and redirect the output"),
     )
-    for given, message in refused:
-        if given:
-            raise UsageError(message)
     scores, notes = reference_scores(options, inline)
     print_notes(*notes, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-"""The command ``rag-eval import``."""
+"""The commands ``rag-eval import`` and ``rag-eval export``: files of other tools."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import print_notes, refuse_existing, write_data
+from rag_eval.cli.commands._shared import (
+    checked_reader,
+    file_bytes,
+    print_notes,
+    refuse,
+    refuse_existing,
+    write_data,
+    write_together,
+)
 from rag_eval.cli.parser import Parser, whole
-from rag_eval.collecting.live import SOURCES, FetchRequest, fetch
 from rag_eval.common.escaping import quantity, some
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
-from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
+from rag_eval.exporters import EXPORTERS, Contents
+from rag_eval.importers import IMPORTERS, Account, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
 from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds
@@ -25,6 +33,7 @@ from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files, imported
 from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.report_file import read_report
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Reader
 from rag_eval.readers.yaml_file import read_mapping
@@ -40,7 +49,10 @@ _POINTERS = {
 }
 
 
-def add_arguments(parser: Parser) -> None:
+# import
+
+
+def add_import_arguments(parser: Parser) -> None:
     width = max(map(len, IMPORTERS))
     known = [f"  {'auto':<{width}}  recognises the format of the file"]
     known += [f"  {name:<{width}}  {form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()]
@@ -73,20 +85,16 @@ def add_arguments(parser: Parser) -> None:
     live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
     parser.add_flag("--from-api", "fetch the traces; keys come from the environment", group=live)
     parser.add_option("--project", "NAME", "LangSmith, Phoenix: name or id of the project", group=live)
-    parser.add_option(
-        "--save", "FILE", "save the replies of the API (default: OUT.FORMAT.jsonl next to --out)", group=live
-    )
+    replies = "save the replies of the API (default: OUT.FORMAT.jsonl next to --out)"
+    parser.add_option("--save", "FILE", replies, group=live)
     most = "maximum number of spans to fetch (default: 100000)"
     parser.add_option("--max-records", "N", most, default=100_000, type=whole(1), group=live)
-    parser.add_option(
-        "--timeout", "SECONDS", "time limit of each page (default: 60)", default=60, type=whole(1), group=live
-    )
-    parser.add_option(
-        "--retries", "N", "attempts after status 429 or 5xx (default: 5)", default=5, type=whole(1), group=live
-    )
+    limit, attempts = "time limit of each page (default: 60)", "attempts after status 429 or 5xx (default: 5)"
+    parser.add_option("--timeout", "SECONDS", limit, default=60, type=whole(1), group=live)
+    parser.add_option("--retries", "N", attempts, default=5, type=whole(1), group=live)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_import(args: argparse.Namespace) -> int:
     """Convert gold sets, traces and saved runs of other tools into files of rag-eval.
 
     Fields that are renamed or left out are printed on stderr. If anything is wrong, no file is written.
@@ -103,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
     if args.from_api:
         _check_live(args)
     elif not args.files:
+        from rag_eval.collecting.live import SOURCES
+
         or_fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
         raise UsageError(f"no file is named. Name the FILE to import{or_fetch if args.format in SOURCES else ''}")
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
@@ -130,24 +140,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_live(args: argparse.Namespace) -> None:
     """Check the options of a live source, and name the file for its replies."""
+    from rag_eval.collecting.live import SOURCES  # loads asyncio and ssl, as below
+
     out = Path(args.out)
     args.save = args.save or str(out.parent / f"{out.stem}.{args.format}.jsonl")
     same = out.absolute() == Path(args.save).absolute()
-    wrong = (
+    refuse(
         (args.format not in SOURCES, f"{args.format} has no --from-api. Use it with one of: {', '.join(SOURCES)}"),
-        (bool(args.files), "--from-api and FILE cannot be used together. Remove one of them."),
+        (args.files, "--from-api and FILE cannot be used together. Remove one of them."),
         (args.since is None, "--from-api needs a start time. Write: --since 2026-01-31"),
         (args.out == "-", "--from-api saves the replies of the API next to the result. Add --out FILE"),
         (same, "--save and --out name the same file. Name another file for --save."),
     )
-    for is_wrong, message in wrong:
-        if is_wrong:
-            raise UsageError(message)
     args.files = [args.save]
 
 
 def _fetch(args: argparse.Namespace) -> None:
     """Write the pages of a live source to ``args.save``."""
+    from rag_eval.collecting.live import FetchRequest, fetch
+
     since = datetime.fromtimestamp((nanoseconds(args.since) or 0) / 1e9, UTC)
     until = datetime.fromtimestamp((nanoseconds(args.until) or 0) / 1e9, UTC) if args.until else None
     request = FetchRequest(args.project, since, until, args.max_records, args.timeout, args.retries - 1)
@@ -316,3 +327,53 @@ def _time(text: str) -> str:
     if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
     return text if nanoseconds(text) is not None else f"{text}T00:00:00"
+
+
+# export
+
+
+def add_export_arguments(parser: Parser) -> None:
+    width = max(map(len, EXPORTERS))
+    known = [f"  {name:<{width}}  {form.summary} (of {', '.join(form.needs)})" for name, form in EXPORTERS.items()]
+    parser.description = "\n".join([f"{parser.description}", "formats:", *known, ""])
+    parser.add_argument("format", metavar="FORMAT", help="one of the formats above")
+    parser.add_option("--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    parser.add_option("--trace", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
+    report = "rag-eval-report/report.json"
+    parser.add_option("--report", "FILE", f"report.json (default: {report})", default=report)
+    parser.add_option("--out", "FOLDER", "folder to write the files to (default: the current one)", default=".")
+    parser.add_flag("--force", "overwrite existing files")
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Write gold, traces and verdicts in the formats of other tools.
+
+    Examples:
+      rag-eval export trec --out trec
+      rag-eval export ragas --gold eval/gold.jsonl --trace runs/trace.jsonl --out .
+      rag-eval export langfuse-scores --report rag-eval-report/report.json --out .
+    """
+    if args.format not in EXPORTERS:
+        raise UsageError(f"unknown format '{args.format[:80]}'. Choose one of: {', '.join(EXPORTERS)}")
+    form = EXPORTERS[args.format]
+    with checked_reader() as reader:
+        gold = _export_rows(reader, args.gold, "gold") if {"gold", "trace"} & {*form.needs} else []
+        traces = _export_rows(reader, args.trace, "trace") if "trace" in form.needs else []
+        if "report" in form.needs:
+            read_report(reader, args.report)  # problems of the output are errors of the command
+    report = json.loads(file_bytes(args.report)) if "report" in form.needs else {}
+    texts = form.write(Contents(gold, traces, report))
+    for name, text in texts.items():
+        refuse_existing(Path(args.out, name), force=args.force, other="folder with --out")
+        if not text:
+            reason = "the traces have no ids of their source, or the format fits no item"
+            raise UsageError(f"{args.format}: nothing to export: {reason}. See docs/export.md")
+    write_together(Path(args.out), texts.items())
+    print_notes(
+        *(f"wrote {Path(args.out, name)}: {quantity(text.count(chr(10)), 'line')}" for name, text in texts.items())
+    )
+    return PASSED
+
+
+def _export_rows(reader: Reader, path: str, kind: str) -> list[dict[str, object]]:
+    return [row for _, row in Files(reader, [path]).rows(path, kind)]
