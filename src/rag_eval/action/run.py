@@ -30,8 +30,8 @@ from rag_eval.action.runner import (
     report_folder,
 )
 from rag_eval.cli import OUT_OF_MEMORY, is_out_of_memory
-from rag_eval.cli.commands._failed import details_of
 from rag_eval.cli.commands._shared import write_together
+from rag_eval.cli.commands.score import details_of
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError

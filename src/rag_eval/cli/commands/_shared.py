@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import json_text, log_line
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
+from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rag_eval.run import inputs
 
 STDIN = "<stdin>"
+INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
@@ -36,23 +38,14 @@ def gates_path(given: str) -> str:
     return given or nearest_gates()
 
 
-def stdin_contents(args: argparse.Namespace) -> dict[str, bytes]:
-    """Take gold or traces named ``-`` from stdin: name them ``<stdin>``, and return their bytes by that name."""
-    named = [name for name in ("gold", "trace") if getattr(args, name, "") == "-"]
-    if len(named) > 1:
+def input_options(args: argparse.Namespace) -> Options:
+    """Return the files and cutoffs that the options of :meth:`Parser.add_inputs` name; ``-`` is read from stdin."""
+    stdin = [name for name in ("gold", "trace") if getattr(args, name) == "-"]
+    if len(stdin) > 1:
         raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them.")
-    for name in named:
-        setattr(args, name, STDIN)
-        return {STDIN: sys.stdin.buffer.read()}
-    return {}
-
-
-def input_options(args: argparse.Namespace) -> inputs.Options:
-    """Return the files and cutoffs that the options of :func:`add_inputs` name, and the content of stdin."""
-    from rag_eval.run import inputs
-
-    contents = stdin_contents(args)
-    return inputs.Options(args.gold, args.trace, gates_path(args.gates), args.k, contents=contents)
+    contents = {STDIN: sys.stdin.buffer.read()} if stdin else {}
+    gold, trace = (STDIN if name in stdin else getattr(args, name) for name in ("gold", "trace"))
+    return Options(gold, trace, gates_path(args.gates), args.k, contents=contents)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import RATES, Setup, TraceSample, in_order, probe
-from rag_eval.cli.commands._shared import input_options, print_notes, uncollected
+from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_notes, uncollected
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_gold
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval probe --gates stricter.yml --format markdown
     """
     if "=" in args.gates:
-        raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
+        raise UsageError(INLINE_GATES)
     options = input_options(args)._replace(baseline=args.baseline)
     with uncollected():
         inputs = load_inputs(options)

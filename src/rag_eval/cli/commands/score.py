@@ -9,18 +9,21 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.api import gold_fields
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
+    INLINE_GATES,
     checked_reader,
     gates_path,
+    input_options,
     is_sample,
     print_notes,
     refuse,
-    stdin_contents,
     uncollected,
+    write_data,
     write_report,
 )
 from rag_eval.cli.parser import Parser, names, whole
@@ -32,11 +35,14 @@ from rag_eval.run.inputs import Options, headline
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
+    from rag_eval.analysis.failed_cases import Row
     from rag_eval.analysis.report import Report
+    from rag_eval.cases import Case
+    from rag_eval.gates.results import Question
     from rag_eval.rendering import Details
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
-_MOST_JOBS, _PAUSE = 512, 0.5
+_MOST_JOBS, _PAUSE, _UNFOLDED = 512, 0.5, 1_000
 
 
 def add_arguments(parser: Parser) -> None:
@@ -85,16 +91,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _score(args: argparse.Namespace) -> int:
     inline = args.gates if "=" in args.gates else ""
-    contents = stdin_contents(args)
-    options = Options(
-        args.gold,
-        args.trace,
-        "" if inline else gates_path(args.gates),
-        args.k,
+    named = input_options(args)
+    options = named._replace(
+        gates="" if inline else named.gates,
         baseline=args.baseline,
         execution=ExecutionOptions(args.engine, args.jobs, args.scheduler, watch=progress(quiet=args.quiet)),
         verdicts=args.verdicts,
-        contents=contents,
         is_discovered=not args.gates,
         perspectives=args.perspective,
         suite=args.suite,
@@ -103,12 +105,13 @@ def _score(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _print_scores(args, options, inline)
     from rag_eval import api
-    from rag_eval.cli.commands import _failed
+    from rag_eval.gates.selection import FIELDS
 
-    if inline:
-        raise UsageError("--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init")
-    if args.details and not (args.out or args.open or args.format == "html"):
-        raise UsageError("--details needs the HTML report. Add --out DIR, --open or --format html")
+    has_html = args.out or args.open or args.format == "html"
+    refuse(
+        (inline, INLINE_GATES),
+        (args.details and not has_html, "--details needs the HTML report. Add --out DIR, --open or --format html"),
+    )
     authority = None
     if args.base:
         from rag_eval.run.authority import authority_from_git
@@ -117,17 +120,15 @@ def _score(args: argparse.Namespace) -> int:
     report = api.run(options, authority)
     print_notes(*_notes(report), quiet=args.quiet)
     if unknown := set(options.by) - {part.slice.partition("=")[0] for part in report.slices}:
-        from rag_eval.gates.selection import FIELDS
-
         field = next(log_line(field) for field in options.by if field in unknown)
-        known = ", ".join(FIELDS)
-        raise UsageError(f"--by: no gold item has the field '{field}'. Choose from: {known}, meta.NAME")
-    details = _failed.details_of(report, options) if args.details else None
+        fix = f"Choose from: {', '.join(FIELDS)}, meta.NAME"
+        raise UsageError(f"--by: no gold item has the field '{field}'. {fix}")
+    details = details_of(report, options) if args.details else None
     write_report(report, args, by=bool(options.by), details=details)
     if args.open:
         _open(report, args.out, details)
     if args.save_trace:
-        print_notes(_failed.save(report, options, args.save_trace), quiet=args.quiet)
+        print_notes(_save_failed(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
 
 
@@ -139,11 +140,77 @@ def _notes(report: Report) -> Iterator[str]:
             yield f"{item.path} is the sample of rag-eval init, for its own questions. {fix}"
 
 
+def details_of(report: Report, options: Options) -> Details:
+    """Return the first cases of a run for people, failing ones first; the traces are read a second time."""
+    from rag_eval.analysis.failed_cases import case_details, gated
+    from rag_eval.rendering.cases import by_urgency
+
+    cases, gates = by_urgency(report.questions, _UNFOLDED), gated(report)
+    return {
+        (question.qid, question.run): case_details(case, question, gates)
+        for question, case, *_ in _read_again(options, cases)
+    }
+
+
+def _save_failed(report: Report, options: Options, folder: str) -> str:
+    """Write one line for each failed case, and return a sentence that names the file.
+
+    The traces are read a second time, as a stream: memory holds the failed cases of the report, not their rows.
+    UsageError is raised if another file of that name exists.
+    """
+    import msgspec
+
+    from rag_eval.analysis import failed_cases
+
+    path, fix = Path(folder) / "failed.jsonl", "Choose another folder: --save-trace DIR"
+    beginning = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
+    try:
+        with path.open("rb") as file:
+            first = file.read(len(beginning))
+    except FileNotFoundError:
+        first = b""
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}. {fix}") from None
+    if first not in (b"", beginning):
+        raise UsageError(f"{path} is not a file of failed cases. {fix}")
+    cases, gates = failed_cases.failed(report), failed_cases.gated(report)
+    lines = (
+        failed_cases.details(case, question, gates, gold, trace)
+        for question, case, gold, trace in _read_again(options, cases)
+    )
+    write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))
+    return f"wrote {path}: {quantity(len(cases), 'failed case')} of {len(report.questions)}"
+
+
+def _read_again(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, Row, Row | None]]:
+    """Yield cases with their gold and trace rows: in the order of the traces, then those without a trace."""
+    from rag_eval.cases import Case
+    from rag_eval.contract import Trace
+    from rag_eval.readers.gold_file import read_entries
+    from rag_eval.readers.jsonl import read_trace_rows
+    from rag_eval.readers.problems import ProblemCollector
+    from rag_eval.run.inputs import open_policy
+
+    reader, policy, _ = open_policy(options)
+    reader = reader._replace(ledger=ProblemCollector())
+    entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
+    by_line = {case.trace_line: case for case in cases if case.trace_line}
+    for trace, row in read_trace_rows(reader, policy.trace) if by_line else ():
+        question = by_line.get(trace.line)
+        if question is not None:
+            gold, gold_row = entries[question.qid]
+            yield question, Case(gold, trace, policy.settings), gold_row, row
+    for question in cases:
+        if not question.trace_line:
+            gold, gold_row = entries[question.qid]
+            case = Case(gold, Trace.missing(question.qid, question.run or ""), policy.settings)
+            yield question, case, gold_row, None
+
+
 def _open(report: Report, out: str, details: Details | None) -> None:
     """Open the HTML report: the one of ``--out``, otherwise one in a temporary folder."""
     import tempfile
     import webbrowser
-    from pathlib import Path
 
     from rag_eval.rendering import RENDERERS, render
 
