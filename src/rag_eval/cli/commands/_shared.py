@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import json_text, log_line
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
-from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.readers.source import Reader
     from rag_eval.rendering import Details
-    from rag_eval.run import inputs
+    from rag_eval.run.inputs import Options
 
 STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
@@ -40,6 +39,8 @@ def gates_path(given: str) -> str:
 
 def input_options(args: argparse.Namespace) -> Options:
     """Return the files and cutoffs that the options of :meth:`Parser.add_inputs` name; ``-`` is read from stdin."""
+    from rag_eval.run.inputs import Options  # loads all metrics
+
     stdin = [name for name in ("gold", "trace") if getattr(args, name) == "-"]
     if len(stdin) > 1:
         raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them.")

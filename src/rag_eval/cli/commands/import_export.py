@@ -25,7 +25,7 @@ from rag_eval.common.escaping import quantity, some
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
-from rag_eval.importers import IMPORTERS, Account, importer, report_of
+from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
 from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds

@@ -6,13 +6,21 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from rag_eval import api
+from rag_eval.analysis import failed_cases
+from rag_eval.analysis.failed_cases import Row
+from rag_eval.analysis.report import Report
 from rag_eval.api import gold_fields
+from rag_eval.cases import Case
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     INLINE_GATES,
@@ -27,18 +35,29 @@ from rag_eval.cli.commands._shared import (
     write_report,
 )
 from rag_eval.cli.parser import Parser, names, whole
+from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.progress import watch as progress
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings, Trace
 from rag_eval.engines import ENGINES, ExecutionOptions
+from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.run.inputs import Options, headline
+from rag_eval.gates.policy import Policy
+from rag_eval.gates.results import Question
+from rag_eval.gates.selection import FIELDS
+from rag_eval.readers.gold_file import read_entries, read_gold_as
+from rag_eval.readers.jsonl import read_trace_rows
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.report_file import sidecar_of
+from rag_eval.readers.source import Reader
+from rag_eval.rendering import RENDERERS, render
+from rag_eval.rendering.cases import by_urgency
+from rag_eval.run.inputs import Options, headline, open_policy, read_gates_policy
+from rag_eval.scoring import reference
+from rag_eval.scoring.reference import PackedGold, ReferenceScorer
+from rag_eval.scoring.scorer import QuestionIndex
 
-# Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
-    from rag_eval.analysis.failed_cases import Row
-    from rag_eval.analysis.report import Report
-    from rag_eval.cases import Case
-    from rag_eval.gates.results import Question
     from rag_eval.rendering import Details
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
@@ -104,9 +123,6 @@ def _score(args: argparse.Namespace) -> int:
     )
     if args.format == "scores":
         return _print_scores(args, options, inline)
-    from rag_eval import api
-    from rag_eval.gates.selection import FIELDS
-
     has_html = args.out or args.open or args.format == "html"
     refuse(
         (inline, INLINE_GATES),
@@ -114,7 +130,7 @@ def _score(args: argparse.Namespace) -> int:
     )
     authority = None
     if args.base:
-        from rag_eval.run.authority import authority_from_git
+        from rag_eval.run.authority import authority_from_git  # loads git
 
         authority = authority_from_git(args.base)
     report = api.run(options, authority)
@@ -142,12 +158,9 @@ def _notes(report: Report) -> Iterator[str]:
 
 def details_of(report: Report, options: Options) -> Details:
     """Return the first cases of a run for people, failing ones first; the traces are read a second time."""
-    from rag_eval.analysis.failed_cases import case_details, gated
-    from rag_eval.rendering.cases import by_urgency
-
-    cases, gates = by_urgency(report.questions, _UNFOLDED), gated(report)
+    cases, gates = by_urgency(report.questions, _UNFOLDED), failed_cases.gated(report)
     return {
-        (question.qid, question.run): case_details(case, question, gates)
+        (question.qid, question.run): failed_cases.case_details(case, question, gates)
         for question, case, *_ in _read_again(options, cases)
     }
 
@@ -158,10 +171,6 @@ def _save_failed(report: Report, options: Options, folder: str) -> str:
     The traces are read a second time, as a stream: memory holds the failed cases of the report, not their rows.
     UsageError is raised if another file of that name exists.
     """
-    import msgspec
-
-    from rag_eval.analysis import failed_cases
-
     path, fix = Path(folder) / "failed.jsonl", "Choose another folder: --save-trace DIR"
     beginning = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
     try:
@@ -184,13 +193,6 @@ def _save_failed(report: Report, options: Options, folder: str) -> str:
 
 def _read_again(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, Row, Row | None]]:
     """Yield cases with their gold and trace rows: in the order of the traces, then those without a trace."""
-    from rag_eval.cases import Case
-    from rag_eval.contract import Trace
-    from rag_eval.readers.gold_file import read_entries
-    from rag_eval.readers.jsonl import read_trace_rows
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.run.inputs import open_policy
-
     reader, policy, _ = open_policy(options)
     reader = reader._replace(ledger=ProblemCollector())
     entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
@@ -209,10 +211,7 @@ def _read_again(options: Options, cases: list[Question]) -> Iterator[tuple[Quest
 
 def _open(report: Report, out: str, details: Details | None) -> None:
     """Open the HTML report: the one of ``--out``, otherwise one in a temporary folder."""
-    import tempfile
     import webbrowser
-
-    from rag_eval.rendering import RENDERERS, render
 
     folder = Path(out or tempfile.mkdtemp(prefix="rag-eval-"))
     path = (folder / RENDERERS["html"][1]).resolve()
@@ -244,18 +243,7 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
 
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
-    from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
-    from rag_eval.engines.work import Task, Work, score_file
-    from rag_eval.readers.gold_file import read_gold_as
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-    from rag_eval.scoring import reference
-    from rag_eval.scoring.reference import PackedGold, ReferenceScorer
-    from rag_eval.scoring.scorer import QuestionIndex
-
     if options.gates:
-        from rag_eval.run.inputs import open_policy
-
         reader, policy, _ = open_policy(options)
         stated = {gate.name: gate.threshold for gate in policy.gates}
         names = reference.FLOORS | reference.CEILINGS
@@ -300,11 +288,6 @@ def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
 
 def _files(args: argparse.Namespace) -> list[str]:
     """Return the files that the verdict depends on, as far as the gates file can be read."""
-    from rag_eval.common.digests import Digests
-    from rag_eval.gates.policy import Policy
-    from rag_eval.readers.report_file import sidecar_of
-    from rag_eval.run.inputs import read_gates_policy
-
     gates, policy = "", Policy()
     with suppress(RagEvalError), checked_reader() as reader:
         gates = "" if "=" in args.gates else gates_path(args.gates)
