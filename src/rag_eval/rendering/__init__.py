@@ -21,9 +21,9 @@ RENDERERS = {
     "markdown": ("markdown:render", "report.md"),
     "html": ("html:render", "report.html"),
     "json": ("json_file:render", "report.json"),
-    "junit": ("junit:render", "junit.xml"),
-    "sarif": ("annotations:render_sarif", "report.sarif"),
-    "codequality": ("annotations:render_code_quality", "gl-code-quality-report.json"),
+    "junit": ("ci_formats:render_junit", "junit.xml"),
+    "sarif": ("ci_formats:render_sarif", "report.sarif"),
+    "codequality": ("ci_formats:render_code_quality", "gl-code-quality-report.json"),
     "csv": ("cases:render_csv", "questions.csv"),
 }
 
