@@ -32,7 +32,7 @@ from rag_eval.analysis.sensitivity import (
     rerun_unperturbed,
     unequal,
 )
-from rag_eval.rendering.sensitivity import FORMS
+from rag_eval.rendering.comparison import render_probe
 from seams import Gate, Gold, Policy, Slices, Statistics, main, measures, metric_scorer
 from strategies import gold_fields, trace_fields
 
@@ -205,7 +205,7 @@ def test_a_gate_that_fails_a_run_beside_itself_is_named():
     assert unequal(broken) == ("precision max_drop 0",)
     probe = Probe(10, "", RATES, (), unequal=unequal(broken))
     assert probe.exit_code == 1
-    assert "The A/A run failed" in FORMS["table"](probe)
+    assert "The A/A run failed" in render_probe(probe, "table")
 
 
 # The command
@@ -238,7 +238,7 @@ def example(rag, *more, trace="good.jsonl"):
     return rag("probe", "--gold", "gold.jsonl", "--trace", trace, *more)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
 def test_every_form_names_every_kind_and_the_file_is_left_as_it_was(rag, project, form):
     before = (project / "good.jsonl").read_bytes()
     code, out, err = example(rag, "--format", form)
@@ -310,13 +310,13 @@ def test_of_repeated_traces_the_last_counts_and_completeness_stays(rag, project)
 HOSTILE = "category=<img src=x>`|`\n::error::x @team ##[error] [a](http://x) \u202e\x1b[31m" + "x" * 200
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
 def test_hostile_names_stay_words(form):
     kind = Probed(
         "k", "t", 3, True, Rate("1", 1), (Catch(HOSTILE, Rate("1", 1), Rate("1", 1)),), (Move("mrr", 1, 0, True),)
     )
-    out = FORMS[form](Probe(3, HOSTILE, ("1",), (HOSTILE, HOSTILE + "2"), (), (), (kind,)))
-    refused = FORMS[form](Probe(3, HOSTILE, ("1",), (), (HOSTILE,), (HOSTILE,)))
+    out = render_probe(Probe(3, HOSTILE, ("1",), (HOSTILE, HOSTILE + "2"), (), (), (kind,)), form)
+    refused = render_probe(Probe(3, HOSTILE, ("1",), (), (HOSTILE,), (HOSTILE,)), form)
     for text in (out, refused):
         assert "##[" not in text
         assert not any(line.lstrip().startswith("::") for line in text.splitlines())
@@ -351,12 +351,12 @@ def test_the_error_rates_of_regression_gates_are_those_of_so_many_questions(rag,
 def test_of_several_values_of_a_metric_the_one_that_moved_most_is_named():
     moves = (Move("recall@1", 0.9, 0.8, True), Move("recall@5", 0.9, 0.5, True), Move("mrr", 0.9, None, True))
     kind = Probed("chunk-dropped", "no relevant chunk is retrieved", 4, True, None, (), moves)
-    text = " ".join(FORMS["table"](Probe(4, "", RATES, (), kinds=(kind,))).split())
+    text = " ".join(render_probe(Probe(4, "", RATES, (), kinds=(kind,)), "table").split())
     assert "chunk-dropped: recall@5 0.900 → 0.500, mrr 0.900 → – and 1 more" in text
 
 
 def test_of_many_gates_that_catch_nothing_the_first_twenty_are_named():
     gates = tuple(f"precision min 0.{number}" for number in range(21))
-    text = " ".join(FORMS["table"](Probe(4, "", RATES, gates)).split())
+    text = " ".join(render_probe(Probe(4, "", RATES, gates), "table").split())
     assert "Caught no perturbation: precision min 0.0, precision min 0.1, " in text
     assert "precision min 0.19 and 1 more." in text

@@ -1,4 +1,4 @@
-"""RENDERERS: every form of a report by its name, which are the choices of the command line."""
+"""RENDERERS: every form of a report by its name, which are the choices of the command line; other pages of text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rag_eval.analysis.failed_cases import CaseDetails
     from rag_eval.analysis.report import Report
+    from rag_eval.rendering.document import Section, TextFormatter
 
     Details = Mapping[tuple[str, str | None], CaseDetails]
     """What the HTML report unfolds of a case, by its qid and run."""
@@ -39,3 +40,10 @@ def files(report: Report, details: Details | None = None) -> Iterator[tuple[str,
     """Yield the name and text of a file for every form of the report, with everything that each form can show."""
     options: dict[str, dict[str, Any]] = {"table": {"verbose": True}, "html": {"details": details}}
     return ((file, render(report, form, **options.get(form, {}))) for form, (_, file) in RENDERERS.items())
+
+
+def write_page(form: str, sections: Callable[[TextFormatter], Iterable[Section]]) -> str:
+    """Return a page of sections as ``table`` or ``markdown``; they escape names and untrusted input for it."""
+    writer = import_module(f"{__name__}.{RENDERERS[form][0].partition(':')[0]}")
+    page: str = writer.write_page(sections(writer.FORMATTER))
+    return page

@@ -1,4 +1,4 @@
-"""Failed gates, findings and wrong answers for CI systems: annotations of lines, SARIF 2.1.0, Code Quality, JUnit XML."""
+"""Failed gates, findings and wrong answers for CI systems: line annotations, SARIF 2.1.0, Code Quality, JUnit XML."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Comparisons of runs and repeats of systems, as table, Markdown, HTML, JSON and CSV."""
+"""Comparisons of runs, repeats of systems, and probes of a run with perturbed copies: as blocks, JSON and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +12,8 @@ from rag_eval import __version__
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.gates.policy import SPENDING
-from rag_eval.rendering import markdown, terminal
+from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
-    PLAIN,
     Paragraph,
     Section,
     Table,
@@ -27,14 +28,22 @@ from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
     from rag_eval.analysis.runs import BaseDifference, Cell, Repeats, Row, ShareEstimate, SideBySide, Spread, Standing
+    from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
     from rag_eval.gates.outcomes import Front
+    from rag_eval.rendering.document import Block
+
+    Name = Callable[[str], str]
 
 FORMAT = 1
 _FLAKY, _TEXT = 50, 60
 _FLIPS, _REFUSED = 20, 10
 _NAME, _QID, _NAMED = 40, 40, 10
 _NONE = "–"
+_MOVES, _IDLE, _GATE = 6, 20, 120
 _COLUMNS = ("difference", "interval", "p", "p corrected", "better", "worse", "same", "result")
+_PERTURBATIONS = ["perturbation", "effect on the run", "cases", "stopped from", "by"]
+_ERRORS = ["gate", "test", "n", "noise", "fails unchanged", "fails at 3/4 of the margin", "misses a drop"]
+_CATCHES = ["gate or finding", "perturbation", "caught from", "effect"]
 _ARROW = {"higher": "↑", "lower": "↓"}
 
 
@@ -51,7 +60,7 @@ def render(comparison: SideBySide, form: str) -> str:
                 numbers = (cell.value, cell.n, cell.low, cell.high, *(cell.against or (None,) * len(columns)))
                 rows.append([row.name, row.better, *run, *("" if number is None else number for number in numbers)])
         return csv_text(["metric", "better", "run", "base", "value", "n", "low", "high", *columns], rows)
-    return _page(form, lambda formatter: sections(comparison, formatter))
+    return write_page(form, lambda formatter: sections(comparison, formatter))
 
 
 def render_repeats(systems: Sequence[Repeats], form: str) -> str:
@@ -66,13 +75,7 @@ def render_repeats(systems: Sequence[Repeats], form: str) -> str:
                 texts = (spreadsheet(text) for text in (system.name, question.qid, question.question))
                 rows.append([*texts, question.passes, len(question.labels), spreadsheet(" ".join(question.labels))])
         return csv_text(["system", "qid", "question", "passes", "tries", "labels"], rows)
-    return _page(form, lambda formatter: (part for item in systems for part in repeats_sections(item, formatter)))
-
-
-def _page(form: str, of: Callable[[TextFormatter], Iterable[Section]]) -> str:
-    if form == "markdown":
-        return markdown.write_page(of(markdown.FORMATTER))
-    return terminal.write_page(of(PLAIN))
+    return write_page(form, lambda formatter: (part for item in systems for part in repeats_sections(item, formatter)))
 
 
 def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
@@ -265,3 +268,120 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
         ]
         table = Table("Flaky questions", ["question", "passes", "labels", "text"], rows)
         yield Section("Flaky questions", [*paragraphs(cut if len(flaky) > _FLAKY else ""), table])
+
+
+def render_probe(probe: Probe, form: str) -> str:
+    """Return the probe as ``table``, ``markdown`` or ``json``, ending with a line feed."""
+    if form == "json":
+        kinds = [{**kind._asdict(), "passes": kind.passes} for kind in probe.kinds]
+        return json_text({**probe._asdict(), "kinds": kinds, "idle": probe.idle})
+
+    def sections(formatter: TextFormatter) -> list[Section]:
+        title, blocks = _probe_section(probe, partial(formatter.code, limit=_GATE))
+        return [Section("", [Paragraph(title), *blocks]) if form == "table" else Section(title, blocks)]
+
+    return write_page(form, sections)
+
+
+def _probe_section(probe: Probe, name: Name) -> Section:
+    errors = _error_rates(probe, name)
+    if probe.exit_code:
+        reasons = []
+        if probe.unequal:
+            gates = ", ".join(map(name, probe.unequal))
+            reasons.append(
+                f"The A/A run failed: with the run as its own baseline, these regression gates fail: {gates}."
+            )
+        if probe.failing:
+            gates = ", ".join(map(name, probe.failing))
+            reasons.append(f"The unchanged run does not pass: {gates}. Fix it first; rag-eval score shows the reasons.")
+        return Section("A failing run cannot be probed", [*paragraphs(*reasons), *errors])
+    against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
+    passed = "The unchanged run passes, also with itself as the baseline (A/A)."
+    rates = f"Perturbation rates in percent: {', '.join(probe.doses)}."
+    blocks = [
+        Paragraph(f"{passed} Regression gates compare with {against}. {rates}"),
+        Table("Perturbations", _PERTURBATIONS, [_perturbation(kind, name) for kind in probe.kinds]),
+        *(table_of("Catches", _CATCHES, _catches(probe, name)) or paragraphs("No gate caught any perturbation.")),
+        *errors,
+    ]
+    if unguarded := [f"{kind.kind}: {_moves(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]:
+        blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), *bullets(unguarded)]
+    if probe.idle:
+        blocks.append(Paragraph(f"Caught no perturbation: {some(probe.idle, _IDLE, name)}."))
+    return Section(_probe_headline(probe), blocks)
+
+
+def _error_rates(probe: Probe, name: Name) -> list[Block]:
+    rows = [
+        [
+            name(error.gate),
+            error.test,
+            str(error.n),
+            *(f"{rate:.1%}" for rate in (error.noise, error.unchanged, error.permitted)),
+            f"{error.missed:.1%} at {error.drop:.3g}",
+        ]
+        for error in probe.errors
+    ]
+    about = "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
+    return [Paragraph(about), Table("Error rates", _ERRORS, rows)] if rows else []
+
+
+def _probe_headline(probe: Probe) -> str:
+    tried = [kind for kind in probe.kinds if kind.cases and kind.read]
+    passing = sum(kind.passes for kind in probe.kinds)
+    head = f"Probed {probe.cases} cases"
+    if not tried:
+        return f"{head}: no perturbation applies to them."
+    if passing:
+        return f"{head}: no gate stops {passing} of {len(tried)} perturbations."
+    last = max(tried, key=lambda kind: kind.stops.cases / kind.cases if kind.stops else 1.0)
+    latest = f"{last.kind} last, from {_at(last.stops, last)} cases" if last.stops else ""
+    return f"{head}: all {len(tried)} perturbations are stopped, {latest}."
+
+
+def _perturbation(kind: Probed, name: Name) -> list[str]:
+    at, by = "–", "no gate stops it"
+    if not kind.cases or not kind.read:
+        by = "no metric uses it" if kind.cases else "applies to no case"
+    elif kind.stops is not None:
+        at = _at(kind.stops, kind)
+        by = some([catch.by for catch in kind.catches if catch.stops == kind.stops], 2, name)
+    return [kind.kind, kind.text, str(kind.cases), at, by]
+
+
+def _catches(probe: Probe, name: Name) -> list[list[str]]:
+    """Return the catches, those of the gates first, by gate or finding."""
+    catchers = dict.fromkeys([*probe.gates, *(catch.by for kind in probe.kinds for catch in kind.catches)])
+    rows = []
+    for by in catchers:
+        for kind in probe.kinds:
+            for catch in kind.catches:
+                if catch.by == by:
+                    effect = "warns only" if catch.stops is None else "fails the run"
+                    if catch.stops not in (None, catch.seen):
+                        effect += f" from {_at(catch.stops, kind)}"
+                    rows.append([name(by), kind.kind, _at(catch.seen, kind), effect])
+    return rows
+
+
+def _moves(moves: Sequence[Move], name: Name) -> str:
+    """Return the metrics that changed; of those with a cutoff or several values, the one that changed most."""
+
+    def distance(move: Move) -> float:
+        return 1.0 if move.before is None or move.after is None else abs(move.after - move.before)
+
+    furthest: dict[str, Move] = {}
+    for move in sorted(moves, key=distance, reverse=True):
+        furthest.setdefault(re.split("[@.]", move.metric)[0], move)
+    shown = [move for move in moves if move in furthest.values()][:_MOVES]
+    texts = [
+        f"{name(move.metric)} {number(move.before, move.metric)} → {number(move.after, move.metric)}" for move in shown
+    ]
+    more = f" and {len(moves) - len(shown)} more" if len(moves) > len(shown) else ""
+    return ", ".join(texts) + more
+
+
+def _at(at: Rate, kind: Probed) -> str:
+    """Return a rate as a number of cases: one percent of ten cases is one case."""
+    return f"{at.cases} of {kind.cases}"

@@ -32,6 +32,7 @@ _COLOURED = re.compile(
 )
 _SHOWN, _QUESTIONS, _TEXT, _QID, _RUN = 20, 10, 60, 30, 20
 _MORE = "rag-eval score -v shows"
+FORMATTER = PLAIN
 
 
 def write_page(sections: Iterable[Section]) -> str:

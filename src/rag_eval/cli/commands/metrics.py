@@ -18,8 +18,8 @@ from rag_eval.gates.policy import Policy
 from rag_eval.metrics import METRICS, Metric, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
-from rag_eval.rendering import markdown, terminal
-from rag_eval.rendering.document import PLAIN, Paragraph, Section, Table, paragraphs, table_of
+from rag_eval.rendering import write_page
+from rag_eval.rendering.document import Paragraph, Section, Table, TextFormatter, paragraphs, table_of
 from rag_eval.run.inputs import Options, open_policy, read_run_json, select_measures
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
@@ -51,12 +51,10 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         sys.stdout.write(json_text(_as_json(wanted, coverage)))
         return PASSED
-    if coverage:
-        sections = _sections(coverage, args.format)
-    else:
-        rows = [[metric.name, metric.better, metric.perspective, metric.summary] for metric in wanted]
-        sections = [Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])]
-    sys.stdout.write((terminal if args.format == "table" else markdown).write_page(sections))
+    rows = [[metric.name, metric.better, metric.perspective, metric.summary] for metric in wanted]
+    every = Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])
+    page = write_page(args.format, lambda formatter: _sections(coverage, formatter) if coverage else [every])
+    sys.stdout.write(page)
     return PASSED
 
 
@@ -179,8 +177,8 @@ def _is_present(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]
     return value is not None
 
 
-def _sections(coverage: Coverage, form: str) -> list[Section]:
-    code = (PLAIN if form == "table" else markdown.FORMATTER).code
+def _sections(coverage: Coverage, formatter: TextFormatter) -> list[Section]:
+    code = formatter.code
     used = [metric for metric in coverage.metrics if metric.cases]
     counted = f"{len(used)} of {len(coverage.metrics)} metrics"
     applies = Paragraph(f"{counted} apply to {code(coverage.gold, 80)} and {code(coverage.trace, 80)}.")

@@ -14,7 +14,7 @@ from rag_eval.errors import UsageError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.rendering.sensitivity import FORMS
+from rag_eval.rendering.comparison import render_probe
 from rag_eval.run.inputs import load_inputs
 from rag_eval.run.scored import score_run
 from rag_eval.scoring.scorer import QuestionIndex
@@ -72,5 +72,5 @@ def run(args: argparse.Namespace) -> int:
         context = Context(hashes=hashes, fields=policy.fields, earlier=scored.earlier)
         setup = Setup(golds, policy, scored.card.measures, context)
         result = probe(setup, in_order(list(samples.values())), report, args.doses or RATES)
-    sys.stdout.write(FORMS[args.format](result))
+    sys.stdout.write(render_probe(result, args.format))
     return result.exit_code
