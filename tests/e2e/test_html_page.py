@@ -14,7 +14,7 @@ from cases import ROOT
 from e2e.chromium import chromium
 from e2e.engine import installed
 from hostile import PIECES, replaced
-from rag_eval.rendering.html.pages import history_page
+from rag_eval.rendering.html import history_page
 from seams import from_json, render
 from trends import trend
 from whole_report import FREE, REPORT, report_of, shown

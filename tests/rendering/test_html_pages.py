@@ -18,8 +18,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from hostile import PIECES, TEXTS
 from html_page import Page, said
-from rag_eval.rendering.html import element, plots
-from rag_eval.rendering.html.pages import history_page
+from rag_eval.rendering.html import element, history_page, plots
 from seams import main
 from trends import series, trend
 

@@ -22,8 +22,7 @@ from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import Base, rejudge_same_gates
 from rag_eval.errors import Finding
 from rag_eval.rendering import cases, history, markdown, summary
-from rag_eval.rendering.html import verdict_and_gates
-from rag_eval.rendering.html.pages import grading_form, history_page
+from rag_eval.rendering.html import grading_form, history_page, verdict_and_gates
 from seams import GOOD, RENDERERS, Contract, as_json, from_json, measure, render, score_files, with_verdict
 from trends import trend
 

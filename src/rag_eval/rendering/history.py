@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, spreadsheet
+from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, some, spreadsheet
 from rag_eval.rendering import markdown, terminal
-from rag_eval.rendering.document import PLAIN, Block, Paragraph, Table, TextFormatter, bullets, table_of
+from rag_eval.rendering.document import PLAIN, Block, Paragraph, Table, TextFormatter, bullets, paragraphs, table_of
 from rag_eval.rendering.number_format import between, number, probability, signed
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.history import Contrast, Point, Reading, Series
+    from rag_eval.analysis.history import Contrast, Flaky, Point, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60
+_RUNS, _FLAKY, _COMMIT = 30, 30, 12
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
@@ -163,6 +164,38 @@ def reading_cells(metric: str, reading: Reading, formatter: TextFormatter) -> li
         notes.append(f"gold changed ({counts})")
     label = formatter.code(reading.label, _LABEL)
     return [label, number(reading.value, metric), ends or "–", str(reading.n), "; ".join(notes)]
+
+
+def flaky_questions(unsteady: Sequence[Flaky], formatter: TextFormatter) -> list[Block]:
+    """List the questions that changed between right and wrong, those that changed most often first."""
+    if not unsteady:
+        return [Paragraph("No question changed between right and wrong more than once.")]
+    rows = []
+    for item in unsteady[:_FLAKY]:
+        counts = [str(item.changes), f"{item.right} of {item.reports}", ", ".join(map(formatter.words, item.labels))]
+        rows.append([formatter.code(item.qid), *counts, formatter.text(item.question)])
+    cut = len(unsteady) - _FLAKY
+    table = Table("Flaky questions", ["Question", "Changes", "Right", "Labels when wrong", "Text"], rows)
+    return [table, *paragraphs(f"… and {cut:,} more." if cut > 0 else "")]
+
+
+def last_runs(runs: Sequence[Point], formatter: TextFormatter) -> list[Block]:
+    """Return a table of the newest runs, the newest first."""
+    rows = []
+    for run in reversed(runs[-_RUNS:]):
+        verdict = run.verdict
+        if verdict is None:
+            continue
+        outcome = "passed" if verdict.passed else "failed"
+        failed = some(verdict.failed_gates, 5, formatter.code)
+        cells = [f"{formatter.sign(outcome)}\u00a0{outcome}", f"{verdict.wrong} of {verdict.questions}", failed]
+        commit = formatter.code(run.commit[:_COMMIT]) if run.commit else "–"
+        date = formatter.figure(formatter.words(verdict.date)) if verdict.date else ""
+        rows.append([formatter.code(run.label), *cells, commit, date])
+    headers = ["Report", "Verdict", "Wrong questions", "Failed gates", "Commit", "Date"]
+    if not any(row[-1] for row in rows):
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    return table_of("The last runs, newest first", headers, rows)
 
 
 def _cut(series: Series) -> str:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval compare runs/five-times.jsonl --repeats
     """
     from rag_eval.rendering.comparison import render, render_repeats
-    from rag_eval.rendering.html.pages import comparison_page, repeats_page
+    from rag_eval.rendering.html import comparison_page, repeats_page
 
     if args.repeats and (args.base or args.metric or args.all or args.pareto):
         raise UsageError("--repeats does not compare runs. Remove --base, --metric, --all and --pareto.")

@@ -15,7 +15,7 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import SavedReport, StoredReports, reports_in_folder, reports_in_git, sort_by_run
 from rag_eval.rendering.history import FORMS, badges
-from rag_eval.rendering.html.pages import history_page
+from rag_eval.rendering.html import history_page
 
 FORMATS = ("table", "markdown", "html", "json", "csv")
 

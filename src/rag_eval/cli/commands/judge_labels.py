@@ -42,7 +42,7 @@ from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.rendering.html.pages import grading_form
+from rag_eval.rendering.html import grading_form
 from rag_eval.run.inputs import Options, read_gates_policy
 
 Row = dict[str, Any]

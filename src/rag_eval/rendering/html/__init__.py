@@ -1,22 +1,28 @@
-"""The report as one HTML file: verdict, plots, all tables, and the questions to search and sort."""
+"""Pages of HTML, one file each: a report, a history of reports, comparisons and repeats, a form to grade answers."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_eval import __version__
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
-from rag_eval.rendering.document import Paragraph, Table, paragraphs
+from rag_eval.rendering import history as trend
+from rag_eval.rendering.comparison import repeats_sections, sections, significant_differences
+from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs
 from rag_eval.rendering.html import plots
 from rag_eval.rendering.html.element import (
     FORMATTER,
+    NOTHING,
     Markup,
     caption,
+    document,
     folded,
     inline,
     join,
@@ -25,6 +31,7 @@ from rag_eval.rendering.html.element import (
     sign,
     tag,
     visible,
+    write_page,
 )
 from rag_eval.rendering.html.element import table as write_table
 from rag_eval.rendering.html.element import write_blocks as write
@@ -32,7 +39,9 @@ from rag_eval.rendering.number_format import is_completeness
 
 if TYPE_CHECKING:
     from rag_eval.analysis.failed_cases import CaseDetails, Named
+    from rag_eval.analysis.history import Flaky, Point, Series
     from rag_eval.analysis.report import Report
+    from rag_eval.analysis.runs import Repeats, SideBySide
     from rag_eval.gates.results import Question
     from rag_eval.rendering import Details
     from rag_eval.textual.leaks import Segment
@@ -40,6 +49,12 @@ if TYPE_CHECKING:
 _ALL = 1_000_000_000
 _COMMIT = 12
 _SLICES = 1_000
+MOST_GRADE = 5
+_TREND = "RAG evaluation over time"
+_READ = (
+    "Oldest first, with 95\u00a0% intervals. The shaded side of the threshold passes the gate: a disc passed, a cross "
+    "failed. A ring was measured with another definition and is not joined; a dashed line marks the change."
+)
 _UNFOLDED = 12
 """Slices of which the table need not be opened."""
 
@@ -143,7 +158,7 @@ def _facts(report: Report) -> Markup:
 
 def _slices(report: Report) -> Markup:
     if not report.slices:
-        return Markup("")
+        return NOTHING
     every = write(metrics_tables.gated_by_slice(report, FORMATTER, _SLICES))
     table = folded(f"All slices ({len(report.slices):,})", every, unfolded=len(report.slices) <= _UNFOLDED)
     worst = write([*metrics_tables.worst_slices(report, FORMATTER), *cases.conversations(report, FORMATTER)])
@@ -203,7 +218,7 @@ def _questions(report: Report, details: Details) -> tuple[Markup, Markup]:
         for label in cases.labels(report.questions)
     ]
     first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
-    key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="hint") if details else Markup("")
+    key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="hint") if details else NOTHING
     headers = (
         tag("th", column.title, scope="col", data_order=column.order, data_choice=column.choice or None)
         for column in columns
@@ -245,7 +260,7 @@ def _columns(report: Report) -> list[_Column]:
 
 
 def _name(text: str | None) -> Markup:
-    return Markup(f"<code>{hypertext(visible(text))}</code>") if text else Markup("")
+    return Markup(f"<code>{hypertext(visible(text))}</code>") if text else NOTHING
 
 
 @lru_cache(maxsize=1024)
@@ -333,3 +348,94 @@ def _controls(report: Report, columns: Sequence[_Column]) -> list[Markup]:
     reset = tag("button", "Clear", type="button", id="clear")
     form = tag("form", search, *choices, reset, id="filters", hidden=True, role="search", aria_label="Cases")
     return [form, tag("p", f"{cases.count_cases(report)}: all are shown.", id="count", role="status")]
+
+
+def history_page(
+    series: Sequence[Series], reports: int, runs: Sequence[Point] = (), unsteady: Sequence[Flaky] = ()
+) -> str:
+    """Return the page of a history: a chart for each metric, drift, flaky questions, the last runs, all readings."""
+    newest = runs[-1].verdict if runs else None
+    kind = "neutral" if newest is None else "passed" if newest.passed else "failed"
+    word = "" if newest is None else f"The newest run {kind}. "
+    head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
+    charts = tag("div", *(plots.trend(index, item) for index, item in enumerate(series)), class_="charts")
+    tables = [(item, trend.readings_table(item, FORMATTER)) for item in series]
+    readings = [folded(f"{visible(item.metric)} ({len(item.readings):,})", write([table])) for item, table in tables]
+    # Slow drift comes first: no other part shows it.
+    ordered = sorted(series, key=lambda item: not item.slow)
+    drift = bullets([line for item in ordered for line in trend.trend_remarks(item, FORMATTER)])
+    if series and not any(item.slow for item in series):
+        drift = [Paragraph("No metric drifts slowly."), *drift]
+    parts = {
+        "trends": ("Trends", join([tag("p", _READ, class_="hint"), charts]) if series else NOTHING),
+        "drift": ("Drift", write(drift)),
+        "flaky": ("Flaky questions", write(trend.flaky_questions(unsteady, FORMATTER)) if runs else NOTHING),
+        "runs": ("Last runs", write(trend.last_runs(runs, FORMATTER))),
+        "summary": ("Newest against oldest", write(trend.summary_table(series, FORMATTER))),
+        "readings": ("All readings", join(readings)),
+    }
+    return page(_TREND, __version__, tag("div", join(head), class_=f"head {kind}"), parts)
+
+
+def comparison_page(comparison: SideBySide) -> str:
+    """Return the page of a comparison: differences first."""
+    first, *rest = sections(comparison, FORMATTER)
+    plotted = tag("div", *plots.front(comparison), class_="charts") if comparison.front else NOTHING
+    return write_page([first, *significant_differences(comparison, FORMATTER), *rest], comparison.version, plotted)
+
+
+def repeats_page(systems: Sequence[Repeats]) -> str:
+    """Return the page of repeats."""
+    parts = (part for system in systems for part in repeats_sections(system, FORMATTER))
+    return write_page([Section("Repeats"), *parts], __version__)
+
+
+def grading_form(
+    answers: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    scores: Sequence[str],
+    rubric: str,
+    rater: str,
+    version: str,
+) -> str:
+    """Return the page; each answer has the fields of its label and the judge's input."""
+    who = tag("p", tag("label", "Your name: ", tag("input", id="rater", type="text", value=rater, autocomplete="name")))
+    items = [_answer_to_grade(number, len(answers), *answer, scores) for number, answer in enumerate(answers, 1)]
+    button, state = tag("button", "Save the grades", type="button", id="save"), tag("span", id="state", role="status")
+    save = tag("p", button, " ", state, tag("noscript", "Saving needs the script of this file."))
+    instruction = "Grade each answer by the rubric, from 0 to 5. Leave a score open if you cannot tell."
+    parts = [
+        tag(
+            "header",
+            tag("h1", "Spot-check of a judge"),
+            tag("p", instruction, " The grades of the judge are not shown."),
+            folded("Rubric", _quoted(rubric)),
+        ),
+        tag("main", tag("form", who, join(items), save, id="grades", autocomplete="off")),
+    ]
+    return document("Spot-check of a judge", version, parts, "grading.js")
+
+
+def _answer_to_grade(
+    number: int, total: int, label: Mapping[str, Any], shown: Mapping[str, Any], scores: Sequence[str]
+) -> Markup:
+    parts = [tag("h2", f"{number} of {total}: {shown['question']}", id=f"answer-{number}")]
+    if earlier := shown.get("history"):
+        parts += [tag("h3", "Earlier turns"), *(_quoted(f"{item['role']}: {item['content']}") for item in earlier)]
+    parts += [tag("h3", "Answer"), _quoted(shown["answer"])]
+    parts += [tag("p", f"Citations: {', '.join(shown['citations']) or 'none'}")]
+    if "expected_answer" in shown:
+        parts += [tag("h3", "Expected answer"), _quoted(shown["expected_answer"])]
+    parts += [tag("h3", "Passages")] if shown["chunks"] else [tag("p", "There are no passages.")]
+    parts += [folded(chunk["id"], _quoted(chunk["text"]), unfolded=True) for chunk in shown["chunks"]]
+    for score in scores:
+        grades = []
+        for grade in range(MOST_GRADE + 1):
+            radio = tag("input", type="radio", name=f"answer-{number}-{score}", value=str(grade), data_choice=score)
+            grades.append(tag("label", radio, f" {grade} "))
+        parts.append(tag("p", tag("span", f"{score}: "), *grades, role="group", aria_label=score))
+    parts += [tag("p", tag("label", "Note: ", tag("input", type="text")))]
+    return tag("section", join(parts), data_label=json.dumps(label), aria_labelledby=f"answer-{number}")
+
+
+def _quoted(text: str) -> Markup:
+    return tag("blockquote", join(tag("p", line) for line in text.splitlines() if line.strip()))

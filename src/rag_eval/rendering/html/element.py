@@ -19,7 +19,7 @@ from rag_eval.common.escaping import hypertext, one_line
 from rag_eval.rendering.document import Paragraph, Table, TextFormatter
 
 if TYPE_CHECKING:
-    from rag_eval.rendering.document import Block
+    from rag_eval.rendering.document import Block, Section
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000
@@ -30,6 +30,9 @@ class Markup(str):
     """HTML that :func:`tag` has made."""
 
     __slots__ = ()
+
+
+NOTHING = Markup("")
 
 
 def tag(name: str, /, *children: str, **attributes: str | float | bool | None) -> Markup:
@@ -135,7 +138,7 @@ def _block(block: Block) -> Markup:
         return tag("p", inline(block.text))
     lines = []
     for item in block.items:
-        below = tag("ul", join(tag("li", inline(line)) for line in item.below)) if item.below else Markup("")
+        below = tag("ul", join(tag("li", inline(line)) for line in item.below)) if item.below else NOTHING
         lines.append(tag("li", inline(item.text), below))
     return tag("ul", join(lines))
 
@@ -171,12 +174,24 @@ def scrolled(about: str, inner: Markup) -> Markup:
 def section(key: str, title: str, body: Markup) -> Markup:
     """Return a part of the report under its heading; empty without content."""
     heading = tag("h2", title, id=f"{key}-title")
-    return tag("section", join([heading, body]), id=key, aria_labelledby=f"{key}-title") if body else Markup("")
+    return tag("section", join([heading, body]), id=key, aria_labelledby=f"{key}-title") if body else NOTHING
 
 
 def folded(title: str, *parts: Markup, unfolded: bool = False) -> Markup:
     """Wrap content that opens on a click."""
     return tag("details", tag("summary", title), join(parts), open=unfolded)
+
+
+def write_page(sections: Iterable[Section], version: str, plots: Markup = NOTHING) -> str:
+    """Return a page with the first section at its top, and ``plots`` at the beginning of the last one."""
+    first, *rest = sections
+    title = plain_text(first.title)
+    header = tag("div", tag("h1", title), tag("div", write_blocks(first.blocks), class_="verdict"), class_="head")
+    parts = {f"part-{at}": (plain_text(part.title), write_blocks(part.blocks)) for at, part in enumerate(rest)}
+    if plots:
+        key, (name, body) = parts.popitem()
+        parts[key] = name, join([plots, body])
+    return page(title, visible(version), header, parts)
 
 
 def page(title: str, version: str, header: Markup, parts: Mapping[str, tuple[str, Markup]]) -> str:

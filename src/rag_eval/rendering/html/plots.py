@@ -1,4 +1,4 @@
-"""Plots as SVG, as wide as the screen allows: rows of marks on a scale, points in a plane, and the plots of a report.
+"""Plots as SVG, as wide as the screen allows: rows of marks on a scale, points in a plane, and the plots of pages.
 
 A row has its text beside its drawing, so that a narrow screen can put the text above it.
 """
@@ -6,24 +6,30 @@ A row has its text beside its drawing, so that a narrow screen can put the text 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.gates.policy import MARGINS
+from rag_eval.gates.policy import MARGINS, SPENDING
 from rag_eval.rendering import metrics_tables
+from rag_eval.rendering.comparison import letter
 from rag_eval.rendering.gates_table import ORIGINS, OUTCOMES, gates_with_row, has_two_sides, kind
-from rag_eval.rendering.html.element import FORMATTER, Markup, folded, join, table, tag, visible
+from rag_eval.rendering.history import reading_cells
+from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, join, plain_text, table, tag, visible
 from rag_eval.rendering.number_format import (
     bound,
     is_completeness,
     metric_interval,
+    number,
     unit,
     value,
     value_with_interval,
 )
 
 if TYPE_CHECKING:
+    from rag_eval.analysis.history import Series
     from rag_eval.analysis.report import Report
+    from rag_eval.analysis.runs import SideBySide
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
 
@@ -48,6 +54,9 @@ _HEAT = (
     "Red is worse than the value over all cases, green is better. The three shades begin at a difference of 0.05, 0.15 "
     "and 0.3; for amounts, of that share of the value over all cases."
 )
+_AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
+_FRONT = "Better is up and to the left. A disc is on the front; a ring is dominated by another run."
+_COMMIT = 12
 _SLICES = (
     f"The dashed tick is the value over all cases; {_INTERVAL}. The shape of a slice with a gate shows its outcome; an "
     "open disc without a gate has too few cases to judge."
@@ -85,7 +94,7 @@ def is_share(row: PlotRow) -> bool:
 def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
     """Return a plot of rows on one scale, or each on its ``own_scale``; ``legend`` explains it. Empty without rows."""
     if not rows:
-        return Markup("")
+        return NOTHING
     scale = _scale(rows)
     steps = [] if own_scale else [scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1)]
     grid = [(_place(number, scale, _LEFT, _RIGHT), number) for number in steps]
@@ -238,7 +247,7 @@ def chart(
 ) -> Markup:
     """Return a plot of ``dots``, those of each of ``lines`` join, between axes; None without dots."""
     if not dots:
-        return Markup("")
+        return NOTHING
     ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
     frame = _Frame(_span([dot.x for dot in dots]), _span([*ends, *(limit.y for limit in limits)]))
     shades, thresholds = [], []
@@ -372,7 +381,7 @@ def slices(report: Report) -> Iterator[Markup]:
         title = f"{visible(name)} by slice, worst first"
         cut = f"The worst {_MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > _MOST else ""
         drawn = figure(f"slice-plot-{index}", title, _SLICES, rows)
-        yield folded(title, drawn, tag("p", cut) if cut else Markup(""), unfolded=not index)
+        yield folded(title, drawn, tag("p", cut) if cut else NOTHING, unfolded=not index)
 
 
 def heat(report: Report) -> Iterator[Markup]:
@@ -395,3 +404,51 @@ def _colour(result: MetricResult | None, whole: MetricResult) -> str | None:
     change = (result.value - whole.value) / scale * (1 if result.better == "higher" else -1)
     steps = sum(abs(change) >= step for step in _STEPS)
     return f"{'better' if change > 0 else 'worse'}{steps}" if steps else None
+
+
+def trend(index: int, series: Series) -> Markup:
+    """Return a chart of the readings with a value, whose line is interrupted at changes of the definition."""
+    parts: list[list[Dot]] = [[]]
+    labels = []
+    for at, reading in enumerate(series.readings):
+        if reading.value is None:
+            continue
+        outcome = reading.bound.outcome if reading.bound else ""
+        kind = "few" if not reading.comparable else outcome if outcome in ("passed", "failed") else "plain"
+        label, *cells = map(plain_text, reading_cells(series.metric, reading, FORMATTER))
+        if reading.bound:
+            cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
+        cells += [f"commit {visible(reading.commit[:_COMMIT])}"] if reading.commit else []
+        text = f"{label}: {', '.join(cell for cell in cells if cell)}"
+        parts += [[]] if reading.broken else []
+        parts[-1].append(Dot(float(at), reading.value, kind, text, "", reading.low, reading.high, reading.broken))
+        labels.append(visible(reading.commit[:_COMMIT] or reading.label))
+    dots = [dot for part in parts for dot in part]
+    lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
+    ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
+    newest = number(series.values[-1], series.metric) if series.values else ""
+    axes = Axes("", "", *ends, ticks=False)
+    return chart(f"plot-{index}", visible(series.metric), newest, dots, lines, axes, list(_limits(series)))
+
+
+def _limits(series: Series) -> Iterator[Limit]:
+    """Yield the thresholds, each with the readings that it applied to."""
+    bounds = [(index, reading.bound) for index, reading in enumerate(series.readings)]
+    for side, group in groupby(bounds, key=lambda entry: entry[1] and entry[1][:2]):
+        indexes = [index for index, _ in group]
+        if side:
+            yield Limit(indexes[0] - 0.5, indexes[-1] + 0.5, side[1], side[0])
+
+
+def front(comparison: SideBySide) -> Iterator[Markup]:
+    """Yield a plot of the quality of runs over each of the other dimensions."""
+    if comparison.front is None:
+        return
+    for axis, name in enumerate(comparison.front.dimensions[1:], 1):
+        dots = []
+        for index, point in enumerate(comparison.front.points):
+            kind = "plain" if comparison.front.beaten_by[index] is None else "few"
+            numbers = f"quality {number(point[0])}, {name} {number(point[axis], SPENDING[name])}"
+            text = f"{letter(index)}, {visible(comparison.runs[index].name)}: {numbers}"
+            dots.append(Dot(point[axis], point[0], kind, text, letter(index)))
+        yield chart(f"front-{axis}", f"Quality and {name}.", _FRONT, dots, [], Axes(_AXES[name], "quality"))
