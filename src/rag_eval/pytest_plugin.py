@@ -78,8 +78,7 @@ class GatesFile(pytest.File):
         """Score, and yield a test of each outcome."""
         from rag_eval.cases import GOOD, MEANING
         from rag_eval.rendering.document import PLAIN
-        from rag_eval.rendering.gates_table import reason
-        from rag_eval.rendering.number_format import bound
+        from rag_eval.rendering.gates_table import bound, reason
 
         self.config.stash[_COLLECTED] = True
         report = _scored(_options(self.config)._replace(gates=os.path.relpath(self.path)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.gates.policy import REFERENCE_GATES, verdict
-from rag_eval.rendering import number_format
+from rag_eval.rendering import gates_table
 from seams import Completeness, Gate, Policy, RunEvidence, Value, judge, judge_all, mean, tally
 
 NOTHING = Value(None, 0)
@@ -102,7 +102,7 @@ def test_completeness_is_gated_by_what_is_allowed():
 
 
 def test_completeness_counts_are_shown_as_whole_numbers():
-    assert [number_format.value(item) for item in completeness(missing=0)] == ["2"]
+    assert [gates_table.value(item) for item in completeness(missing=0)] == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_completeness_counts_are_shown_as_whole_numbers():
     ],
 )
 def test_a_value_is_shown_with_as_many_decimals_as_the_outcome_asks(text, gate, value):
-    assert number_format.value(judge(gate, value)) == text
+    assert gates_table.value(judge(gate, value)) == text
 
 
 thresholds = st.one_of(
@@ -135,5 +135,5 @@ values = st.one_of(
 @example("max", "0", 1e-12)
 def test_a_shown_value_never_contradicts_its_verdict(direction, threshold, number):
     judged = judge(Gate("map", direction, threshold), Value(number, 1))
-    seen = Fraction(number_format.value(judged))
+    seen = Fraction(gates_table.value(judged))
     assert judged.gate.keeps(seen) is (judged.outcome == "passed")

@@ -10,8 +10,7 @@ from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.gates.results import score_splitter
 from rag_eval.metrics import METRICS, column_of, single_score
-from rag_eval.rendering.document import PLAIN, Paragraph, Table, TextFormatter, more, paragraphs, table_of
-from rag_eval.rendering.number_format import signed
+from rag_eval.rendering.document import PLAIN, Paragraph, Table, TextFormatter, more, paragraphs, signed, table_of
 
 if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Flip

@@ -14,8 +14,7 @@ from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.cases import failing
 from rag_eval.rendering.document import PLAIN
-from rag_eval.rendering.gates_table import cases_of, outcome, reason
-from rag_eval.rendering.number_format import bound, is_completeness
+from rag_eval.rendering.gates_table import bound, cases_of, is_completeness, outcome, reason
 from rag_eval.rendering.summary import headline
 from rag_eval.stats.tally import as_float
 

@@ -18,12 +18,16 @@ from rag_eval.rendering.document import (
     Section,
     Table,
     TextFormatter,
+    between,
     bullets,
+    interval,
+    number,
     paragraphs,
+    probability,
     remarks,
+    signed,
     table_of,
 )
-from rag_eval.rendering.number_format import between, interval, number, probability, signed
 from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:

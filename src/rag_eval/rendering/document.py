@@ -1,14 +1,26 @@
-"""The document model of all reports: paragraphs, lists, tables and sections, and the formatting of texts in them."""
+"""The document model of all reports: paragraphs, lists, tables, sections; the format of texts and numbers in them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import one_line
+from rag_eval.metrics import column_of, of_column
+from rag_eval.stats.tally import DECIMALS, exactly, shown
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult
+    from rag_eval.gates.results import MetricResult
+
+_NARROW, _RARE = 0.05, 0.01
+_SIGNIFICANT = 2
+_TENS, _HUNDREDS, _CENTS = 10, 100, 0.1
+SMALL, FEW = "†", "‡"
+"""Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 
 
 class Paragraph(NamedTuple):
@@ -110,3 +122,92 @@ def _plain_name(metric: str, part: str) -> str:
 
 
 PLAIN = TextFormatter(_plain_name, one_line, one_line, whole="--format json")
+
+
+# Numbers, with enough decimals that none contradicts an outcome
+
+
+def number(value: float | None, name: str = "") -> str:
+    """Return a value of a metric with its unit, ``–`` for None."""
+    return "–" if value is None else f"{value:.{decimals(value, name)}f}{unit(name)}"
+
+
+@lru_cache(maxsize=256)
+def unit(name: str) -> str:
+    """Return the unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
+    item = of_column(column_of(name))
+    return f" {item.unit}" if item and item.unit else ""
+
+
+def decimals(value: float, name: str = "") -> int:
+    """Return the number of decimals: three for a share, fewer for large values, more for small amounts of money."""
+    if value > 1:
+        return 2 if value < _TENS else 1 if value < _HUNDREDS else 0
+    small = unit(name) == " USD" and 0 < value < _CENTS
+    return min(_SIGNIFICANT - Decimal(repr(value)).adjusted(), DECIMALS) if small else 3
+
+
+def signed(number: float, name: str = "") -> str:
+    """Return a change with its sign and unit, ``−0.033``; only a change of 0 is shown as 0, without a sign."""
+    far = shown(abs(exactly(number)), bool, decimals(abs(number), name))
+    return f"{'+' if number > 0 else '−' if number else ''}{far}{unit(name)}"
+
+
+def interval(
+    low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool, name: str = ""
+) -> str:
+    """Return an interval: `` (0.69–0.96)``; `` (≥ 0.69)`` if an end is open, empty if both are.
+
+    The shown ends enclose ``number``, and ``keeps`` has the same result for them as for the exact ones.
+    """
+    least = 2
+    if number > 1 or unit(name):
+        least = decimals(float(number), name)
+    elif low is not None and high is not None and high - low < _NARROW:
+        least = 3
+    start, end = (
+        ""
+        if end is None
+        else signed_bound(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+        for end in (low, high)
+    )
+    if start and end:
+        return f" ({start}–{end})"
+    return f" (≥ {start})" if start else f" (≤ {end})" if end else ""
+
+
+def between(low: str | None, high: str | None) -> str:
+    """Return ``−0.01 to 0.08``, ``≥ −0.01`` or ``≤ 0.08``."""
+    return f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}" if high else ""
+
+
+def signed_bound(number: Fraction, condition: Callable[[Fraction], object], least: int) -> str:
+    """Return a number with its sign, rounded so that ``condition`` has the same result for it."""
+    if number >= 0:
+        return shown(number, condition, least)
+    return f"−{shown(-number, lambda far: condition(-far), least)}"
+
+
+def probability(p: float | None, alpha: str = "0.05") -> str:
+    """Return ``0.12`` or ``<0.001``, rounded to its side of ``alpha``; empty for None."""
+    if p is None:
+        return ""
+    level = Fraction(Decimal(alpha))
+    text = shown(exactly(p), lambda number: number <= level, 2 if p >= _RARE else 3)
+    return text if Fraction(text) else "<0.001"
+
+
+def at_least(number: float) -> str:
+    """Return a minimum visible size: two significant digits, rounded up."""
+    exact = Decimal(repr(number))
+    decimal_places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
+    return f"{exact.quantize(Decimal(1).scaleb(-decimal_places), ROUND_CEILING):f}"
+
+
+def metric_interval(result: MetricResult, name: str = "") -> str:
+    """Return a metric's interval, with a mark if it has too few cases."""
+    if result.value is None:
+        return ""
+    number = result.as_value().number
+    ends = interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
+    return f"{ends}{SMALL if result.small else ''}"

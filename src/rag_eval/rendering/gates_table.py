@@ -1,40 +1,45 @@
-"""The gates: their table, the reasons for their outcomes, and what the tests could not have detected."""
+"""The gates: their table with values, thresholds and outcomes, the reasons, and what tests could not have detected."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
+from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.regression import aim
 from rag_eval.metrics import column_of, of_column
-from rag_eval.rendering.document import PLAIN, Table, TextFormatter, bullets, paragraphs
-from rag_eval.rendering.number_format import (
+from rag_eval.rendering.document import (
+    PLAIN,
     SMALL,
+    Table,
+    TextFormatter,
     at_least,
-    deltas,
-    is_completeness,
+    between,
+    bullets,
+    decimals,
+    interval,
     number,
+    paragraphs,
     probability,
-    regression_interval,
-    regression_text,
-    size,
-    threshold,
+    signed,
+    signed_bound,
     unit,
-    value,
-    value_with_interval,
 )
+from rag_eval.stats.tally import exactly, shown
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
     from rag_eval.rendering.document import Block
+
+    Deltas = Mapping[tuple[str, str, str], str]
 
 _TOKEN = re.compile("[a-z]+[0-9]*")
 _ABBREVIATIONS = {
@@ -312,3 +317,98 @@ def cases_of(report: Report, gate: GateResult) -> str:
 def counted(result: MetricResult | None, n: int) -> str:
     """Return the number of cases: ``26 of 30`` for a 0/1 metric, otherwise their count."""
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
+
+
+def value(gate: GateResult) -> str:
+    """Return a gate's value; for a margin both values, ``0.900 → 0.867``."""
+    if gate.comparison is not None:
+        before, after = (number(item, gate.name) for item in (gate.comparison.baseline, gate.comparison.value))
+        return f"{before} → {after}"
+    if gate.value is None:
+        return "–"
+    if is_completeness(gate):
+        return f"{gate.value:g}"
+    exact, least = exactly(gate.as_value().number or 0.0), decimals(gate.value, gate.name)
+    return f"{shown(exact, gate.gate.keeps, least)}{unit(gate.name)}"
+
+
+def value_with_interval(gate: GateResult) -> str:
+    """Return a gate's value with its interval, whose ends do not contradict the outcome either."""
+    if gate.value is None or gate.comparison is not None:
+        return value(gate)
+    keeps = gate.gate.keeps if gate.confidence else bool
+    ends = interval(gate.low, gate.high, exactly(gate.as_value().number or 0.0), keeps, gate.name)
+    return f"{value(gate)}{ends}{SMALL if gate.small else ''}"
+
+
+def change(gate: GateResult) -> str:
+    """Return the change of a value against the baseline, ``−0.033 (−0.08 to 0.01)``; empty without a comparison."""
+    comparison = gate.comparison
+    if comparison is None or comparison.regression is None:
+        return ""
+    up = (comparison.regression > 0) == (gate.direction == "max_rise")
+    far = f"{'+' if up else '−'}{size(gate)}" if comparison.regression else size(gate)
+    ends = regression_interval(gate, turned=gate.direction == "max_drop")
+    return f"{far} ({ends})" if ends else far
+
+
+def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
+    """Return the interval of a regression, ``−0.01 to 0.08``; ``turned`` shows it as a change of the value instead."""
+    comparison = gate.comparison
+    if comparison is None or (comparison.low is None and comparison.high is None):
+        return ""
+    ends: list[tuple[float | None, Callable[[Fraction], bool]]]
+    ends = [(end, gate.gate.keeps) for end in (comparison.low, comparison.high)]
+    if turned:
+        ends = [(None if end is None else -end, lambda number: gate.gate.keeps(-number)) for end, _ in reversed(ends)]
+    texts: list[str | None] = []
+    for end, keeps in ends:
+        least = decimals(abs(end), gate.name) if end is not None and (unit(gate.name) or abs(end) > 1) else 3
+        texts.append(None if end is None else signed_bound(exactly(end), keeps, least))
+    return between(*texts)
+
+
+def size(gate: GateResult) -> str:
+    """Return the size of a value's change against the baseline, without its sign."""
+    regression = exactly((gate.comparison and gate.comparison.regression) or 0.0)
+    far = shown(
+        abs(regression),
+        lambda number: (gate.gate.keeps(number if regression > 0 else -number), bool(number)),
+        decimals(float(abs(regression)), gate.name),
+    )
+    return far + unit(gate.name)
+
+
+def deltas(report: Report) -> Deltas:
+    """Return the changes of the gates' values by metric, slice and origin, if there is a baseline; empty if unknown.
+
+    A bound without a margin shows how the system changed the metric.
+    """
+    if report.baseline is None and not any(gate.comparison for gate in report.gates):
+        return {}
+    system = {effect.name: signed(effect.system, effect.name) for effect in report.effects if effect.system is not None}
+    keys: list[tuple[str, str, str]] = [(gate.name, gate.slice, gate.origin) for gate in report.gates]
+    whole = {key: system.get(key[0], "") for key in keys if not key[1] and key[2] != "base"}
+    return whole | {key: change(gate) for key, gate in zip(keys, report.gates, strict=True) if gate.comparison}
+
+
+def threshold(gate: GateResult) -> str:
+    """Return the bound as shown to people, with its meaning in cases if it is no share of them."""
+    return f"{bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else bound(gate)
+
+
+def bound(gate: GateResult) -> str:
+    """Return only the bound, the same for every run."""
+    if gate.direction in MARGINS:
+        return f"{regression_text(gate)} ≤ {gate.threshold}{unit(gate.name)}"
+    return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
+
+
+def regression_text(gate: GateResult) -> str:
+    """Return the word for a regression of a margin's metric: drop or rise."""
+    return "drop" if gate.direction == "max_drop" else "rise"
+
+
+def is_completeness(gate: GateResult) -> bool:
+    """Return whether a gate is on completeness, whose value is a number of traces."""
+    return gate.name.startswith("completeness.")

@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, some, spreadsheet
 from rag_eval.rendering import markdown, terminal
-from rag_eval.rendering.document import PLAIN, Block, Paragraph, Table, TextFormatter, bullets, paragraphs, table_of
-from rag_eval.rendering.number_format import between, number, probability, signed
+from rag_eval.rendering.document import (
+    PLAIN,
+    Block,
+    Paragraph,
+    Table,
+    TextFormatter,
+    between,
+    bullets,
+    number,
+    paragraphs,
+    probability,
+    signed,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Contrast, Flaky, Point, Reading, Series

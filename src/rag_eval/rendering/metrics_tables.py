@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
-from rag_eval.rendering.document import Paragraph, Table, more, paragraphs
-from rag_eval.rendering.gates_table import counted, value_of
-from rag_eval.rendering.number_format import FEW, metric_interval, number, value
+from rag_eval.rendering.document import FEW, Paragraph, Table, metric_interval, more, number, paragraphs
+from rag_eval.rendering.gates_table import counted, value, value_of
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult

@@ -23,8 +23,7 @@ from rag_eval.rendering.document import (
     paragraphs,
     table_of,
 )
-from rag_eval.rendering.gates_table import by_severity, reason
-from rag_eval.rendering.number_format import is_completeness
+from rag_eval.rendering.gates_table import by_severity, is_completeness, reason
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report

@@ -14,7 +14,7 @@ from rag_eval.common.escaping import log_line, one_line, quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering.document import PLAIN, Paragraph, Table
-from rag_eval.rendering.number_format import is_completeness
+from rag_eval.rendering.gates_table import is_completeness
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report

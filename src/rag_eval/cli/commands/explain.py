@@ -299,7 +299,7 @@ def _shown(name: str, score: Score) -> str:
         return f"{score[0]:.3f} ({'attack' if score[1] else 'benign'})"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    from rag_eval.rendering.number_format import number
+    from rag_eval.rendering.document import number
 
     return f"{score:d}" if isinstance(score, int) else number(score, name)
 

@@ -16,6 +16,7 @@ from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections, significant_differences
 from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs
+from rag_eval.rendering.gates_table import is_completeness
 from rag_eval.rendering.html import plots
 from rag_eval.rendering.html.element import (
     FORMATTER,
@@ -35,7 +36,6 @@ from rag_eval.rendering.html.element import (
 )
 from rag_eval.rendering.html.element import table as write_table
 from rag_eval.rendering.html.element import write_blocks as write
-from rag_eval.rendering.number_format import is_completeness
 
 if TYPE_CHECKING:
     from rag_eval.analysis.failed_cases import CaseDetails, Named

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.gates.policy import MARGINS, SPENDING
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.comparison import letter
-from rag_eval.rendering.gates_table import ORIGINS, OUTCOMES, gates_with_row, has_two_sides, kind
-from rag_eval.rendering.history import reading_cells
-from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, join, plain_text, table, tag, visible
-from rag_eval.rendering.number_format import (
+from rag_eval.rendering.document import metric_interval, number, unit
+from rag_eval.rendering.gates_table import (
+    ORIGINS,
+    OUTCOMES,
     bound,
+    gates_with_row,
+    has_two_sides,
     is_completeness,
-    metric_interval,
-    number,
-    unit,
+    kind,
     value,
     value_with_interval,
 )
+from rag_eval.rendering.history import reading_cells
+from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, join, plain_text, table, tag, visible
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
