@@ -38,6 +38,18 @@ _UNSAID, _UNCITED, _UNRETRIEVED = ("WRONG_CLAIM",), ("NOT_CITED", "CITED_UNRETRI
 _UNHIT = (*_UNCITED, *_UNRETRIEVED, "HALLUCINATION")
 """The labels of answers that cite no evidence."""
 _UNRIGHT = (*_UNSAID, *_UNHIT)
+_OVER_REFUSALS = {
+    "OVER_REFUSAL_EVIDENCE_PRESENT": (
+        "Refusal template or threshold",
+        "although the evidence was retrieved",
+        "Loosen the refusal rule of the prompt, or lower the confidence threshold.",
+    ),
+    "OVER_REFUSAL_NOT_RETRIEVED": (
+        "Recall or chunking",
+        "because the evidence was not retrieved",
+        "Retrieve more chunks, or check how the evidence is chunked.",
+    ),
+}
 _SHARE = 0.2  # of the cases that break a value; fewer do not explain it
 
 
@@ -61,8 +73,9 @@ def diagnose(
     A cause needs support from the labels: a value may also be low because of missing answers. If ids are ``unmatched``,
     nothing is known about retrieval and citations, so neither is a cause.
     """
-    recall = limits.get(f"recall_all@{k}", _DEFAULTS["recall"])
-    figures = _Figures(values, {**_DEFAULTS, "recall": recall, **limits}, k, labels)
+    recall = f"recall_all@{k}"
+    defaults = {recall if name == "recall" else name: limit for name, limit in _DEFAULTS.items()}
+    figures = _Figures(values, {**defaults, **limits}, k, recall, labels)
     if unmatched is None:
         return [cause for rule in RULES for cause in rule(figures)]
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
@@ -83,28 +96,23 @@ def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
 
 
 class _Figures(NamedTuple):
-    """The values of a run with their limits, and its labels with their counts."""
+    """The values of a run with their limits, the name of its recall, and its labels with their counts."""
 
     values: Mapping[str, float | None]
     limits: Mapping[str, float]
     k: int
+    recall: str
     labels: Mapping[str, int]
-
-    def full(self, name: str) -> str:
-        return f"recall_all@{self.k}" if name == "recall" else name
-
-    def value(self, name: str) -> float | None:
-        return self.values.get(self.full(name))
 
     def broken(self, name: str) -> bool:
         """Return whether a metric has a value outside its limit."""
-        value, limit = self.value(name), self.limits[name]
-        return value is not None and (value > limit if _lower_is_better(self.full(name)) else value < limit)
+        value, limit = self.values.get(name), self.limits[name]
+        return value is not None and (value > limit if _lower_is_better(name) else value < limit)
 
     def of(self, perspective: str) -> list[str]:
         """Return the names of a metric group that have a value and a limit."""
-        named = {self.full(name): name for name in self.limits if self.value(name) is not None}
-        return [name for full, name in named.items() if measure(full).metric.perspective == perspective]
+        measured = [name for name in self.limits if self.values.get(name) is not None]
+        return [name for name in measured if measure(name).metric.perspective == perspective]
 
     def bad(self, perspective: str) -> list[str]:
         """Return the metrics of a group that break their limit."""
@@ -134,8 +142,8 @@ class _Figures(NamedTuple):
 
     def missed(self, name: str) -> bool:
         """Return whether a retrieval value would break its limit even if missing cases were like the rest."""
-        value, absent, cases = self.value(name), self.count(*ABSENT), sum(self.labels.values())
-        if not self.broken(name) or not absent or value is None or _lower_is_better(self.full(name)):
+        value, absent, cases = self.values.get(name), self.count(*ABSENT), sum(self.labels.values())
+        if not self.broken(name) or not absent or value is None or _lower_is_better(name):
             return self.broken(name)
         return value * cases < self.limits[name] * (cases - absent)
 
@@ -143,11 +151,11 @@ class _Figures(NamedTuple):
         """Return the values of the measured ones of some metrics, with enough decimals to compare them to limits."""
         texts = []
         for name in names:
-            value, limit = self.value(name), exactly(self.limits[name])
+            value, limit = self.values.get(name), exactly(self.limits[name])
             if value is not None:
-                beyond = limit.__lt__ if _lower_is_better(self.full(name)) else limit.__le__
+                beyond = limit.__lt__ if _lower_is_better(name) else limit.__le__
                 least, unit = (0, " ms") if _STAGE.fullmatch(name) else (3, "")
-                texts.append(f"{self.full(name)} {shown(exactly(value), beyond, least)}{unit}")
+                texts.append(f"{name} {shown(exactly(value), beyond, least)}{unit}")
         return ", ".join(texts)
 
 
@@ -161,14 +169,13 @@ def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
     if not missing + errored:
         return
     fails = missing > figures.limits.get(f"{_COUNTS}missing", missing) or figures.broken("error_rate")
-    part_of = any(map(figures.broken, ("precision", "chr", "recall", "under_refusal")))
+    part_of = any(map(figures.broken, ("precision", "chr", figures.recall, "under_refusal")))
     if fails or (part_of and figures.is_much(ABSENT, (*ABSENT, *_UNRIGHT))):
         counts = [f"{count} {what}" for count, what in ((missing, "missing"), (errored, "errored")) if count]
-        cases = sum(figures.labels.values())
-        cause = f"Incomplete run: {missing + errored} of {cases} answers are missing or errored."
+        share = f"{missing + errored} of {sum(figures.labels.values())}"
         why = "Find out why the pipeline stopped" if missing else "Read the errors in the traces"
         steps = f"{why}, then run the evaluation again. Each of them counts as a wrong answer."
-        yield Diagnosis(cause, ", ".join(counts), steps)
+        yield Diagnosis(f"Incomplete run: {share} answers are missing or errored.", ", ".join(counts), steps)
 
 
 def _answers(figures: _Figures) -> Iterator[Diagnosis]:
@@ -183,16 +190,14 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
         steps += ", then check the prompt that asks for citations."
         causes.append((uncited, f"Grounding: {quantity(uncited, 'answer')} {what}.", steps))
     elif figures.is_much(_UNCITED, broken):
-        what = f"{'cites' if uncited == 1 else 'cite'} chunks without the evidence"
+        cause = f"{quantity(uncited, 'answer')} {'cites' if uncited == 1 else 'cite'} chunks without the evidence"
         steps = "Look at the chunks retrieved along with the gold chunk. Rerank them, or make chunks smaller."
-        causes.append((uncited, f"Noisy retrieval: {quantity(uncited, 'answer')} {what}.", steps))
+        causes.append((uncited, f"Noisy retrieval: {cause}.", steps))
     if "precision" in low and figures.is_much(_UNSAID, broken):
         what = "cites the right evidence, but its" if unsaid == 1 else "cite the right evidence, but their"
+        cause = f"Claim wording: {quantity(unsaid, 'answer')} {what} claim misses the gold text."
         steps = "Read the WRONG_CLAIM cases. Fix the prompt if the answers are wrong"
-        steps += ", the gold substrings if they are right."
-        causes.append(
-            (unsaid, f"Claim wording: {quantity(unsaid, 'answer')} {what} claim misses the gold text.", steps)
-        )
+        causes.append((unsaid, cause, f"{steps}, the gold substrings if they are right."))
     for _, cause, steps in sorted(causes, key=itemgetter(0), reverse=True):
         yield Diagnosis(cause, figures.say("precision", "chr"), steps)
 
@@ -207,29 +212,14 @@ def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
         steps = "Read the HALLUCINATION cases. Strengthen the refusal rule, or fix gold items that the corpus answers."
         names = ["under_refusal"] if figures.broken("under_refusal") else low
         yield Diagnosis(f"Refusal behaviour: {cause}.", figures.say(*names), steps)
-    if not figures.broken("over_refusal"):
-        return
-    for label, kind, why, steps in (
-        (
-            "OVER_REFUSAL_EVIDENCE_PRESENT",
-            "Refusal template or threshold",
-            "although the evidence was retrieved",
-            "Loosen the refusal rule of the prompt, or lower the confidence threshold.",
-        ),
-        (
-            "OVER_REFUSAL_NOT_RETRIEVED",
-            "Recall or chunking",
-            "because the evidence was not retrieved",
-            "Retrieve more chunks, or check how the evidence is chunked.",
-        ),
-    ):
+    for label, (kind, why, steps) in _OVER_REFUSALS.items() if figures.broken("over_refusal") else ():
         if count := figures.count(label):
             cause = f"{kind}: {quantity(count, 'question')} {'was' if count == 1 else 'were'} refused {why}."
             yield Diagnosis(cause, figures.say("over_refusal"), steps)
 
 
 def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
-    (low, broken), missed = figures.low_answers(), figures.missed("recall")
+    (low, broken), missed = figures.low_answers(), figures.missed(figures.recall)
     if not missed and not figures.is_much(_UNRETRIEVED, broken):
         return
     below, absent = figures.count("BELOW_K"), figures.count("NOT_RETRIEVED")
@@ -238,7 +228,7 @@ def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
     steps = "Check that the index contains the gold chunks, then check the retriever's settings."
     if below > absent:
         steps = f"The evidence is retrieved, but below rank {figures.k}. Rerank the chunks."
-    yield Diagnosis(cause, figures.say(*(["recall"] if missed else low)), steps)
+    yield Diagnosis(cause, figures.say(*([figures.recall] if missed else low)), steps)
 
 
 def _across(figures: _Figures) -> Iterator[Diagnosis]:
@@ -250,9 +240,8 @@ def _across(figures: _Figures) -> Iterator[Diagnosis]:
         yield Diagnosis(cause, figures.say(*retrieval[:1], *ungrounded[:2]), steps)
     missed, context = [name for name in figures.bad("retrieval") if figures.missed(name)], figures.good("context")
     if missed and context:
-        cause = (
-            "Embedding or chunking: the retrieved context has no defects of its own, but does not match the question."
-        )
+        cause = "Embedding or chunking: the retrieved context has no defects of its own"
+        cause += ", but does not match the question."
         steps = "Try another embedding model or other chunk sizes on the NOT_RETRIEVED questions."
         yield Diagnosis(cause, figures.say(*missed[:2], *context[:1]), steps)
 
@@ -271,8 +260,7 @@ def _operations(figures: _Figures) -> Iterator[Diagnosis]:
     if over:
         stages = ((_STAGE.fullmatch(name), value) for name, value in figures.values.items())
         means = {stage[1]: value for stage, value in stages if stage and value and stage[2] == "mean"}
-        means.pop("total", None)
-        slowest = max(sorted(means), key=lambda stage: means[stage], default="")
+        slowest = max(sorted(means.keys() - {"total"}), key=means.__getitem__, default="")
         cause = "Latency: answers take longer than allowed."
         steps = "Write the time of each stage to latency_ms in the traces to find the slow one."
         if slowest:
@@ -282,20 +270,8 @@ def _operations(figures: _Figures) -> Iterator[Diagnosis]:
 
 
 def _safety(figures: _Figures) -> Iterator[Diagnosis]:
-    yield from _injection(figures)
-    missed = figures.broken("leak_detection")
-    if missed or figures.broken("leak_false_positive"):
-        cause = f"Output guardrail: it {'misses leaks' if missed else 'flags harmless answers'}."
-        steps = "Read the LEAK_MISSED and FALSE_ALARM cases by attack.category to see what it misses or flags wrongly."
-        yield Diagnosis(cause, figures.say("leak_detection", "leak_false_positive"), steps)
-    if figures.broken("leakage"):
-        steps = "See the masked leak with rag-eval explain QID. Filter the answer, or remove the text from the corpus."
-        yield Diagnosis("Leakage: answers contain sensitive text that nobody asked for.", figures.say("leakage"), steps)
-
-
-def _injection(figures: _Figures) -> Iterator[Diagnosis]:
     missed, alarms = figures.broken("detection_rate"), figures.broken("input_false_positive")
-    if missed and figures.value("injection_auc") is None:
+    if missed and figures.values.get("injection_auc") is None:
         cause = "Input guardrail: attacks pass it, and the traces have no scores of it."
         steps = "Write guardrail.score or guardrail.blocked to the traces."
         steps += " An attack without either counts as not detected."
@@ -310,6 +286,14 @@ def _injection(figures: _Figures) -> Iterator[Diagnosis]:
         cause = f"Guardrail threshold: safety.warn is {which}."
         steps = "Read the ATTACK_MISSED and FALSE_ALARM cases. Move the guardrail's threshold and safety.warn together."
         yield Diagnosis(cause, figures.say("detection_rate", "input_false_positive"), steps)
+    leaks_missed = figures.broken("leak_detection")
+    if leaks_missed or figures.broken("leak_false_positive"):
+        cause = f"Output guardrail: it {'misses leaks' if leaks_missed else 'flags harmless answers'}."
+        steps = "Read the LEAK_MISSED and FALSE_ALARM cases by attack.category to see what it misses or flags wrongly."
+        yield Diagnosis(cause, figures.say("leak_detection", "leak_false_positive"), steps)
+    if figures.broken("leakage"):
+        steps = "See the masked leak with rag-eval explain QID. Filter the answer, or remove the text from the corpus."
+        yield Diagnosis("Leakage: answers contain sensitive text that nobody asked for.", figures.say("leakage"), steps)
 
 
 RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (
