@@ -98,12 +98,10 @@ def _by_gold(name: str, recorded: Baseline, now: RunEvidence) -> float | None:
         return None
     if recorded.contracts.get(name) != rescored.contracts[name]:
         return None
-    values = []
-    for side in (recorded, rescored):
-        scores = (case.scores.get(measure(name).column) for case in side.questions)
-        values.append(folded(measure(name), tally(scores)).number)  # type: ignore[arg-type]
-    old, new = values
-    return None if old is None or new is None else round(float(new) - float(old), DECIMALS) + 0.0
+    column = measure(name).column
+    scores = (tally(case.scores.get(column) for case in side.questions) for side in (recorded, rescored))
+    old, new = (folded(measure(name), side).as_float for side in scores)  # type: ignore[arg-type]
+    return None if old is None or new is None else round(new - old, DECIMALS) + 0.0
 
 
 def must_pass(
@@ -121,9 +119,8 @@ def must_pass(
         yield Finding("must-pass-unjudged", "warning", message, "Name one in the gates file: baseline: {report: FILE}.")
         return
     sides: list[dict[str, list[Question]]] = []
-    known: dict[
-        str, set[str]
-    ] = {}  # the qid and the slices of each case on all sides, so that removing a tag hides nothing
+    # The qid and the slices of each case on all sides, so that removing a tag hides nothing.
+    known: dict[str, set[str]] = {}
     for side in (recorded or before.questions, before.questions, after):
         sides.append({})
         for case in side:
@@ -169,7 +166,8 @@ def ungated_regressions(
     """Yield up to three metrics without a regression gate that got significantly worse, and gates that would fail."""
     whole = [gate for gate in gates if not gate.slice]
     gated = {gate.name for gate in whole if gate.direction in MARGINS}
-    wanted = [name for name in names if name not in gated and estimates(name)]
+    estimates = [name for name in names if FOLDS[measure(name).fold].estimates and measure(name).metric.level == "case"]
+    wanted = [name for name in estimates if name not in gated]
     regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:_MOST_UNGATED]
     if not regressions:
         return
@@ -201,11 +199,6 @@ def _margin(row: Tested) -> str:
     drop, metric = (row.comparison and row.comparison.regression) or 0.0, measure(row.name).metric
     margin = "0.02" if metric.bounded and drop > _USUAL_MARGIN else f"{Decimal(f'{drop / 2:.1g}'):f}"
     return f"{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}"
-
-
-def estimates(name: str) -> bool:
-    """Return whether a metric's value estimates the system's: not a sum, a maximum, or a value of the whole run."""
-    return FOLDS[measure(name).fold].estimates and measure(name).metric.level == "case"
 
 
 class GoldCounts(NamedTuple):

@@ -184,18 +184,18 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
     uncited, unsaid = figures.count(*_UNCITED), figures.count(*_UNSAID)
     causes = []
     if figures.is_much(_UNCITED, broken) and "precision" in low:
-        what = "does not cite what supports it" if uncited == 1 else "do not cite what supports them"
+        cause = quantity(uncited, "answer does not cite what supports it", "answers do not cite what supports them")
         labels = " and ".join(label for label in _UNCITED if figures.count(label))
         steps = f"Read the {labels} cases: compare the cited ids with the retrieved ones"
         steps += ", then check the prompt that asks for citations."
-        causes.append((uncited, f"Grounding: {quantity(uncited, 'answer')} {what}.", steps))
+        causes.append((uncited, f"Grounding: {cause}.", steps))
     elif figures.is_much(_UNCITED, broken):
-        cause = f"{quantity(uncited, 'answer')} {'cites' if uncited == 1 else 'cite'} chunks without the evidence"
+        cause = f"{quantity(uncited, 'answer cites', 'answers cite')} chunks without the evidence"
         steps = "Look at the chunks retrieved along with the gold chunk. Rerank them, or make chunks smaller."
         causes.append((uncited, f"Noisy retrieval: {cause}.", steps))
     if "precision" in low and figures.is_much(_UNSAID, broken):
-        what = "cites the right evidence, but its" if unsaid == 1 else "cite the right evidence, but their"
-        cause = f"Claim wording: {quantity(unsaid, 'answer')} {what} claim misses the gold text."
+        its = "answer cites the right evidence, but its", "answers cite the right evidence, but their"
+        cause = f"Claim wording: {quantity(unsaid, *its)} claim misses the gold text."
         steps = "Read the WRONG_CLAIM cases. Fix the prompt if the answers are wrong"
         causes.append((unsaid, cause, f"{steps}, the gold substrings if they are right."))
     for _, cause, steps in sorted(causes, key=itemgetter(0), reverse=True):
@@ -214,7 +214,7 @@ def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
         yield Diagnosis(f"Refusal behaviour: {cause}.", figures.say(*names), steps)
     for label, (kind, why, steps) in _OVER_REFUSALS.items() if figures.broken("over_refusal") else ():
         if count := figures.count(label):
-            cause = f"{kind}: {quantity(count, 'question')} {'was' if count == 1 else 'were'} refused {why}."
+            cause = f"{kind}: {quantity(count, 'question was', 'questions were')} refused {why}."
             yield Diagnosis(cause, figures.say("over_refusal"), steps)
 
 

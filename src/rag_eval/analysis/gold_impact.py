@@ -82,29 +82,28 @@ def findings(
 
     ``other_files`` are the other changed files, ``answered`` are the questions of the base that this run answers.
     """
-    fixed = [change.qid for change in changed if change.fixes]
-    if fixed:
+    if fixed := [change.qid for change in changed if change.fixes]:
         also = f"; this change also edits {_joined(other_files)}" if other_files else ""
-        makes = "makes a failing answer" if len(fixed) == 1 else "make failing answers"
-        message = f"{quantity(len(fixed), 'gold change')} {makes} of this run right: {_joined(fixed)}{also}"
+        makes = quantity(len(fixed), "gold change makes a failing answer", "gold changes make failing answers")
+        message = f"{makes} of this run right: {_joined(fixed)}{also}"
         yield Finding("gold-fits-output", "warning", message, _SEPARATELY, file)
     removed = [change for change in changed if change.verb == "removed"]
     gone = [change.qid for change in removed if change.before not in {*GOOD, None}]
-    if gone:
-        message = f"{_dropped(gone)}; this run or the baseline fails on {_them(gone)}"
-        yield Finding("failing-items-removed", "warning", message, _REASON, file)
     unseen = [change.qid for change in removed if change.before in {*GOOD, None} and change.qid not in answered]
-    if unseen:
-        them = _them(unseen)
-        message = f"{_dropped(unseen)}; this run did not answer {them}, so the system may fail on {them}"
-        yield Finding("removed-items-unseen", "warning", message, _REASON, file)
+    for code, qids, why in (
+        ("failing-items-removed", gone, "this run or the baseline fails on {0}"),
+        ("removed-items-unseen", unseen, "this run did not answer {0}, so the system may fail on {0}"),
+    ):
+        if qids:
+            are = quantity(len(qids), "question is", "questions are")
+            why = why.format("it" if len(qids) == 1 else "them")
+            yield Finding(code, "warning", f"{are} removed from the gold: {_joined(qids)}; {why}", _REASON, file)
 
 
 def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
     """Find gates that fail this run on the old gold but not on the new gold."""
-    names = _without_counts(gates)
-    if names:
-        fail = f"{quantity(len(names), 'gate')} {'fails' if len(names) == 1 else 'fail'}"
+    if names := _without_counts(gates):
+        fail = quantity(len(names), "gate fails", "gates fail")
         message = f"{fail} with the gold of the base branch, but not with the changed gold: {_joined(names)}"
         yield Finding("gold-turns-gates", "warning", message, _SEPARATELY, file)
 
@@ -112,14 +111,14 @@ def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
 def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str) -> Iterator[Finding]:
     """Yield an error when questions change their conversation and gates that fail on the old gold do not on the new."""
     names = _without_counts(gates)
-    moved = [qid for qid, gold in new.items() if qid in old and old[qid].conversation != gold.conversation]
+    moved = sorted(qid for qid, gold in new.items() if qid in old and old[qid].conversation != gold.conversation)
     if names and moved:
-        count = f"{quantity(len(moved), 'question')} {'moves' if len(moved) == 1 else 'move'}"
-        message = f"{count} to another conversation, the unit of the statistics: {_joined(sorted(moved))}"
-        message += f"; with the old conversations {_joined(names)} would fail"
-        yield Finding(
-            "conversations-regrouped", "error", message, "Regroup questions in a separate pull request.", file
+        message = f"{quantity(len(moved), 'question moves', 'questions move')} to another conversation"
+        message += (
+            f", the unit of the statistics: {_joined(moved)}; with the old conversations {_joined(names)} would fail"
         )
+        fix = "Regroup questions in a separate pull request."
+        yield Finding("conversations-regrouped", "error", message, fix, file)
 
 
 def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:
@@ -134,11 +133,11 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
 def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: str) -> Iterator[Finding]:
     """Yield a warning when gates judge fewer cases than on the gold of the base; a slice may have none any more."""
     now = {gate.label: gate.n for gate in after}
-    both = [(name, n, now.get(name, 0)) for name, n in before.items() if not name.startswith(_COUNTS)]
-    fallen = [f"{name} {then} → {n}" for name, then, n in both if n < then]
+    fallen = [name for name in _without_counts(before) if now.get(name, 0) < before[name]]
     if fallen:
-        what = f"{quantity(len(fallen), 'gate')} {'judges' if len(fallen) == 1 else 'judge'}"
-        message = f"{what} fewer cases than with the gold of the base branch: {_joined(fallen)}"
+        judge = quantity(len(fallen), "gate judges", "gates judge")
+        counts = _joined([f"{name} {before[name]} → {now.get(name, 0)}" for name in fallen])
+        message = f"{judge} fewer cases than with the gold of the base branch: {counts}"
         yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
 
 
@@ -146,37 +145,23 @@ def lost_labels(
     changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> Iterator[Finding]:
     """Yield a warning that names the changed items with fewer labels than on the base, even if no gate flips."""
+
+    def size(value: object) -> int:
+        """Return the content of a field: 0 if absent, 1 and the number of entries of a list or mapping, otherwise 1."""
+        return (value is not None) + (len(value) if isinstance(value, (tuple, list, Mapping)) else 0)
+
     named = []
     for qid in (qid for qid, verb, _ in changes if verb == "changed"):
         names = [name for name in Gold.__struct_fields__ if name != "line"]
-        lost = [name for name in names if _size(getattr(new[qid], name)) < _size(getattr(old[qid], name))]
+        lost = [name for name in names if size(getattr(new[qid], name)) < size(getattr(old[qid], name))]
         named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
-        message = (
-            f"{quantity(len(named), 'gold item')} {'loses' if len(named) == 1 else 'lose'} labels: {_joined(named)}"
-        )
+        message = f"{quantity(len(named), 'gold item loses', 'gold items lose')} labels: {_joined(named)}"
         yield Finding("labels-removed", "warning", message, "Give the reason for removing them.", file)
-
-
-def _size(value: object) -> int:
-    """Return the amount of content in a field: 0 if absent, the number of entries of a list or mapping, otherwise 1."""
-    if value is None:
-        return 0
-    return 1 + len(value) if isinstance(value, (tuple, list, Mapping)) else 1
 
 
 def _without_counts(gates: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(gates) if not name.startswith(_COUNTS)]
-
-
-def _dropped(qids: Sequence[str]) -> str:
-    return (
-        f"{quantity(len(qids), 'question')} {'is' if len(qids) == 1 else 'are'} removed from the gold: {_joined(qids)}"
-    )
-
-
-def _them(qids: Sequence[str]) -> str:
-    return "it" if len(qids) == 1 else "them"
 
 
 def _joined(names: Sequence[str]) -> str:

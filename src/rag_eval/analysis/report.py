@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval import __version__
-from rag_eval.analysis import baseline as earlier
+from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.common.escaping import quoted
@@ -180,14 +180,13 @@ class Earlier(NamedTuple):
         """Return the baseline without some questions, and without the values that count them."""
         if not qids:
             return self
-        recorded = self.recorded
-        metrics = recorded.metrics.items()
+        metrics = self.recorded.metrics.items()
         run_metrics = {name: value for name, value in metrics if (item := find(name)) and item.metric.level == "run"}
-        questions = QuestionList(case for case in recorded.questions if case.qid not in qids)
-        cases = questions  # the same object means that the baseline was not scored again
-        if self.questions is not recorded.questions:
-            cases = QuestionList(case for case in self.questions if case.qid not in qids)
-        return self._replace(recorded=recorded._replace(questions=questions, metrics=run_metrics), questions=cases)
+        questions = QuestionList(case for case in self.recorded.questions if case.qid not in qids)
+        recorded = self.recorded._replace(questions=questions, metrics=run_metrics)
+        if self.questions is not self.recorded.questions:  # the baseline was scored again
+            questions = QuestionList(case for case in self.questions if case.qid not in qids)
+        return self._replace(recorded=recorded, questions=questions)
 
 
 class CaseResults(NamedTuple):
@@ -289,10 +288,7 @@ def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: 
 
 
 def evidence(
-    report: Report,
-    before: Earlier | None = None,
-    grouped: GroupedCases | None = None,
-    cluster: str = "",
+    report: Report, before: Earlier | None = None, grouped: GroupedCases | None = None, cluster: str = ""
 ) -> RunEvidence:
     """Return the evidence by which a report's gates are evaluated."""
     inputs = report.questions, report.metrics, report.completeness, report.contracts
@@ -334,36 +330,30 @@ def with_diagnosis(report: Report) -> Report:
 
 def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: GroupedCases | None = None) -> Report:
     now = evidence(report, before, grouped, policy.statistics.cluster)
-    gates = tuple(judge_all(policy, now))
+    names = list(dict.fromkeys(gate.name for gate in policy.selected_gates))
     report = report._replace(
-        gates=gates,
+        gates=tuple(judge_all(policy, now)),
         allowed=dict(policy.completeness),
-        slices=tuple(_slices(policy, now, report.metrics)),
+        slices=tuple(_slices(policy, names, now, report.metrics)),
         min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in policy.selected_gates) else 0,
         statistics=policy.statistics,
     )
-    return with_verdict(with_diagnosis(_with_baseline(report, policy, now, before)))
-
-
-def _with_baseline(report: Report, policy: Policy, now: RunEvidence, before: Earlier | None) -> Report:
-    """Return the report with its comparison with the baseline."""
     recorded = before.recorded.questions if before else ()
-    findings = list(earlier.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
+    findings = list(baseline.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
     if policy.suite != FULL:  # a partial run cannot be compared
         findings = [finding for finding in findings if finding.code != "must-pass-unknown"]
-    if before is None:
-        return report._replace(findings=(*report.findings, *findings))
-    names = _gated(policy)
-    findings += earlier.disagreeing(names, policy.slices.by, now)
-    findings += earlier.less_judged(report.metrics, policy.k, now)
-    if verdict(report.gates, (*report.findings, *findings)) == "passed":
-        findings += earlier.ungated_regressions(report.gates, report.metrics, now, float(policy.statistics.alpha))
-    return report._replace(
-        findings=(*report.findings, *findings),
-        baseline=_compared(report, before, now),
-        flips=tuple(earlier.flips(now.pairs_of_cases)),
-        effects=tuple(earlier.effects(names, before.as_recorded, now)),
-    )
+    if before is not None:
+        findings += baseline.disagreeing(names, policy.slices.by, now)
+        findings += baseline.less_judged(report.metrics, policy.k, now)
+        if verdict(report.gates, (*report.findings, *findings)) == "passed":
+            alpha = float(policy.statistics.alpha)
+            findings += baseline.ungated_regressions(report.gates, report.metrics, now, alpha)
+        report = report._replace(
+            baseline=_compared(report, before, now),
+            flips=tuple(baseline.flips(now.pairs_of_cases)),
+            effects=tuple(baseline.effects(names, before.as_recorded, now)),
+        )
+    return with_verdict(with_diagnosis(report._replace(findings=(*report.findings, *findings))))
 
 
 def _compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
@@ -375,9 +365,7 @@ def _compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
         ref=before.ref,
         commit=str((before.recorded.run or {}).get("system_commit") or ""),
         cases=count_questions(report.questions) - counts.changed - counts.new,
-        changed=counts.changed,
-        gone=counts.gone,
-        new=counts.new,
+        **counts._asdict(),
         incomparable=tuple(other),
         rescored=before.questions is not before.recorded.questions,
         written=before.written,
@@ -388,26 +376,22 @@ def _compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
     )
 
 
-def _slices(policy: Policy, now: RunEvidence, metrics: Mapping[str, MetricResult]) -> list[SliceResult]:
-    """Return the metrics of each slice, by field and then by size. Only gated ones have intervals, which take time."""
-    fields, names = policy.slices.by, _gated(policy)
+def _slices(
+    policy: Policy, names: Sequence[str], now: RunEvidence, metrics: Mapping[str, MetricResult]
+) -> Iterator[SliceResult]:
+    """Yield the metrics of each slice, by field and then by size. Only gated ones have intervals, which take time."""
+    fields = policy.slices.by
     parts = [part for part in now.present() if part.partition("=")[0] in fields]
     parts.sort(key=lambda part: (fields.index(part.partition("=")[0]), -now.size(part), part))
     measured = [name for name, result in metrics.items() if result.n and name not in names]
     others = [name for name in measured if measure(name).metric.level == "case"]
-    results = []
     for index, part in enumerate(parts):
         values = {name: as_result(measure(name), now.value(name, part), now.interval(name, part)) for name in names}
         for name in others if index < WHOLE_SLICES else ():
             result = as_result(measure(name), now.value(name, part), None)
             if result.n:
                 values[name] = result
-        results.append(SliceResult(part, now.size(part), values))
-    return results
-
-
-def _gated(policy: Policy) -> list[str]:
-    return list(dict.fromkeys(gate.name for gate in policy.selected_gates))
+        yield SliceResult(part, now.size(part), values)
 
 
 def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
