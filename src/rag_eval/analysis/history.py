@@ -153,14 +153,14 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
         for case in report.questions
     )
     metrics = {name: result for name, result in report.metrics.items() if name in names}
-    commit = str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else "")
+    about = report.run or {}
+    commit = str(about.get("system_commit") or "") or (report.ci.commit if report.ci else "")
     gates = sorted(report.gates, key=lambda gate: (gate.origin != "base", gate.blocks))  # the pull request's decide
     bounds = {
         gate.name: Bound(gate.direction, float(gate.threshold), gate.outcome)
         for gate in gates
         if gate.direction in BOUNDS and not gate.slice
     }
-    about = report.run or {}
     verdict = RunVerdict(
         passed=report.passed,
         failed_gates=tuple(dict.fromkeys(gate.name for gate in report.failed_gates)),
@@ -206,7 +206,11 @@ def flaky(points: Sequence[Point]) -> list[Flaky]:
 
 def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     """Return the series of each metric over points, oldest first; tests against the oldest are corrected together."""
-    golds = [None, *(_gold_change(*pair) for pair in pairwise(points))]
+    golds: list[GoldCounts | None] = [None]
+    for before, after in pairwise(points):
+        counts = gold_counts(before.questions, after.questions)
+        counts = counts._replace(gone=0, new=0) if before.is_partial or after.is_partial else counts
+        golds.append(counts if any(counts) else None)
     pairs = _Pairs(points)
     series = [_series(name, points, golds, pairs) for name in names]
     # The indexes of the series that are compared, and of the points: the newest, the oldest, the best of so many.
@@ -220,10 +224,8 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
             best = min(shared, key=values.__getitem__)
             spots.append((index, last, shared[0], best, len(earlier)))
     oldest = pairs.tested([(series[index].metric, first, last) for index, last, first, _, _ in spots])
-    best_ones = pairs.tested(
-        [(series[index].metric, best, last) for index, last, _, best, _ in spots],
-        [among for *_, among in spots],  # correct for having picked the best of so many
-    )
+    picked = [(series[index].metric, best, last) for index, last, _, best, _ in spots]
+    best_ones = pairs.tested(picked, [among for *_, among in spots])  # corrects for the choice of the best of so many
     for (index, *_), first, top in zip(spots, oldest, best_ones, strict=True):
         series[index] = series[index]._replace(oldest=first, best=top)
     return series
@@ -266,18 +268,16 @@ class _Pairs:
 
     def tested(self, comparisons: Sequence[tuple[str, int, int]], times: Sequence[int] = ()) -> list[Contrast | None]:
         """Test metrics of two points each as one family; ``times`` is how many points each was picked from."""
-        results = contrasts(
-            [(name, self.of(old, new)) for name, old, new in comparisons], float(self._statistics.alpha)
-        )
+        sides = [(name, self.of(old, new)) for name, old, new in comparisons]
         tested: list[Contrast | None] = []
-        for index, ((_, old, new), item) in enumerate(zip(comparisons, results, strict=True)):
+        for index, item in enumerate(contrasts(sides, float(self._statistics.alpha))):
             if item is None or item.baseline is None or item.value is None or item.p is None:
                 tested.append(None)
                 continue
             p = 1.0 if item.adjusted is None else min(1.0, item.adjusted * (times[index] if times else 1))
             figures = item.baseline, item.value, item.regression or 0.0, item.low, item.high, item.n
-            result = item._replace(adjusted=p).result
-            tested.append(Contrast(self._points[old].label, self._points[new].label, *figures, p, result))
+            old, new = (self._points[point].label for point in comparisons[index][1:])
+            tested.append(Contrast(old, new, *figures, p, item._replace(adjusted=p).result))
         return tested
 
 
@@ -299,27 +299,16 @@ def _series(name: str, points: Sequence[Point], golds: Sequence[GoldCounts | Non
     *earlier, new = comparable
     passed = takewhile(lambda old: pairs.moved(name, old, new) is None, earlier)
     uncompared = tuple(starmap(Uncompared, Counter(pairs.why(name, old, new) for old in passed).items()))
-    return series._replace(uncompared=uncompared, step=_largest(name, comparable, pairs))
-
-
-def _largest(name: str, comparable: Sequence[int], pairs: _Pairs) -> Contrast | None:
-    """Return the largest significant regression of one step, so that a larger one over few cases does not hide it."""
+    # The largest significant regression of one step, so that a larger one over few cases does not hide it.
     steps = [(pairs.moved(name, old, new), old, new) for old, new in pairwise(comparable)]
     ranked = sorted(((contrast.regression or 0.0, old, new) for contrast, old, new in steps if contrast), reverse=True)
     tested: list[Contrast | None] = []
     for regression, old, new in ranked:
-        if regression <= 0 and tested:
+        if tested and (regression <= 0 or (tested[-1] and tested[-1].is_worse)):
             break
         tested += pairs.tested([(name, old, new)])
-        if regression > 0 and tested[-1] and tested[-1].is_worse:
-            return tested[-1]
-    return tested[0] if tested else None
-
-
-def _gold_change(before: Point, after: Point) -> GoldCounts | None:
-    counts = gold_counts(before.questions, after.questions)
-    counts = counts._replace(gone=0, new=0) if before.is_partial or after.is_partial else counts
-    return counts if any(counts) else None
+    worse = [contrast for contrast in tested if contrast and contrast.is_worse]
+    return series._replace(uncompared=uncompared, step=next(iter(worse or tested), None))
 
 
 def _value(point: Point, name: str) -> float | None:

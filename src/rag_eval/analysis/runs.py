@@ -180,7 +180,9 @@ def side_by_side(
     qids = shared(columns)
     if not qids:
         raise UsageError(f"nothing to compare: {_why_nothing(columns)}")
-    by_judges = _by_judges(columns)
+    contracts = {name: {column.contracts.get(name) for column in columns} for name in columns[0].contracts}
+    judged = [name for name, some in contracts.items() if name.startswith("judge_") and None not in some]
+    by_judges = [name for name in judged if len(contracts[name]) > 1 and labels_are_comparable(columns)]
     if across_judges:  # as if one judge had graded them all
         same_judge = {name: columns[0].contracts[name] for name in by_judges}
         columns = [column._replace(contracts={**column.contracts, **same_judge}) for column in columns]
@@ -188,7 +190,12 @@ def side_by_side(
     statistics, gated = columns[-1].statistics, () if every else columns[-1].gated
     refused = tuple(_refused(columns, by_judges))
     comparable, chosen = _chosen(columns, refused, only, gated)
-    evidence = [_evidence(column, columns[base], qids, statistics.cluster) for column in columns]
+    completeness, evidence = Completeness(len(qids), len(qids), 0, 0, 0, 0), []
+    base_cases = [columns[base].cases[qid] for qid in qids]
+    for index, column in enumerate(columns):
+        earlier = None if index == base else Baseline(base_cases, columns[base].contracts)
+        cases = [column.cases[qid] for qid in qids]
+        evidence.append(RunEvidence(cases, {}, completeness, column.contracts, earlier, cluster=statistics.cluster))
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [item.value(name).as_float for item in evidence] for name in comparable if name in _SCORED}
     # Costs at other prices are not comparable.
@@ -221,13 +228,6 @@ def _rows(names: Sequence[str], evidence: Sequence[RunEvidence], base: int, alph
             against = _against(name, test, item) if test else None
             cells.append(Cell(value.as_float, value.n, value.hits, *ends, against))
         yield Row(name, metric.better, metric.perspective, tuple(cells))
-
-
-def _evidence(column: Column, base: Column, qids: Sequence[str], cluster: str) -> RunEvidence:
-    cases, base_cases = ([item.cases[qid] for qid in qids] for item in (column, base))
-    earlier = None if column is base else Baseline(base_cases, base.contracts)
-    completeness = Completeness(len(qids), len(qids), 0, 0, 0, 0)
-    return RunEvidence(cases, {}, completeness, column.contracts, earlier, cluster=cluster)
 
 
 def shared(columns: Sequence[Column]) -> list[str]:
@@ -277,16 +277,6 @@ def _refused(columns: Sequence[Column], by_judges: Sequence[str]) -> Iterator[Re
         yield Refused("flips", "the runs detect refusals differently, so passing does not mean the same")
 
 
-def _by_judges(columns: Sequence[Column]) -> list[str]:
-    """Return the metrics of judges that all runs measured, with different judges."""
-    if not labels_are_comparable(columns):
-        return []
-    contracts = {name: {column.contracts.get(name) for column in columns} for name in columns[0].contracts}
-    return [
-        name for name, some in contracts.items() if name.startswith("judge_") and len(some) > 1 and None not in some
-    ]
-
-
 def _chosen(
     columns: Sequence[Column], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
 ) -> tuple[list[str], list[str]]:
@@ -325,8 +315,7 @@ def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDi
     if sign > 0:
         low, high = (None if end is None else 0.0 - end for end in (high, low))
     tested = comparison.p, comparison.adjusted, comparison.result
-    moved = -sign * comparison.regression + 0.0
-    return BaseDifference(moved, low, high, *tested, steps[1], steps[-1], steps[0])
+    return BaseDifference(-sign * comparison.regression + 0.0, low, high, *tested, steps[1], steps[-1], steps[0])
 
 
 def _step(before: Shown, after: Shown) -> float:
@@ -339,27 +328,25 @@ def _step(before: Shown, after: Shown) -> float:
 
 
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:
-    cases, base_cases = column.cases, base.cases
-    compared = [cases[qid] for qid in qids]
+    compared, before = ([item.cases[qid] for qid in qids] for item in (column, base))
     labels = Counter(case.label for case in compared)
-    turned = flips(pair_cases([base_cases[qid] for qid in qids], compared)) if labels_are_comparable(columns) else ()
-    counts = gold_counts(base_cases.values(), cases.values())
-    amounts = {name: [case.scores.get(SPENDING[name]) for case in compared] for name in SPENDING}
+    spent = {name: [case.scores.get(column) for case in compared] for name, column in SPENDING.items()}
     spreads = {
-        name: spread(score for score in scores if not isinstance(score, tuple)) for name, scores in amounts.items()
+        name: spread(score for score in scores if not isinstance(score, tuple)) for name, scores in spent.items()
     }
+    counts = gold_counts(base.cases.values(), column.cases.values())
     return Standing(
         name=column.name,
         source=column.source,
         run=column.run,
-        cases=len(cases),
+        cases=len(column.cases),
         changed=counts.changed,
         gone=counts.gone,
         new=counts.new,
         passing=sum(labels[label] for label in GOOD),
         missing=labels["MISSING"],
         errored=labels["ERROR"],
-        flips=tuple(turned),
+        flips=tuple(flips(pair_cases(before, compared)) if labels_are_comparable(columns) else ()),
         **spreads,
     )
 
@@ -431,10 +418,8 @@ def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids:
             question = runs[0][1][qid].question
             questions.append(RepeatedQuestion(qid, question, sum(label in GOOD for label in labels), labels))
     n, passes = len(runs), Counter(question.passes for question in questions)
-    at = tuple(
-        AtK(k, _estimate(passes, n, k, pass_hat_k), _estimate(passes, n, k, pass_at_k))
-        for k in [*(k for k in _CUTOFFS if k < n), n]
-    )
+    cutoffs = [*(k for k in _CUTOFFS if k < n), n]
+    at = tuple(AtK(k, *(_estimate(passes, n, k, of) for of in (pass_hat_k, pass_at_k))) for k in cutoffs)
     return Repeats(name, tuple(run for run, _ in runs), tuple(questions), at if questions else ())
 
 
