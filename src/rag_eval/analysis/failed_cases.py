@@ -68,9 +68,11 @@ def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> lis
     rows: list[dict[str, Any]] = []
     for name, score in case.scores.items():
         if _bad(name, score, gates.get(name, ())):
-            counted = [gate for gate in gates.get(name, ()) if not gate.slice or gate.slice in case.slices]
-            texts = [(f"{gate.label} {gate.direction} {gate.threshold}", gate.outcome) for gate in counted]
-            named = [{"gate": text, "outcome": outcome} for text, outcome in texts]
+            named = [
+                {"gate": f"{gate.label} {gate.direction} {gate.threshold}", "outcome": gate.outcome}
+                for gate in gates.get(name, ())
+                if not gate.slice or gate.slice in case.slices
+            ]
             rows.append({"metric": name, "score": score, "gates": named})
     return sorted(rows, key=lambda item: not item["gates"])
 
@@ -161,7 +163,11 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
     wanted = (gold.expected_answer,) if gold.expected_answer else gold.substrings or gold.expected_claims or ()
     texts, highlights = case.chunk_texts, [*answer_marks(case.evidence)]
     with_text = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None]
-    pieces = {name: _around(case, index, texts[index]) for index, name in enumerate(with_text[:_CHUNKS])}
+    pieces = {}
+    for index, name in enumerate(with_text[:_CHUNKS]):  # from a little before the first highlight on
+        spans = [item.span for item in case.evidence if item.chunk == index and item.span is not None]
+        first = max(0, min((low for low, _ in spans), default=0) - _BEFORE) if len(texts[index]) > _CHUNK else 0
+        pieces[name] = _pieces(texts[index], [Mark(*span, "best") for span in spans], case, _CHUNK, first)
 
     def named(name: str, text: tuple[Segment, ...] = ()) -> Named:
         return Named(_hidden(name, case), ranks.get(name), case.is_evidence(name), name in case.cites, text)
@@ -183,13 +189,6 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
         next=NEXT.get(question.label, ""),
         bad=tuple(gate["gate"] for score in bad_scores(question, gates) for gate in score["gates"]),
     )
-
-
-def _around(case: Case, index: int, text: str) -> tuple[Segment, ...]:
-    """Return the text of a chunk from a little before its first highlight on."""
-    spans = [item.span for item in case.evidence if item.chunk == index and item.span is not None]
-    start = max(0, min((low for low, _ in spans), default=0) - _BEFORE)
-    return _pieces(text, [Mark(*span, "best") for span in spans], case, _CHUNK, start if len(text) > _CHUNK else 0)
 
 
 def _pieces(text: str, highlights: Sequence[Mark], case: Case, limit: int, start: int = 0) -> tuple[Segment, ...]:

@@ -60,8 +60,8 @@ def changes(
         through = tuple(sorted(set(stopped)))
         kind = "looser" if through else kind
         results.append(PolicyChange(".".join(key), kind, _text(_stated(old)), _text(_stated(new)), through))
-    order: dict[str, int] = {"looser": 0, "stricter": 1, "neutral": 2}
-    return sorted(results, key=lambda change: (not change.lets_through, order[change.kind], change.key))
+    order = ("looser", "stricter", "neutral")
+    return sorted(results, key=lambda change: (not change.lets_through, order.index(change.kind), change.key))
 
 
 def _weakened(key: Key, new: Any, effects: PolicyEffects) -> Iterator[str]:
@@ -91,10 +91,8 @@ def classify(key: Key, old: Any, new: Any) -> Kind:
     """Return whether a key's new value is looser (or unknown), stricter or neutral."""
     if key[:2] == ("slices", "gates") and len(key) > _SLICED:
         key = ("gates", *key[_SLICED:])  # a gate on a slice is treated as a gate
-    for pattern, rule in RULES.items():
-        if _matches(pattern.split("/"), key):
-            return rule(old, new)
-    return "looser"
+    rule = next((rule for pattern, rule in RULES.items() if _matches(pattern.split("/"), key)), _always("looser"))
+    return rule(old, new)
 
 
 def _lets_through(key: Key, effects: PolicyEffects) -> Iterator[str]:
@@ -188,23 +186,14 @@ def _by_size(stricter: Callable[[Any, Any], bool], absent: Kind = "stricter") ->
     return rule
 
 
-_neutral, _unclear, _rising, _falling = _always("neutral"), _always("looser"), _by_size(gt), _by_size(lt)
-
-
-def _ordered(*levels: Any) -> Rule:
+def _ordered(*levels: Any, same: Kind = "neutral") -> Rule:
     """Return a rule for values listed from the loosest to the strictest; an absent value is the loosest."""
 
     def rule(old: Any, new: Any) -> Kind:
         before, after = (levels.index(value) if value in levels else 0 for value in (old, new))
-        return "neutral" if before == after else "stricter" if after > before else "looser"
+        return same if before == after else "stricter" if after > before else "looser"
 
     return rule
-
-
-def _of_tests(old: Any, new: Any) -> Kind:
-    """Return the requirements of a margin; None if ``statistics.test`` decides, which is unknown here."""
-    kind = _ordered("regression", "none", "non_inferiority")(old, new)
-    return "looser" if kind == "neutral" else kind
 
 
 def _among(old: Any, new: Any) -> Kind:
@@ -221,21 +210,24 @@ def _allowing(old: Any, new: Any) -> Kind:
 _MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieval", "prices", "judge", "verdicts")
 """Keys that change what a value means rather than what is asked of it."""
 
+_UNCLEAR = """
+gold trace k refusal/** gates/*/confidence baseline/* statistics/cluster groundedness groundedness/** safety safety/*
+retrieval retrieval/* verdicts judge judge/** prices prices/** score score/** limits
+"""
+_RISING = "gates/* gates/*/min slices slices/gates slices/gates/* baseline statistics/alpha signoff signoff/signers"
+_FALLING = "gates/*/max gates/*/max_drop gates/*/max_rise completeness/* slices/min_n"
+
 RULES: Mapping[str, Rule] = {
-    "version": _neutral,
-    **dict.fromkeys(("gold", "trace", "k", "refusal/**", "gates/*/confidence", "baseline/*"), _unclear),
-    **dict.fromkeys(("statistics/cluster", "groundedness", "groundedness/**", "safety", "safety/*"), _unclear),
-    **dict.fromkeys(("retrieval", "retrieval/*", "verdicts", "judge", "judge/**", "prices", "prices/**"), _unclear),
-    **dict.fromkeys(("score", "score/**", "limits"), _unclear),
-    **dict.fromkeys(("gates/*", "gates/*/min", "slices", "slices/gates", "slices/gates/*", "baseline"), _rising),
-    **dict.fromkeys(("statistics/alpha", "signoff", "signoff/signers"), _rising),
-    **dict.fromkeys(("gates/*/max", "gates/*/max_drop", "gates/*/max_rise", "completeness/*"), _falling),
-    "slices/min_n": _falling,
+    "version": _always("neutral"),
+    **dict.fromkeys(_UNCLEAR.split(), _always("looser")),
+    **dict.fromkeys(_RISING.split(), _by_size(gt)),
+    **dict.fromkeys(_FALLING.split(), _by_size(lt)),
     "slices/by": _among,
     "must_pass": _among,
     "gates/*/severity": _ordered("warning", "error"),
     "gates/*/when_no_data": _ordered("skip", "fail"),
-    "gates/*/test": _of_tests,
+    # Without a kind ``statistics.test`` decides, which is unknown here.
+    "gates/*/test": _ordered("regression", "none", "non_inferiority", same="looser"),
     "statistics/correction": _ordered("holm", "none"),
     "statistics/inconclusive": _ordered("pass", "warn", "fail"),
     "statistics/test": _ordered("regression", "none", "non_inferiority"),
@@ -243,7 +235,7 @@ RULES: Mapping[str, Rule] = {
     "signoff/require": _ordered("record", "review", "signature"),
     "signoff/four_eyes": _ordered(False, True),
     "signoff/signers/**": _allowing,
-    "signoff/*": _unclear,
+    "signoff/*": _always("looser"),
     "limits/*": _by_size(gt, absent="looser"),  # an absent limit has its default value; a lower one reads less
 }
 """The direction of each key: ``*`` is any one name, ``**`` any names below."""
