@@ -11,7 +11,7 @@ import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
-from rag_eval.gates.integrity import LEVELS, Run, TraceOrigin, degenerate_findings, provenance, vacuous
+from rag_eval.gates.integrity import LEVELS, Run, degenerate_findings, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
 from rag_eval.scoring.scorecard import CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
@@ -375,18 +375,18 @@ COMMIT, GOLD = "0123456789abcdef" * 2 + "01234567", "ab" * 32
     ],
 )
 def test_run_json_is_held_against_commit_and_gold(about, codes):
-    output = provenance(TraceOrigin("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}), LEVELS)
+    output = provenance("runs/run.json", about, [GOLD], {COMMIT, "e" * 40}, LEVELS)
     assert [item.code for item in output] == codes
     assert {(item.level, item.file) for item in output} <= {("error", "runs/run.json")}
 
 
 def test_where_any_commit_may_be_scored_no_trace_is_stale():
-    assert provenance(TraceOrigin("runs/run.json", {"system_commit": "f" * 40}, [GOLD]), LEVELS) == []
+    assert provenance("runs/run.json", {"system_commit": "f" * 40}, [GOLD], (), LEVELS) == []
 
 
 @pytest.mark.parametrize(("level", "levels"), [("warning", ["warning"]), ("off", [])])
 @pytest.mark.parametrize("code", ["stale-traces", "other-gold"])
 def test_levels_turn_provenance_down_too(code, level, levels):
     about = {"stale-traces": {"system_commit": "f" * 40}, "other-gold": {"gold_sha256": "cd" * 32}}[code]
-    output = provenance(TraceOrigin("run.json", about, [GOLD], {COMMIT}), {**LEVELS, code: level})
+    output = provenance("run.json", about, [GOLD], {COMMIT}, {**LEVELS, code: level})
     assert [item.level for item in output] == levels

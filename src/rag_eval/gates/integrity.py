@@ -65,23 +65,19 @@ FEWEST_CASES = 3  # cases; with fewer, equal answers may be chance
 _DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
 
 
-class TraceOrigin(NamedTuple):
-    """The origin of the traces: path and content of run.json, and the gold and commits that are valid."""
+def provenance(
+    file: str, about: Mapping[str, Any], golds: Collection[str], commits: Collection[str], levels: Mapping[str, str]
+) -> list[Finding]:
+    """Find traces that, according to run.json, are of another commit or answer another gold set.
 
-    file: str
-    about: Mapping[str, Any]
-    golds: Collection[str]
-    commits: Collection[str] = ()
-
-
-def provenance(origin: TraceOrigin, levels: Mapping[str, str]) -> list[Finding]:
-    """Find traces that, according to run.json, are of another commit or answer another gold set."""
-    findings, file = [], origin.file
-    answered, commit = origin.about.get("gold_sha256"), commit_of(origin.about)
-    if answered and answered.lower() not in origin.golds:
+    ``file`` and ``about`` are the path and the content of run.json, ``golds`` and ``commits`` those that are valid. No
+    ``commits`` means that any is.
+    """
+    findings, answered, commit = [], about.get("gold_sha256"), commit_of(about)
+    if answered and answered.lower() not in golds:
         message = "stale run: the traces answer another gold set"
         findings.append(Finding("other-gold", "error", message, "Run the system on this gold set.", file))
-    if commit and origin.commits and not any(known.startswith(commit) for known in origin.commits):
+    if commit and commits and not any(known.startswith(commit) for known in commits):
         message = f"stale run: the traces come from commit {quoted(commit, 40)}, not from the commit under test"
         findings.append(Finding("stale-traces", "error", message, "Run the system at the commit under test.", file))
     return at_levels(findings, levels)
@@ -145,22 +141,23 @@ class Run(NamedTuple):
 
 def degenerate_findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
     """Return the degenerate behaviours of a run; ``levels`` are the policy's severities, error by default."""
-    checks = _refuses_everything, _answers_everything, _padded, _padded_retrieval
+    checks = _one_sided_refusals, _padded_answers, _padded_retrieval
     return at_levels((finding for check in checks for finding in check(run)), {**LEVELS, **levels})
 
 
-def _refuses_everything(run: Run) -> Iterator[Finding]:
-    refused, answered = _refused(run, answerable=True)
+def _one_sided_refusals(run: Run) -> Iterator[Finding]:
+    counts: Counter[tuple[bool, bool]] = Counter()  # by whether the corpus answers the question, and it was refused
+    for outcome, count in run.outcomes:
+        if outcome.label not in _NO_ANSWER:
+            counts[outcome.label not in ("HALLUCINATION", "REFUSAL_OK"), outcome.label in REFUSED] += count
+    refused, answered = counts[True, True], counts[True, False]
     if refused >= max(FEWEST_CASES, (refused + answered) * ALMOST_ALL):
         guarded = run.guarded("over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable")
         share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
         message = f"{share} answerable questions were refused, so metrics of answers say nothing"
         fix = "Fix the system." if guarded else "Gate over_refusal, or fix the system."
         yield Finding("refuses-everything", "warning" if guarded else "error", message, fix)
-
-
-def _answers_everything(run: Run) -> Iterator[Finding]:
-    refused, answered = _refused(run, answerable=False)
+    refused, answered = counts[False, True], counts[False, False]
     if answered >= FEWEST_CASES and not refused:
         guarded = run.guarded("under_refusal", "abstention_accuracy")
         message = f"all {answered} unanswerable questions were answered, so over_refusal cannot fail"
@@ -169,13 +166,11 @@ def _answers_everything(run: Run) -> Iterator[Finding]:
         yield Finding("answers-everything", "warning" if guarded else "error", message, fix)
 
 
-def _padded(run: Run) -> Iterator[Finding]:
+def _padded_answers(run: Run) -> Iterator[Finding]:
     answers = [row for row in run.outcomes if row[0].label not in (*REFUSED, *_NO_ANSWER)]
     n = sum(count for _, count in answers)
-    says, cites = (
-        sum(count for outcome, count in answers if outcome.behaviours & behaviour)
-        for behaviour in (SAYS_ALL, CITES_ALL)
-    )
+    says = sum(count for outcome, count in answers if outcome.behaviours & SAYS_ALL)
+    cites = sum(count for outcome, count in answers if outcome.behaviours & CITES_ALL)
     if says >= max(FEWEST_CASES, n * ALMOST_ALL):
         message = f"{says} of {n} answers also contain the expected text of most other questions"
         message += ", so precision says nothing"
@@ -199,15 +194,6 @@ def _padded_retrieval(run: Run) -> Iterator[Finding]:
         message += f", so {', '.join(blind)} cannot fail" if blind else ""
         level: Level = "error" if blind else "warning"
         yield Finding("padded-retrieval", level, message, "Write the ranked list that the answer is made from.")
-
-
-def _refused(run: Run, *, answerable: bool) -> tuple[int, int]:
-    """Return how many of the answerable or unanswerable questions were refused, and how many answered."""
-    counts: Counter[bool] = Counter()
-    for outcome, count in run.outcomes:
-        if outcome.label not in _NO_ANSWER and (outcome.label in ("HALLUCINATION", "REFUSAL_OK")) is not answerable:
-            counts[outcome.label in REFUSED] += count
-    return counts[True], counts[False]
 
 
 PARTS = {
@@ -303,16 +289,11 @@ def _applies(measure: Measure, case: Case, trace: Trace) -> bool:
 
 def counts_failures(policies: Iterable[Policy]) -> bool:
     """Return whether a gate in every policy, such as precision or error_rate, counts a failure of the system."""
-    names = set.intersection(
-        *(
-            {
-                gate.name
-                for gate in policy.selected_gates
-                if gate.severity == "error" and gate.direction in BOUNDS and not gate.slice
-            }
-            for policy in policies
-        )
-    )
+    by_policy = []
+    for policy in policies:
+        gates = [gate for gate in policy.selected_gates if gate.direction in BOUNDS and not gate.slice]
+        by_policy.append({gate.name for gate in gates if gate.severity == "error"})
+    names = set.intersection(*by_policy)
     cases = [Case(_ANSWERED_ITEM, trace, Settings()) for trace in (_ANSWER, _FAILED)]
     scores = [[item.score(case) for case in cases] for item in map(measure, names) if item.metric.level == "case"]
     return any(failed is not None and failed != answered for answered, failed in scores)
@@ -330,9 +311,8 @@ def watched(
     for gate in sorted((gate for policy in policies for gate in policy.selected_gates), key=lambda gate: gate.severity):
         for name in (gate.name, *PARTS.get(gate.name, ())):
             item = measure(name)
-            by_field = item.metric.depends_on not in ("features", "ranking") or any(
-                need.startswith("trace.") for need in item.metric.needs
-            )
+            needs_trace = any(need.startswith("trace.") for need in item.metric.needs)
+            by_field = needs_trace or item.metric.depends_on not in ("features", "ranking")
             if item.column in known and by_field:
                 result.setdefault(item.column, (item, gate.severity))
     scores = [question.scores for run in runs for question in run]
@@ -418,19 +398,19 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
     if names := ", ".join(policy.uncalibrated):
         why = "these gates only warn, because no sufficient agreement of this judge with people is recorded"
         fix = "Compare the judge with labels by people: rag-eval judge calibrate --labels FILE --write."
-        results.append(
-            Finding("uncalibrated-judge", "warning", f"{names}: {why}", f"{fix} See docs/judge.md.", policy.file)
-        )
+        fix += " See docs/judge.md."
+        results.append(Finding("uncalibrated-judge", "warning", f"{names}: {why}", fix, policy.file))
     answered = [case for case in questions if case.trace_line and case.label not in _UNJUDGED]
     without = [case.qid for case in answered if "judge_relevancy" not in case.scores] if policy.verdicts else []
     gates = [gate for gate in policy.selected_gates if gate.name.startswith("judge_")]
     level: Level = "error" if any(gate.severity == "error" for gate in gates) else "warning"
-    n, fix = len(answered), "Record verdicts: rag-eval judge"
-    if stale := [qid for qid in without if qid in policy.replay.qids]:
-        message = f"{len(stale)} of {n} answers have a verdict on an older answer or gold item"
-        message += f": {some(stale, _NAMED, quoted)}"
-        results.append(Finding("stale-verdict", level, message, fix, policy.verdicts))
-    if missing := [qid for qid in without if qid not in policy.replay.qids]:
-        message = f"{len(missing)} of {n} answers have no verdict of this judge: {some(missing, _NAMED, quoted)}"
-        results.append(Finding("missing-verdict", level, message, fix, policy.verdicts))
+    stale = [qid for qid in without if qid in policy.replay.qids]
+    missing = [qid for qid in without if qid not in policy.replay.qids]
+    for code, qids, what in (
+        ("stale-verdict", stale, "have a verdict on an older answer or gold item"),
+        ("missing-verdict", missing, "have no verdict of this judge"),
+    ):
+        if qids:
+            message = f"{len(qids)} of {len(answered)} answers {what}: {some(qids, _NAMED, quoted)}"
+            results.append(Finding(code, level, message, "Record verdicts: rag-eval judge", policy.verdicts))
     return at_levels(results, levels)

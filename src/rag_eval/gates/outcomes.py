@@ -65,10 +65,10 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
 
 def spread(gates: Sequence[Gate], evidence: RunEvidence) -> list[Gate]:
     """Return the gates, with those on each value of a field (``category=*``) repeated for each value."""
-    present = evidence.present()
-    return [
-        gate._replace(slice=part) for gate in gates for part in (expanded(gate.slice, present) if gate.slice else [""])
-    ]
+    present, result = evidence.present(), []
+    for gate in gates:
+        result += [gate._replace(slice=part) for part in (expanded(gate.slice, present) if gate.slice else [""])]
+    return result
 
 
 def _unless_few(gate: GateResult) -> GateResult:
@@ -148,12 +148,8 @@ def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases 
         scores: Counter[Shown] = Counter()
         for score, count in counts.items():  # 1/1 and 2/2 are shown as 1
             scores[as_shown(score)] += count
-        key = (
-            item.is_rate,
-            item.metric.top,
-            item.fold,
-            grouped.scores(item.column) if grouped else frozenset(scores.items()),
-        )
+        depends = grouped.scores(item.column) if grouped else frozenset(scores.items())
+        key = item.is_rate, item.metric.top, item.fold, depends
         if key not in known:
             known[key] = grouped.interval(item, level) if grouped else enclosed(item, scores, level)
         results[item.name] = as_result(item, FOLDS[item.fold].value(counts), known[key])
@@ -175,10 +171,9 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
     """
     cases = card.cases
     golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
-    positions = {name: index for index, name in enumerate(card.columns)}
-    scores = {
-        id(outcome): Scores(positions, outcome.scores, outcome.case_scores) for outcome, _ in cases.outcome_counts
-    }
+    positions, scores = {name: index for index, name in enumerate(card.columns)}, {}
+    for outcome, _ in cases.outcome_counts:
+        scores[id(outcome)] = Scores(positions, outcome.scores, outcome.case_scores)
     qids = list(map(_QID, golds))
     slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
     columns: list[Iterable[Any]] = [

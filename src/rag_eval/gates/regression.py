@@ -19,17 +19,7 @@ from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statist
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs
-from rag_eval.stats.paired import (
-    Units,
-    above_percentile,
-    complete,
-    effects,
-    enough_in_both,
-    has_gaps,
-    holm,
-    units_of,
-    within_reach,
-)
+from rag_eval.stats.paired import Units, above_percentile, effects, holm, testable, units_of, within_reach
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
 from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
 
@@ -91,13 +81,11 @@ def compared(
     for index, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
         if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n):
             rows[index] = _enclosed(row, alpha)
-            if kind == "regression":
-                tested.append(index)
-    for index, row in zip(tested, family([rows[index] for index in tested], alpha, corrected=corrected), strict=True):
-        rows[index] = row
-    count = len(set(_keys([rows[index] for index in tested], _columns))) if corrected else 1
-    for index in tested:
-        rows[index] = _with_power(rows[index], Decimal(gates[index].threshold), alpha / count)
+            tested += [index] if kind == "regression" else []
+    results = family([rows[index] for index in tested], alpha, corrected=corrected)
+    count = len(set(_keys(results, _columns))) if corrected else 1
+    for index, row in zip(tested, results, strict=True):
+        rows[index] = _with_power(row, Decimal(gates[index].threshold), alpha / count)
     for gate, kind, row in zip(gates, kinds, rows, strict=True):
         current = row.update(test=kind).comparison
         value, n = (current.value, current.n) if current else (None, 0)
@@ -111,12 +99,12 @@ def contrasts(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> l
     The p is that of no difference in either direction, so that the runs may be named in any order.
     """
     rows = [_compare(name, "", evidence) for name, evidence in comparisons]
-    ready = [index for index, row in enumerate(rows) if row.comparison and row.pairs]
-    # The smaller one-sided p is that of the direction in which the runs differ.
-    turned = [
-        row if ((row.comparison and row.comparison.regression) or 0) >= 0 else row.reversed()
-        for row in map(rows.__getitem__, ready)
-    ]
+    ready, turned = [], []
+    for index, row in enumerate(rows):
+        if row.comparison and row.pairs:
+            ready.append(index)
+            # The smaller one-sided p is that of the direction in which the runs differ.
+            turned.append(row if (row.comparison.regression or 0) >= 0 else row.reversed())
     for index, test in zip(ready, family(turned, alpha, sides=2), strict=True):
         figures = {name: getattr(test.comparison, name) for name in ("p", "adjusted", "alpha")}
         rows[index] = _enclosed(rows[index], alpha).update(**figures)
@@ -145,7 +133,13 @@ def family(
     ps = [min(1.0, sides * _p(row, level, quick=quick)) for row in first]
     adjusted = ps
     if corrected:
-        smallest = [sides * _smallest(row) for row in first]
+        # The smallest p that each test could have over all ways to swap its units: 1/2 for each that counts.
+        smallest = []
+        for row in first:
+            units, rank = units_of(row.swapped), aggregations.RANKED.get(measure(row.name).fold)
+            units = units if rank is None else above_percentile(units, rank)
+            moving = sum(count for unit, count in units.items() if any(a != b for (a, b), _ in unit))
+            smallest.append(sides * 0.5 ** min(1074, moving))
         adjusted = holm([*ps, *[1.0] * others], [*smallest, *[0.0] * others])[: len(ps)]
     tested = list(rows)
     for positions, p, a in zip(groups.values(), ps, adjusted, strict=True):
@@ -279,14 +273,6 @@ def _seed(pairs: Pairs) -> bytes:
     return ", ".join(sorted(f"{pair!r} {count}" for pair, count in rows)).encode()
 
 
-def _smallest(row: Tested) -> float:
-    """Return the smallest p that the test could have over all ways to swap its units: 1/2 for each that counts."""
-    units, fold = units_of(row.swapped), measure(row.name).fold
-    if fold in aggregations.RANKED:
-        units = above_percentile(units, aggregations.RANKED[fold])
-    return 0.5 ** min(1074, sum(count for unit, count in units.items() if any(a != b for (a, b), _ in unit)))
-
-
 class _Noise(NamedTuple):
     """The ``n`` units of a mean, the largest loss of one, and the share of units that change by chance."""
 
@@ -301,10 +287,10 @@ def _noise(row: Tested) -> _Noise | None:
     if measured.fold != "mean" or not pairs or row.comparison is None:
         return None
     bounds = 0.0, measured.metric.top
-    spread = noise = effects(pairs, bounds)  # type: ignore[arg-type]
+    spread = noise = effects(pairs, bounds)
     if row.evidence.rerun is not None:
         again = testable(_compare(row.name, row.part, row.evidence.rerun).swapped)
-        noise = effects(again, bounds) if again else noise  # type: ignore[arg-type]
+        noise = effects(again, bounds) if again else noise
     unit = max(spread.unit, noise.unit)
     if not unit:
         return None
@@ -325,8 +311,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     if runs is not None and runs.runs == 2:
         return row  # two runs do not show how much runs vary
     least = minimum_effect(noise.n, noise.share, scaled, level)
-    mde = None if least is None else round(float(least * noise.unit), DECIMALS)
-    needed = None
+    mde, needed = None if least is None else round(float(least * noise.unit), DECIMALS), None
     if runs is not None and mde is not None:
         mde = round(effect_with_runs(mde, level, POWER, runs), DECIMALS)
         mde = None if measure(row.name).metric.bounded and mde > 1 else mde
@@ -349,11 +334,6 @@ def error_rates(
     drops = [0.0, float(Fraction(margin) * 3 / 4 / noise.unit), float(Fraction(wanted) / noise.unit)]
     rates = fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
     return noise.n, round(noise.share, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
-
-
-def testable(pairs: Units | Pairs) -> Units | Pairs:
-    """Return the pairs that a test of means uses: if few have both scores, only those."""
-    return complete(pairs) if has_gaps(pairs) and not enough_in_both(pairs) else pairs
 
 
 def aim(margin: Decimal, *, bounded: bool = True) -> float:

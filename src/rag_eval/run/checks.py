@@ -14,7 +14,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import integrity
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, TraceOrigin, levelled, provenance
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, levelled, provenance
 from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -88,7 +88,7 @@ def origin(
         hashes += by_line_ends(data) if data else []
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
-    return provenance(TraceOrigin(sidecar_of(policy.trace), about, hashes, commits), severities)
+    return provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
 
 
 def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Question]) -> list[Finding]:

@@ -101,6 +101,11 @@ def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     return units
 
 
+def testable(pairs: Counter[Any] | Units) -> Counter[Any] | Units:
+    """Return the pairs that a test of means uses: if few have both scores, only those."""
+    return complete(pairs) if has_gaps(pairs) and not enough_in_both(pairs) else pairs
+
+
 def moves(units: Units, *, changed: bool = False) -> Units:
     """Return each unit's contribution to the difference of means, as pairs with both scores.
 
