@@ -52,9 +52,9 @@ from rag_eval.github.posting import (
     publish_check,
     run_address,
 )
-from rag_eval.readers.work_tree import WorkTree
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
+from rag_eval.run.authority import WorkTree
 from rag_eval.run.inputs import Options
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from rag_eval.common.escaping import quoted
-from rag_eval.errors import RagEvalError
+from rag_eval.errors import InputError, RagEvalError
 
 FOLDERS = ("040000", "40000")
 REGULAR = ("100644", "100755")
@@ -152,6 +152,10 @@ class _NoObjects:
 
 NOTHING = CommitTree(_NoObjects(), "")
 """The state before the first commit."""
+
+
+class IsFolder(InputError):
+    """A folder in place of a file of the work tree."""
 
 
 class Irregular(RagEvalError):

@@ -37,7 +37,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_json
 from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import PACKED, Reader
-from rag_eval.readers.work_tree import WorkTree
+from rag_eval.run.authority import WorkTree
 from rag_eval.run.inputs import Options, open_policy
 
 _FINDINGS, _ROWS, _TEXT = 100, 20, 60

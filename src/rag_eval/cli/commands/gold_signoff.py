@@ -19,7 +19,7 @@ from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.git.snapshots import NOTHING, Tree
+from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
 from rag_eval.gold.signoff import checking, identity
 from rag_eval.gold.signoff.checking import Side, SignoffPolicy
 from rag_eval.gold.signoff.identity import NO_PROOF
@@ -35,7 +35,7 @@ from rag_eval.gold.signoff.repository import (
     used_records,
 )
 from rag_eval.readers.signoff_record import HashChange, Record
-from rag_eval.readers.work_tree import IsFolder, WorkTree
+from rag_eval.run.authority import WorkTree
 
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, read, read_regular
 from rag_eval.gold.signoff import checking, signatures
 from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
 from rag_eval.gold.signoff.identity import NO_PROOF, Author, default_records, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import Record
-from rag_eval.readers.work_tree import IsFolder
 
 if TYPE_CHECKING:
     from rag_eval.git.plumbing import Git
