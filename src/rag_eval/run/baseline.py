@@ -10,21 +10,21 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.analysis.report import Earlier
+from rag_eval.analysis.report import Earlier, Report
 from rag_eval.common.digests import by_line_ends
 from rag_eval.common.escaping import quantity, quoted
+from rag_eval.contract import Limits
 from rag_eval.errors import Finding, InputError, Problem
+from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import read_report
+from rag_eval.readers.report_file import read_report, sidecar_of
+from rag_eval.readers.source import Reader
 from rag_eval.readers.validation import json_kind
 from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.contract import Limits
-    from rag_eval.readers.source import Reader
     from rag_eval.run.authority import Authority
 
 SAVED_RUN_FORMAT = "rag-server-run"
@@ -92,27 +92,61 @@ class BaselineFile:
 
 
 def read_baseline(
-    file: BaselineFile, trace: str, rescored: Callable[[str, bytes], Report | None]
-) -> tuple[Earlier | None, list[Finding]]:
-    """Return the baseline of ``file`` and findings about it; raise InputError if it is no report.json.
+    file: BaselineFile,
+    head: Policy,
+    base: Policy | None,
+    about: Mapping[str, Any] | None,
+    rescored: Callable[[str, bytes], Report],
+) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
+    """Return the baseline of ``file``, findings about it, and its traces if they were scored again.
 
-    A file that only the gates file names may not exist yet.
+    The traces and the rerun that the ``base`` branch's policy names have precedence over those of ``head``. ``about``
+    is the run.json of the run. InputError means that the file is no report.json.
+    """
+    policies = [policy for policy in (base, head) if policy]
+    trace = next((policy.baseline_trace for policy in policies if policy.baseline_trace), "")
+    rerun = next((policy.baseline_rerun for policy in policies if policy.baseline_rerun), "")
+    earlier, findings, traces = _earlier(file, trace, rescored)
+    meant, authority = base.baseline if base else "", file.authority
+    if file.is_named and meant and authority and authority.on_base(meant) != authority.on_base(file.path):
+        message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
+        fix = "Name it only in eval-gates.yml."
+        findings.append(Finding("baseline-overridden", "warning", message, fix, file.path))
+    if earlier and rerun:
+        again = BaselineFile(file.reader, rerun, authority, file.limits)
+        if again.content is None:
+            message = (
+                "there is no rerun of the baseline: the minimum detectable effect uses the noise of this comparison"
+            )
+            findings.append(Finding("no-baseline", "warning", message, "Commit a report.json there.", rerun))
+        else:
+            earlier = earlier._replace(rerun=again.recorded[0])
+    if earlier:
+        findings += _missing_run_json(earlier, about, sidecar_of(head.trace))
+    return earlier, findings, traces
 
-    If its traces are available (``trace``), ``rescored`` gives their report under the gold in use. They must be the
-    traces that the baseline was made of: other traces are another baseline, which the base has not approved.
+
+def _earlier(
+    file: BaselineFile, trace: str, rescored: Callable[[str, bytes], Report]
+) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
+    """Return the baseline, findings about its content, and its traces if they were scored again.
+
+    A file that only the gates file names may not exist yet. If its traces are available (``trace``), ``rescored`` gives
+    their report under the gold in use. They must be the traces that the baseline was made of: other traces are another
+    baseline, which the base has not approved.
     """
     path, content = file.path, file.content
     if content is None and not file.is_named:
-        return None, [
-            Finding("no-baseline", "warning", "there is no baseline yet", "Commit a report.json there.", path)
-        ]
+        message = "there is no baseline yet"
+        return None, [Finding("no-baseline", "warning", message, "Commit a report.json there.", path)], None
     recorded, foreign = file.recorded
     findings = [*_origin_findings(file)]
     traces = file.at(trace) if trace else None
     hashes = {source_file.sha256 for source_file in recorded.inputs if source_file.role == "trace"}
-    now = None
+    now, of_traces = None, None
     if traces and traces.is_one_of(hashes):
-        now = rescored(trace, traces.data)
+        of_traces = trace, traces.data
+        now = rescored(*of_traces)
     elif trace:
         what = "do not belong to its report" if traces else "are missing"
         message = f"the traces of the baseline {what}, so items whose gold changed are not compared"
@@ -132,28 +166,10 @@ def read_baseline(
     name = file.authority.on_base(path) if file.authority and ref else None
     if file.authority and file.authority.written_at and name and (written := file.authority.written_at(name)):
         earlier = earlier._replace(written=written.commit, commits_ago=written.commits, days_ago=written.days)
-    return earlier, findings + foreign
+    return earlier, findings + foreign, of_traces
 
 
-def read_rerun(baseline: BaselineFile, path: str) -> tuple[Report | None, list[Finding]]:
-    """Return the report of a second run of the baseline's system, or the finding that it is missing."""
-    again = BaselineFile(baseline.reader, path, baseline.authority, baseline.limits)
-    if again.content is None:
-        message = "there is no rerun of the baseline: the minimum detectable effect uses the noise of this comparison"
-        return None, [Finding("no-baseline", "warning", message, "Commit a report.json there.", path)]
-    return again.recorded[0], []
-
-
-def report_override(file: BaselineFile, meant: str) -> list[Finding]:
-    """Return the finding that the caller's baseline replaces the one of the base branch (``meant``)."""
-    authority = file.authority
-    if not file.is_named or not meant or authority is None or authority.on_base(meant) == authority.on_base(file.path):
-        return []
-    message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
-    return [Finding("baseline-overridden", "warning", message, "Name it only in eval-gates.yml.", file.path)]
-
-
-def missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:
+def _missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:
     """Return findings for fields of run.json that the baseline's run states and this run omits."""
     then, now = earlier.recorded.run or {}, about or {}
     gone = [name for name in _ORIGIN if then.get(name) and not now.get(name)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -27,7 +27,6 @@ from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet, StoredGold, form_of, item_hashes, read_gold, stored_gold_set
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, read_run_json
@@ -35,13 +34,15 @@ from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.scoring.scorer import QuestionIndex, other_question
 
+RunJson = dict[str, Any] | None
+
 
 class ScoredRun(NamedTuple):
     """A run under its own policy. ``about`` is its run.json, ``hashes`` those of its gold items by qid."""
 
     inputs: Inputs
     card: Scorecard
-    about: dict[str, Any] | None
+    about: RunJson
     hashes: Mapping[str, str]
     earlier: Earlier | None
     report: Report
@@ -84,11 +85,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
         findings += vacuous(inputs.suite_golds.values(), policy.gold, severities)
     context = Context(about=about, hashes=hashes, fields=inputs.fields, cluster=policy.statistics.cluster)
     cases = case_results(card, context)
-    earlier, of_baseline, old_traces = _baseline(inputs, hashes, policy)
-    if earlier:
-        from rag_eval.run.baseline import missing_run_json
-
-        of_baseline = [*of_baseline, *missing_run_json(earlier, about, sidecar_of(policy.trace))]
+    earlier, of_baseline, old_traces = _baseline(inputs, hashes, policy, about)
     before = earlier.questions if earlier else ()
     answers = checks.Answers(reader, inputs.policies, policy, inputs.golds, cases.questions, digests.hex("trace"))
     findings += checks.partly_measured(answers, card.columns, before)
@@ -118,7 +115,7 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     card = _scorecard(inputs, reader, golds, policy, digests)
     earlier = run.earlier
     if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
-        earlier = _baseline(inputs, run.hashes, policy).earlier
+        earlier, *_ = _baseline(inputs, run.hashes, policy, run.about)
     context = Context(fields=inputs.fields, hashes=hashes, about=run.about, earlier=earlier)
     findings = integrity_findings(card, policy, previous)
     if policy.trace != previous.trace:
@@ -142,7 +139,7 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     have no trace: the system's answers to them are unknown.
     """
     inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=ProblemCollector())
-    earlier = _baseline(inputs, run.hashes, policy, gold).earlier if run.earlier else None
+    earlier = _baseline(inputs, run.hashes, policy, run.about, gold)[0] if run.earlier else None
     golds = dict(gold.golds)
     card = _scorecard(inputs, reader, golds, policy, Digests())
     removed = golds.keys() - inputs.golds.keys()
@@ -156,27 +153,19 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     )
 
 
-class _Baseline(NamedTuple):
-    """The baseline, findings about it, and the path and bytes of its traces if they were scored again."""
+def _baseline(
+    inputs: Inputs, hashes: Mapping[str, str], policy: Policy, about: RunJson, gold: GoldSet | None = None
+) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
+    """Return the baseline, findings about it, and the path and bytes of its traces if they were scored again.
 
-    earlier: Earlier | None = None
-    findings: Sequence[Finding] = ()
-    traces: tuple[str, bytes] | None = None
-
-
-def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: GoldSet | None = None) -> _Baseline:
-    """Return the baseline and findings about it; its traces are scored under ``policy``, on ``gold`` if given.
-
-    The caller's own baseline has precedence over the one that the base branch's policy names.
+    They are scored under ``policy``, on ``gold`` if given. The caller's own baseline has precedence over the one that
+    the base branch's policy names.
     """
     if inputs.baseline is None:
-        return _Baseline()
-    from rag_eval.run.baseline import read_baseline, read_rerun, report_override
-
-    scored: list[tuple[str, bytes]] = []
+        return None, [], None
+    from rag_eval.run.baseline import read_baseline
 
     def rescored(path: str, data: bytes) -> Report:
-        scored.append((path, data))
         under, previous = policy._replace(trace=path), inputs.policy
         reader = inputs.reader._replace(ledger=ProblemCollector(), contents={path: data})
         golds, of_items = inputs.golds, hashes
@@ -189,17 +178,8 @@ def _baseline(inputs: Inputs, hashes: Mapping[str, str], policy: Policy, gold: G
         card = _scorecard(inputs, limited, golds, under, Digests())
         return build_report(card, golds, under, Context(fields=inputs.fields, hashes=of_items))
 
-    policies = [item for item in (inputs.base, inputs.policy) if item]
-    trace = next((item.baseline_trace for item in policies if item.baseline_trace), "")
-    earlier, findings = read_baseline(inputs.baseline, trace, rescored)
-    findings += report_override(inputs.baseline, inputs.base.baseline if inputs.base else "")
-    rerun = next((item.baseline_rerun for item in policies if item.baseline_rerun), "")
-    if earlier and rerun:
-        again, missing = read_rerun(inputs.baseline, rerun)
-        earlier = earlier._replace(rerun=again)
-        findings += missing
-    earlier = earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys())
-    return _Baseline(earlier, findings, scored[0] if scored else None)
+    earlier, findings, traces = read_baseline(inputs.baseline, inputs.policy, inputs.base, about, rescored)
+    return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, traces
 
 
 def _scorecard(inputs: Inputs, reader: Reader, golds: dict[str, Gold], policy: Policy, digests: Digests) -> Scorecard:
