@@ -60,7 +60,7 @@ def in_parts(work, data, cuts, ledger=None, *, backward=False):
     def score(item):
         sent = pickle.loads(pickle.dumps(work))
         result = score_range(sent, NAME, Bytes(data), item, answered if backward else b"")
-        for slot in result.log.run("").slots:
+        for slot in result.log.runs[""].slots:
             answered[slot] = True
         return pickle.loads(pickle.dumps(result))
 

@@ -249,7 +249,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer | None:
 
     def score(number: int) -> RangeResult:
         result = score_range(task.work, task.path, file, cuts[number], answered)
-        for slot in result.log.run("").slots:
+        for slot in result.log.runs[""].slots:
             answered[slot] = True
         return result
 

@@ -23,7 +23,6 @@ from rag_eval.metrics.operations import unpriced
 from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome, Scores
 from rag_eval.scoring.scorer import BaseCaseScorer, Scorer
 from rag_eval.textual.leaks import suspects
-from rag_eval.textual.tokens import holds_any
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -39,19 +38,14 @@ Features = tuple[Any, ...]
 Extract = tuple[Features, str, Sequence[str], frozenset[str]]
 """The features of a case, and what they were read from: the claim in lower case, retrieved and cited ids."""
 _NONE: frozenset[str] = frozenset()
+_OTHER_LABELS = attrgetter(
+    "relevance_grades", "doc_grades", "relevant_docs", "supports", "sections", "expected_documents", "attack"
+)
 
 
 def has_features(gold: Gold) -> bool:
     """Return whether an item's only relevance labels are gold citations, and it is no attack."""
-    return (
-        gold.relevance_grades is None
-        and gold.doc_grades is None
-        and gold.relevant_docs is None
-        and gold.supports is None
-        and gold.sections is None
-        and gold.expected_documents is None
-        and gold.attack is None
-    )
+    return _OTHER_LABELS(gold) == (None,) * 7
 
 
 def extract_features(gold: Gold, trace: Trace, settings: Settings) -> Extract:
@@ -84,7 +78,7 @@ def extract_features(gold: Gold, trace: Trace, settings: Settings) -> Extract:
     if not gold.answerable:
         return features, lowered, ids, cited
     relevant = frozenset(gold.citations)
-    contained = refused or not gold.substrings or holds_any(gold.substrings, lowered)
+    contained = refused or not gold.substrings or any(map(lowered.__contains__, gold.substrings))
     return (*features, contained, len(relevant), len(relevant & cited), *ranks_of(relevant, ids)), lowered, ids, cited
 
 
@@ -163,11 +157,14 @@ class CaseScorer(BaseCaseScorer):
         behaviours = 0
         if len(cited) >= LEAST_CITED or len(claim) >= self._shortest:
             behaviours = self._behaviours(claim, retrieved, cited, gold.citations)
-        if outcome is not None and not (needs_text or groups or behaviours):
+        is_decided = not (needs_text or groups or behaviours)  # by the features
+        if outcome is not None and is_decided:
             return outcome
         case = Case(gold, trace, self._settings)
         if outcome is None:
             outcome = _remember(known, features, self._outcome(case, with_text=not needs_text))
+        if is_decided:
+            return outcome
         scores = outcome.scores
         if needs_text:
             scores = (*scores, *[measure.score(case) for measure in self._of_text])
@@ -213,8 +210,7 @@ class CaseScorer(BaseCaseScorer):
     def intern(self, outcome: CaseOutcome) -> CaseOutcome:
         """Return the one object for all equal outcomes, or at least one with the one object for equal scores."""
         outcome = outcome._replace(scores=_remember(self._same, outcome.scores, outcome.scores))
-        shared: CaseOutcome = _remember(self._same, outcome, outcome)
-        return shared
+        return _remember(self._same, outcome, outcome)  # type: ignore[no-any-return]
 
     def _behaviours(
         self, claim: str, retrieved: Sequence[str], cited: frozenset[str], evidence: Collection[str]
@@ -247,16 +243,15 @@ def _grouped(columns: Iterable[Measure]) -> list[_Group]:
         by_needs.setdefault(tuple([name for name in measure.metric.needs if name in OPTIONAL]), []).append(measure)
     groups: list[_Group] = []
     for needs, members in by_needs.items():
-        begin = groups[-1].end if groups else 0
         # Citations may also be in the text of an answer, so no field shows whether there are any.
-        of_trace = _getters([name for name in needs if name.startswith("trace.") and name != "trace.citations"])
-        of_gold = _getters([name for name in needs if name.startswith("gold.")])
+        fields = dict.fromkeys([OPTIONAL[name] for name in needs if name != "trace.citations"])
+        of_trace, of_gold = [
+            tuple([attrgetter(name.removeprefix(side)) for name in fields if name.startswith(side)])
+            for side in ("trace.", "gold.")
+        ]
+        begin = groups[-1].end if groups else 0
         groups.append(_Group(of_trace, of_gold, tuple(members), begin, begin + len(members)))
     return groups
-
-
-def _getters(needs: Iterable[str]) -> tuple[attrgetter[Any], ...]:
-    return tuple([attrgetter(name.partition(".")[2]) for name in dict.fromkeys([OPTIONAL[name] for name in needs])])
 
 
 def _probes(golds: Mapping[str, Gold]) -> list[tuple[str, ...]]:

@@ -76,11 +76,12 @@ class ReferenceCases(BaseCaseScorer):
 
     def score(self, gold: PackedGold, trace: Trace, is_suspect: bool) -> CaseOutcome:  # noqa: ARG002
         """Return the outcome of a trace under its gold item."""
-        return self._outcome(self._scores(_DECODER.decode(gold), trace), "")
+        key = self._scores(_DECODER.decode(gold), trace), "" if trace.line else "MISSING"
+        return self._known.get(key) or self._known.setdefault(key, CaseOutcome(*key, "", "", 0))
 
     def score_missing(self, gold: PackedGold) -> CaseOutcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
-        return self._outcome(self._scores(_DECODER.decode(gold), _MISSING), "MISSING")
+        return self.score(gold, _MISSING, is_suspect=False)
 
     def _scores(self, gold: ReferenceGold, trace: Trace) -> Scores:
         answer, ids = trace.answer_json or _NO_ANSWER, trace.retrieved_ids or ()
@@ -96,10 +97,6 @@ class ReferenceCases(BaseCaseScorer):
         hits = cited.issubset(ids) and (not cited.isdisjoint(wanted) if wanted else not cited)
         right = hits and (not gold.substrings or holds_any(gold.substrings, claim))
         return right, hits, None, False, recalled
-
-    def _outcome(self, scores: Scores, label: str) -> CaseOutcome:
-        key = scores, label
-        return self._known.get(key) or self._known.setdefault(key, CaseOutcome(scores, label, "", "", 0))
 
 
 class ReferenceScorer(Scorer):

@@ -155,7 +155,7 @@ class Scorecard(NamedTuple):
     columns: tuple[str, ...]
     cases: Cases
     completeness: Completeness
-    pool: int = 0  # length of the long list that the first such case retrieves
+    pool: int = 0  # length of the long list of ids that every case retrieves
     unpriced: tuple[str, ...] = ()
 
     def tallies(self) -> dict[str, Tally]:

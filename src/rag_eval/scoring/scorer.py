@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
@@ -89,17 +89,13 @@ class OutcomeLog:
     """
 
     def __init__(self) -> None:
-        self.runs: dict[str, RunLog] = {}
+        self.runs = defaultdict[str, RunLog](RunLog)
         self.unknown = self.replaced = self.unread = 0
         self.unpriced: set[str] = set()
         self.pool_sizes: dict[int, int] = {}
 
     def __len__(self) -> int:
         return sum([len(run.slots) for run in self.runs.values()])
-
-    def run(self, name: str) -> RunLog:
-        """Return the log of a run."""
-        return self.runs.get(name) or self.runs.setdefault(name, RunLog())
 
     def pool(self, ids: Sequence[str]) -> int:
         """Return the fingerprint of the set of ids in a long list, which is the same in every process."""
@@ -184,7 +180,7 @@ class Scorer:
         """
         golds, slots, log, cases = self._golds, self._slots, self.log, self._cases
         suspects = cases.suspects(traces)
-        name, run = "", log.run("")
+        name, run = "", log.runs[""]
         for index, trace in enumerate(traces):
             slot = slots.get(trace.qid)
             if slot is None or trace.q_id or trace.case_id:
@@ -196,7 +192,7 @@ class Scorer:
             if trace.usage is not None and (model := cases.unpriced(trace.usage)):
                 log.unpriced.add(model)
             if trace.run != name:
-                name, run = trace.run, log.run(trace.run)
+                name, run = trace.run, log.runs[trace.run]
             if answered and answered[slot] and not name:
                 log.replaced += 1
                 continue
@@ -251,17 +247,13 @@ class Scorer:
         expected, missing = len(cases), labels["MISSING"]
         scored = expected - missing
         counts = Completeness(expected, scored, missing, self._seen - scored, self._unknown, labels["ERROR"])
-        unpriced = tuple(sorted(self._unpriced))
-        return Scorecard(self._measures, self._cases.columns, cases, counts, self._shared_pool(), unpriced)
-
-    def _shared_pool(self) -> int:
-        """Return the length of the long list of ids that every case retrieved; 0 if there is none."""
-        if not self._pool_sizes:
-            return 0
+        # The long list of ids that every case retrieved, if there is one.
         pools = {
             pool
-            for run in self._runs.values()
+            for run in (self._runs.values() if self._pool_sizes else ())
             for outcome, pool in zip(run.outcomes, run.pools, strict=True)
             if outcome.label not in ABSENT
         }
-        return self._pool_sizes.get(pools.pop(), 0) if len(pools) == 1 else 0
+        pool_size = self._pool_sizes.get(pools.pop(), 0) if len(pools) == 1 else 0
+        unpriced = tuple(sorted(self._unpriced))
+        return Scorecard(self._measures, self._cases.columns, cases, counts, pool_size, unpriced)
