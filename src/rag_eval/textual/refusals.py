@@ -27,14 +27,13 @@ meet folded text: lower case, no accents, and only classes in lower case. The ke
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.textual import read_table
-from rag_eval.textual.tokens import tokens
+from rag_eval.textual.tokens import fold, holds_any, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,25 +73,9 @@ _SENTENCE_END = re.compile(
 )
 _QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
 _MARKUP = re.compile("[*_#>]")
-_COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # marks split by NFKD, Arabic vowel signs, tatweel
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
 _WORD = re.compile(r"\w+")
-_ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
-_FOLDED = str.maketrans(
-    {
-        **dict.fromkeys("‘’‛`´ʼ′＇", "'"),
-        **dict.fromkeys("“”„‟«»″＂「」『』", '"'),
-        **dict.fromkeys("‐‑‒–—", "-"),
-        "…": "...",
-        "\u00a0": " ",
-        "ı": "i",  # a Turkish i in upper case and back
-        "ł": "l",  # which NFKD does not decompose
-        # Invisible characters would cut a word in two: soft hyphens, zero-width spaces, direction marks.
-        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"),
-        **dict.fromkeys(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))),
-    }
-)
 
 
 class Refusal(NamedTuple):
@@ -180,25 +163,13 @@ def possible_languages(folded: str) -> list[Language]:
     hinted = {one for word in words if (start := word[:WORD_START]) in hints for one in hints[start]}
     is_short = len(set(words)) < _MANY_WORDS
     for one in _hinted_within()[folded.isascii()]:
-        if (is_short or one.is_typical(words)) and any([hint in folded for hint in one.hints_within]):
+        if (is_short or one.is_typical(words)) and holds_any(one.hints_within, folded):
             hinted.add(one)
     if not hinted:
         return []
     possible = [one for one in _languages() if one in hinted]
     typical = [one for one in possible if one.is_typical(words)]
     return typical if typical or not is_short else possible
-
-
-def fold(text: str) -> str:
-    """Return ``text`` in lower case without accents, with plain apostrophes and quotation marks."""
-    if "&" in text:
-        text = _ENTITY.sub(lambda entity: '"' if entity[1] else " " if entity[2] else "'", text)
-    if not text.isascii():
-        text = text.translate(_FOLDED)
-    if text.isascii():
-        return text.lower().replace("`", "'")
-    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_FOLDED))
-    return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
 
 
 class Language:
@@ -218,11 +189,6 @@ class Language:
     def is_typical(self, words: Sequence[str]) -> bool:
         """Return whether the words of a text are typical of the language; its hints are enough if it lists none."""
         return not self.typical or not self.typical.isdisjoint(words)
-
-    def is_hinted(self, folded: str) -> bool:
-        """Return whether a text has a hint."""
-        starts = [word[:WORD_START] for word in _words(folded)]
-        return not self.hints.isdisjoint(starts) or any([hint in folded for hint in self.hints_within])
 
     def refusal(self, sentences: Sequence[str]) -> Refusal | None:
         """Return the refusal of the first sentence that refuses; partial if the sentence or the rest answers."""
@@ -252,15 +218,19 @@ class Language:
 
     def match(self, sentence: str, *, is_hinted: bool = False) -> _Match | None:
         """Return the part of a sentence that refuses. Conditions and other people's failures do not count."""
-        if not (is_hinted or self.is_hinted(sentence)):
-            return None
+        if not is_hinted:
+            starts = [word[:WORD_START] for word in _words(sentence)]
+            if self.hints.isdisjoint(starts) and not holds_any(self.hints_within, sentence):
+                return None
         if len(sentence) <= _MAX_WHOLE and _bare(sentence) in self.whole:
             return _Match("whole", 0, len(sentence))
-        others = None
+        others = None  # the end of a subject other than the speaker; the text behind it is about others
         for match in self._matches(sentence):
             if self._is_condition(sentence, match):
                 continue
-            others = self._end_of_others(sentence) if others is None else others
+            if others is None:
+                other = self._entry("others").search(sentence, 0, _MAX_SENTENCE)
+                others = other.end() if other else len(sentence) + 1
             if match.start < others:
                 return match
         return None
@@ -285,28 +255,21 @@ class Language:
 
     def candidates(self, sentence: str) -> list[_Rule]:
         """Return the patterns with a word of each of their sets in a sentence, in the order of the file."""
-        read = self._read(sentence[:_MAX_SENTENCE])
+        text = sentence[:_MAX_SENTENCE]
+        if self.spaced:
+            read = ["", *[word[:WORD_START] for word in _words(text)]]
+        else:  # signs, and pairs of signs
+            read = ["", *chain.from_iterable(zip(text, map("".join, pairwise(f"{text} ")), strict=True))]
         words, by_word = frozenset(read), self._by_word
         numbers = {number for word in words if word in by_word for number in by_word[word]}
         rules = [self._rules[number] for number in sorted(numbers)]
         rules = [rule for rule in rules if not any(map(words.isdisjoint, rule.required))]
         return [rule for rule in rules if _has_in_order(read, rule.required)]
 
-    def _read(self, text: str) -> list[str]:
-        """Return the starts of the words of a text; its signs and pairs of signs if no spaces separate words."""
-        if self.spaced:
-            return ["", *[word[:WORD_START] for word in _words(text)]]
-        return ["", *chain.from_iterable(zip(text, map("".join, pairwise(f"{text} ")), strict=True))]
-
     def _is_condition(self, sentence: str, match: _Match) -> bool:
         if self._entry("behind").match(sentence, match.end) or self._entry("case").match(sentence, 0, _MAX_SENTENCE):
             return True
         return self._entry("before").search(sentence, max(0, match.start - _CONDITION_WINDOW), match.start) is not None
-
-    def _end_of_others(self, sentence: str) -> int:
-        """Return where a subject other than the speaker ends; the text behind it is about others."""
-        other = self._entry("others").search(sentence, 0, _MAX_SENTENCE) if "others" in self.table else None
-        return other.end() if other else len(sentence) + 1
 
     def _is_turned(self, sentence: str, match: _Match) -> bool:
         """Return whether a sentence turns from its refusal to an answer, or from an answer to its refusal."""

@@ -1,4 +1,4 @@
-"""Tokens and content words: pure string helpers that metrics share."""
+"""Tokens, content words and folded text: pure string helpers that metrics share."""
 
 from __future__ import annotations
 
@@ -12,6 +12,22 @@ from sys import intern
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+_COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # marks split by NFKD, Arabic vowel signs, tatweel
+_ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
+_FOLDED = str.maketrans(
+    {
+        **dict.fromkeys("‘’‛`´ʼ′＇", "'"),
+        **dict.fromkeys("“”„‟«»″＂「」『』", '"'),
+        **dict.fromkeys("‐‑‒–—", "-"),
+        "…": "...",
+        "\u00a0": " ",
+        "ı": "i",  # a Turkish i in upper case and back
+        "ł": "l",  # which NFKD does not decompose
+        # Invisible characters would cut a word in two: soft hyphens, zero-width spaces, direction marks.
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"),
+        **dict.fromkeys(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))),
+    }
+)
 
 MAX_PASSAGES, MAX_PASSAGE = 1 << 10, 1 << 12
 """Texts that are remembered, and characters of each."""
@@ -35,6 +51,18 @@ def tokens(text: str) -> list[str]:
         return text.lower().translate(_APART).split()  # the same, but five times faster
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
+
+
+def fold(text: str) -> str:
+    """Return ``text`` in lower case without accents, with plain apostrophes and quotation marks."""
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: '"' if entity[1] else " " if entity[2] else "'", text)
+    if not text.isascii():
+        text = text.translate(_FOLDED)
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_FOLDED))
+    return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
 
 
 class Passage:
