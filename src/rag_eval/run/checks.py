@@ -285,7 +285,7 @@ def injected_instructions(answers: Answers) -> list[Finding]:
     severities = answers.levels
     if severities["injected-instructions"] == "off":
         return []
-    from rag_eval.textual.injection import instruction
+    from rag_eval.textual.detectors import instruction
 
     answered = [question for question in answers.questions if question.trace_line]
     seen: set[str] = set()
