@@ -64,6 +64,7 @@ _MODULES = {
     "demo": "init",
     "export": "import_export",
     "import": "import_export",
+    "gate": "score",
     "gold check": "gold_signoff",
     "gold diff": "gold_signoff",
     "gold draft": "gold_drafts",

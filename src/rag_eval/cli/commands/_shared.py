@@ -67,6 +67,14 @@ def file_bytes(path: str) -> bytes:
     return data or b""
 
 
+def check_scores(path: str, report: Report) -> None:
+    """Raise UsageError if a report.json has a score that its metric cannot give: it was edited by hand."""
+    from rag_eval.gates.results import impossible
+
+    if wrong := impossible(report.questions):
+        raise UsageError(f"{path}: {wrong}. Score the run again.")
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Run a block without garbage collection.

@@ -13,8 +13,7 @@ from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
 from rag_eval.api import PathLike
-from rag_eval.cli.commands._shared import checked_reader, gates_path, print_notes
-from rag_eval.cli.commands.gate import check_scores
+from rag_eval.cli.commands._shared import check_scores, checked_reader, gates_path, print_notes
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import hypertext, quantity, quoted
 from rag_eval.errors import PASSED, UsageError

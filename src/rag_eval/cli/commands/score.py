@@ -1,4 +1,4 @@
-"""The command ``rag-eval score``: score once, or again after each change of a file."""
+"""The commands ``rag-eval score``, once or after each change of a file, and ``rag-eval gate``, on its report."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ import msgspec
 from rag_eval import api
 from rag_eval.analysis import failed_cases
 from rag_eval.analysis.failed_cases import Row
-from rag_eval.analysis.report import Report
+from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
 from rag_eval.api import gold_fields
 from rag_eval.cases import Case
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     INLINE_GATES,
+    check_scores,
     checked_reader,
     gates_path,
     input_options,
@@ -42,16 +43,18 @@ from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings, Trace
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.gates.policy import Policy
+from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.results import Question
 from rag_eval.gates.selection import FIELDS
+from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import read_entries, read_gold_as
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import sidecar_of
+from rag_eval.readers.report_file import check_gates, checked_report, read_report, sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.cases import by_urgency
+from rag_eval.rendering.json_file import from_json
 from rag_eval.run.inputs import Options, headline, open_policy, read_gates_policy
 from rag_eval.scoring import reference
 from rag_eval.scoring.reference import PackedGold, ReferenceScorer
@@ -64,7 +67,10 @@ FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality",
 _MOST_JOBS, _PAUSE, _UNFOLDED = 512, 0.5, 1_000
 
 
-def add_arguments(parser: Parser) -> None:
+# score
+
+
+def add_score_arguments(parser: Parser) -> None:
     parser.add_inputs()
     parser.add_baseline()
     parser.add_option("--base", "REF", "compare gates, policy and gold with this branch or commit")
@@ -86,7 +92,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_outputs(FORMATS)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_score(args: argparse.Namespace) -> int:
     """Score traces against the gold set and judge the gates.
 
     Examples:
@@ -304,3 +310,40 @@ def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
             state = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
             states[path] = state.st_mtime_ns, state.st_size
     return states
+
+
+# gate
+
+
+def add_gate_arguments(parser: Parser) -> None:
+    parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
+    parser.add_option("--gates", "FILE", "gates file to judge by (default: the report's own gates)")
+    parser.add_outputs(RENDERERS)
+
+
+def run_gate(args: argparse.Namespace) -> int:
+    """Judge an existing report.json again, under its own gates or under another gates file.
+
+    Examples:
+      rag-eval gate rag-eval-report/report.json
+      rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
+    """
+    with checked_reader() as reader:
+        value = read_report(reader, args.report)
+        policy = read_policy(reader, args.gates) if args.gates else None
+    policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
+    with checked_report(args.report, "Score the run again."):
+        report = from_json(value or {})
+        check_scores(args.report, report)
+        if policy is None:
+            check_gates(args.report, report, "Score the run again, or name gates with --gates.")
+            judged = rejudge_same_gates(report)
+        else:
+            if report.scope:  # metric groups that were left out stay so
+                policy = policy._replace(perspectives=report.scope.perspectives)
+            lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics]
+            lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
+            print_notes(*lines, quiet=args.quiet)
+            judged = rejudge(report, policy)
+    write_report(judged, args)
+    return judged.exit_code
