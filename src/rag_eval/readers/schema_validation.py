@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cache
 from itertools import islice
@@ -219,31 +219,19 @@ def _search(pattern: str) -> Check:
     return lambda value: type(value) is not str or re.search(exact, value) is not None
 
 
-def _at_least(kind: type[Sized], least: int) -> Check:
-    return lambda value: type(value) is not kind or len(value) >= least
-
-
-def _at_most(kind: type[Sized], limit: int) -> Check:
-    return lambda value: type(value) is not kind or len(value) <= limit
-
-
-def _has(names: list[str]) -> Check:
-    return lambda value: type(value) is not dict or all([name in value for name in names])
-
-
 _SIMPLE: dict[str, Callable[[Any], Check]] = {
     "type": _type,
-    "required": _has,
+    "required": lambda names: lambda value: type(value) is not dict or all([name in value for name in names]),
     "const": lambda wanted: lambda value: _equal(value, wanted),
     "enum": lambda allowed: lambda value: any([_equal(value, item) for item in allowed]),
     "pattern": _search,
     "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
     "maximum": lambda limit: lambda value: not _is_number(value) or value <= limit,
-    "minLength": lambda least: _at_least(str, least),
-    "maxLength": lambda limit: _at_most(str, limit),
-    "minItems": lambda least: _at_least(list, least),
-    "maxItems": lambda limit: _at_most(list, limit),
-    "minProperties": lambda least: _at_least(dict, least),
+    "minLength": lambda least: lambda value: type(value) is not str or len(value) >= least,
+    "maxLength": lambda limit: lambda value: type(value) is not str or len(value) <= limit,
+    "minItems": lambda least: lambda value: type(value) is not list or len(value) >= least,
+    "maxItems": lambda limit: lambda value: type(value) is not list or len(value) <= limit,
+    "minProperties": lambda least: lambda value: type(value) is not dict or len(value) >= least,
 }
 
 
@@ -258,8 +246,34 @@ class RowError(NamedTuple):
 
 def describe_error(error: SchemaError) -> RowError:
     """Return an error in words."""
-    message, hint = _WORDS.get(error.keyword, _by_template)(error)
-    return RowError(pointer(error.path), message, _schema_hint(error) or hint, error.keyword)
+    keyword, expected, value, hint = error.keyword, error.expected, error.value, ""
+    if keyword == "type":
+        kinds = expected if isinstance(expected, list) else [expected]
+        message = f"{quoted(value)} is not {' or '.join(_TYPES[kind] for kind in kinds)}"
+        hint = "Leave the field out if there is no value." if value is None else ""
+    elif keyword == "required":
+        message, hint = _missing(error)
+    elif keyword == EXTRA:
+        known = error.schema.get("properties", {})
+        names = ", ".join(quoted(key, 40) for key in expected[:3]) + (", …" if len(expected) > 3 else "")
+        message = f"unknown key {names}"
+        hint = " ".join(filter(None, (did_you_mean(key, known) for key in expected[:3]))) or _known_keys(known)
+    elif keyword == "enum":
+        message = f"{quoted(value)} is not one of {', '.join(map(quoted, expected))}"
+        hint = did_you_mean(value, expected) if isinstance(value, str) else ""
+    elif keyword == "const":
+        message = f"{quoted(value)} is not {quoted(expected)}"
+    elif keyword == "anyOf":
+        required = sorted({name for branch in expected for name in branch.get("required", [])})
+        message = "the value does not have an allowed form"
+        message = f"one of {', '.join(map(quoted, required))} is required" if required else message
+    elif keyword == "pattern":
+        message, hint = _no_match(expected, value)
+    else:
+        templates = _TEMPLATES[keyword]
+        template = templates.get(expected if isinstance(expected, int) else None) or templates[None]
+        message = template.format(quoted(value), expected)
+    return RowError(pointer(error.path), message, _schema_hint(error) or hint, keyword)
 
 
 def unknown_key(error: SchemaError, key: str, *, hint: bool = True) -> RowError:
@@ -277,13 +291,6 @@ def _known_keys(names: Iterable[str]) -> str:
     return f"Known keys: {one_line(', '.join(names), 200)}."
 
 
-def _wrong_type(error: SchemaError) -> tuple[str, str]:
-    kinds = error.expected if isinstance(error.expected, list) else [error.expected]
-    expected = " or ".join(_TYPES[kind] for kind in kinds)
-    hint = "Leave the field out if there is no value." if error.value is None else ""
-    return f"{quoted(error.value)} is not {expected}", hint
-
-
 def _missing(error: SchemaError) -> tuple[str, str]:
     from difflib import get_close_matches
 
@@ -292,38 +299,13 @@ def _missing(error: SchemaError) -> tuple[str, str]:
     return f"'{name}' is missing", f"Rename {quoted(close[0])} to '{name}'." if close else "Add the field."
 
 
-def _extra(error: SchemaError) -> tuple[str, str]:
-    known, extra = error.schema.get("properties", {}), error.expected
-    hints = [hint for hint in (did_you_mean(key, known) for key in extra[:3]) if hint]
-    names = ", ".join(quoted(key, 40) for key in extra[:3]) + (", …" if len(extra) > 3 else "")
-    return f"unknown key {names}", " ".join(hints) or _known_keys(known)
-
-
-def _not_allowed(error: SchemaError) -> tuple[str, str]:
-    allowed = ", ".join(quoted(value) for value in error.expected)
-    close = did_you_mean(error.value, error.expected) if isinstance(error.value, str) else ""
-    return f"{quoted(error.value)} is not one of {allowed}", close
-
-
-def _no_match(error: SchemaError) -> tuple[str, str]:
-    if error.expected == r"\S" or error.expected.startswith(r"[^\s"):
+def _no_match(pattern: str, value: str) -> tuple[str, str]:
+    if pattern == r"\S" or pattern.startswith(r"[^\s"):
         return "the text is blank", ""
-    if error.value.endswith("\n"):
+    if value.endswith("\n"):
         return "a text or a key ends with a line break, which its pattern does not allow", "Remove it."
-    pattern = f"{error.expected[:-2]}$" if error.expected.endswith(r"\Z") else error.expected
-    return f"{quoted(error.value)} does not match the pattern {one_line(pattern, 200)}", ""
-
-
-def _no_branch(error: SchemaError) -> tuple[str, str]:
-    names = sorted({name for branch in error.expected for name in branch.get("required", [])})
-    required = f"one of {', '.join(map(quoted, names))} is required"
-    return (required if names else "the value does not have an allowed form"), ""
-
-
-def _by_template(error: SchemaError) -> tuple[str, str]:
-    templates = _TEMPLATES[error.keyword]
-    template = templates.get(error.expected if isinstance(error.expected, int) else None) or templates[None]
-    return template.format(quoted(error.value), error.expected), ""
+    shown = f"{pattern[:-2]}$" if pattern.endswith(r"\Z") else pattern
+    return f"{quoted(value)} does not match the pattern {one_line(shown, 200)}", ""
 
 
 _TEMPLATES: dict[str, dict[int | None, str]] = {
@@ -337,15 +319,6 @@ _TEMPLATES: dict[str, dict[int | None, str]] = {
     "not": {None: "{0} has a character that is not allowed"},
 }
 """Messages by keyword and its value; None is any other value. The places are the refused value and the keyword's."""
-_WORDS: dict[str, Callable[[SchemaError], tuple[str, str]]] = {
-    "type": _wrong_type,
-    "required": _missing,
-    EXTRA: _extra,
-    "enum": _not_allowed,
-    "const": lambda error: (f"{quoted(error.value)} is not {quoted(error.expected)}", ""),
-    "anyOf": _no_branch,
-    "pattern": _no_match,
-}
 
 
 class Contract:
@@ -355,7 +328,12 @@ class Contract:
         self.name, self.depth = name, depth
         self.schema = load_schema(name)
         self.accepts = predicate(self.schema)
-        self._known = _known_fields(self.schema)
+        properties = self.schema.get("properties", {})
+        self._known = {"": frozenset(properties)}  # known fields by the field that contains them
+        for parent, field in properties.items():
+            inner = field if "properties" in field else field.get("items", {})
+            if "properties" in inner:
+                self._known[parent] = frozenset(inner["properties"])
 
     def validate(self, data: bytes, decoder: json.JSONDecoder = strict_json.DECODER) -> tuple[Any, list[RowError]]:
         """Return the value of a JSON text without errors, or None with all errors."""
@@ -378,13 +356,3 @@ class Contract:
             objects = inner if isinstance(inner, list) else [inner]
             for field in sorted({name for item in objects if isinstance(item, dict) for name in item.keys() - known}):
                 ledger.unknown_field(path, line, f"{parent}.{field}" if parent else field, field, known)
-
-
-def _known_fields(schema: Schema) -> dict[str, frozenset[str]]:
-    """Return the fields in a schema, by the field that contains them ('' for the row itself)."""
-    known = {"": frozenset(schema.get("properties", {}))}
-    for name, field in schema.get("properties", {}).items():
-        inner = field if "properties" in field else field.get("items", {})
-        if "properties" in inner:
-            known[name] = frozenset(inner["properties"])
-    return known
