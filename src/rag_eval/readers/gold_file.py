@@ -49,27 +49,6 @@ def is_folder(reader: Reader, path: str) -> bool:
     return path not in reader.contents and os.path.isdir(path)  # noqa: PTH112 - a path may be of bytes that are no UTF-8
 
 
-def item_hashes(reader: Reader, path: str, golds: dict[str, Gold]) -> dict[str, str]:
-    """Return the hash of each gold item's exact bytes, by qid, as sign-off has it.
-
-    Items of a folder have no line of their own: theirs is the line that `rag-eval import labels` writes.
-    """
-    silent = reader._replace(ledger=ProblemCollector())
-    if is_folder(reader, path):
-        from rag_eval.importers import written
-        from rag_eval.readers.import_inputs import foreign_gold
-
-        return {row["qid"]: item_hash(written(row).encode()) for _, row in foreign_gold(silent, path, "labels")}
-    source = silent.open(path)
-    if source is None:
-        return {}
-    with source:
-        items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
-        if source.is_array:
-            items = [item for _, item in sources(source.whole() or b"")]
-        return dict(zip(golds, map(item_hash, items), strict=False))
-
-
 def _read(reader: Reader, path: str, golds: Iterable[Gold], make: Callable[[Gold], G]) -> dict[str, G]:
     ledger, before = reader.ledger, reader.ledger.count
     items = unique(golds, ledger, path, make)
@@ -177,21 +156,27 @@ class StoredGold(NamedTuple):
     limits: Limits = DEFAULTS
 
 
-def gold_set(reader: Reader, path: str) -> GoldSet:
-    """Read the gold set at ``path``; problems go to the ledger of ``reader``."""
-    golds = read_gold(reader, path)
-    return GoldSet(golds, item_hashes(reader, path, golds), form_of(reader, path))
+def gold_set(reader: Reader, path: str, golds: dict[str, Gold]) -> GoldSet:
+    """Return the items that were read at ``path``, with the hashes of their exact bytes, as sign-off has them.
 
-
-def form_of(reader: Reader, path: str) -> str:
-    """Return the form of a gold file or folder."""
+    Items of a folder have no line of their own: theirs is the line that `rag-eval import labels` writes.
+    """
+    silent = reader._replace(ledger=ProblemCollector())
     if is_folder(reader, path):
-        return "folder"
-    source = reader._replace(ledger=ProblemCollector()).open(path)
+        from rag_eval.importers import written
+        from rag_eval.readers.import_inputs import foreign_gold
+
+        rows = foreign_gold(silent, path, "labels")
+        return GoldSet(golds, {row["qid"]: item_hash(written(row).encode()) for _, row in rows}, "folder")
+    source = silent.open(path)
     if source is None:
-        return "lines"
+        return GoldSet(golds, {}, "lines")
     with source:
-        return "array" if source.is_array else "lines"
+        items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
+        if source.is_array:
+            items = [item for _, item in sources(source.whole() or b"")]
+        hashes = dict(zip(golds, map(item_hash, items), strict=False))
+        return GoldSet(golds, hashes, "array" if source.is_array else "lines")
 
 
 def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
@@ -201,7 +186,8 @@ def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
     if not stored.folder:
         (data,) = stored.files.values()
         path = stored.shown
-        gold = gold_set(reader._replace(contents={path: data}), path)
+        reader = reader._replace(contents={path: data})
+        gold = gold_set(reader, path, read_gold(reader, path))
     else:
         from tempfile import TemporaryDirectory  # start-up time
 
@@ -209,7 +195,7 @@ def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
             for name, data in stored.files.items():
                 with open(os.path.join(path, name), "wb") as file:  # noqa: PTH118, PTH123
                     file.write(data)
-            gold = gold_set(reader, path)
+            gold = gold_set(reader, path, read_gold(reader, path))
     if ledger.problems:
         repair = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"
         shown = [one._replace(file=one.file.replace(path, stored.shown)) for one in ledger.problems]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import vacuous
 from rag_eval.gates.policy import Policy
-from rag_eval.readers.gold_file import GoldSet, StoredGold, form_of, item_hashes, read_gold, stored_gold_set
+from rag_eval.readers.gold_file import GoldSet, StoredGold, gold_set, read_gold, stored_gold_set
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -38,19 +37,14 @@ RunJson = dict[str, Any] | None
 
 
 class ScoredRun(NamedTuple):
-    """A run under its own policy. ``about`` is its run.json, ``hashes`` those of its gold items by qid."""
+    """A run under its own policy; ``about`` is its run.json."""
 
     inputs: Inputs
     card: Scorecard
     about: RunJson
-    hashes: Mapping[str, str]
+    gold: GoldSet
     earlier: Earlier | None
     report: Report
-
-    @property
-    def gold(self) -> GoldSet:
-        """Return the gold set that was scored."""
-        return GoldSet(self.inputs.golds, self.hashes, form_of(self.inputs.reader, self.inputs.policy.gold))
 
     @property
     def gold_sha256(self) -> str:
@@ -78,14 +72,14 @@ def score_run(inputs: Inputs) -> ScoredRun:
         reader.ledger.stop_on_problems()
     except InputError as error:
         raise _name_export(reader, policy.trace, error) from None
-    hashes = item_hashes(reader, policy.gold, inputs.golds)
+    gold = gold_set(reader, policy.gold, inputs.golds)
     severities = levels(*inputs.policies)
     findings = checks.origin(reader, inputs.authority, policy, severities, about, digests.hex("gold"))
     if any(measure.name == "precision" for measure in inputs.measures):
         findings += vacuous(inputs.suite_golds.values(), policy.gold, severities)
-    context = Context(about=about, hashes=hashes, fields=inputs.fields, cluster=policy.statistics.cluster)
+    context = Context(about=about, hashes=gold.hashes, fields=inputs.fields, cluster=policy.statistics.cluster)
     cases = case_results(card, context)
-    earlier, of_baseline, old_traces = _baseline(inputs, hashes, policy, about)
+    earlier, of_baseline, old_traces = _baseline(inputs, gold, policy, about)
     before = earlier.questions if earlier else ()
     answers = checks.Answers(reader, inputs.policies, policy, inputs.golds, cases.questions, digests.hex("trace"))
     findings += checks.partly_measured(answers, card.columns, before)
@@ -101,22 +95,22 @@ def score_run(inputs: Inputs) -> ScoredRun:
         findings=[*findings, *of_baseline],
         earlier=earlier,
     )
-    return ScoredRun(inputs, card, about, hashes, earlier, build_report(card, inputs.golds, policy, context))
+    return ScoredRun(inputs, card, about, gold, earlier, build_report(card, inputs.golds, policy, context))
 
 
 def rescore(run: ScoredRun, policy: Policy) -> Report:
     """Score the run again under another policy, with the baseline of that policy."""
     inputs, digests = run.inputs, Digests()
     reader, previous = inputs.reader._replace(ledger=ProblemCollector()), inputs.policy
-    golds, hashes, gold_digests = inputs.golds, run.hashes, inputs.digests
+    gold, gold_digests = run.gold, inputs.digests
     if policy.gold != previous.gold:
-        golds, gold_digests = read_gold(reader, policy.gold, digests.of("gold", policy.gold)), digests
-        hashes = item_hashes(reader, policy.gold, golds)
-    card = _scorecard(inputs, reader, golds, policy, digests)
+        gold_digests = digests
+        gold = gold_set(reader, policy.gold, read_gold(reader, policy.gold, digests.of("gold", policy.gold)))
+    card = _scorecard(inputs, reader, gold.golds, policy, digests)
     earlier = run.earlier
     if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
-        earlier, *_ = _baseline(inputs, run.hashes, policy, run.about)
-    context = Context(fields=inputs.fields, hashes=hashes, about=run.about, earlier=earlier)
+        earlier, *_ = _baseline(inputs, run.gold, policy, run.about)
+    context = Context(fields=inputs.fields, hashes=gold.hashes, about=run.about, earlier=earlier)
     findings = integrity_findings(card, policy, previous)
     if policy.trace != previous.trace:
         about = read_run_json(reader, policy, Digests())
@@ -124,12 +118,12 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
         findings = [*checks.origin(reader, inputs.authority, policy, severities, about, gold_sha256), *findings]
         cases = case_results(card, context._replace(about=about))
         before = run.earlier.questions if run.earlier else ()
-        answers = checks.Answers(reader, inputs.policies, policy, golds, cases.questions, digests.hex("trace"))
+        answers = checks.Answers(reader, inputs.policies, policy, gold.golds, cases.questions, digests.hex("trace"))
         findings += checks.partly_measured(answers, run.card.columns, before)
         findings += checks.repeated_answers(answers)
         context = context._replace(about=about, case_results=cases)
     reader.ledger.stop_on_problems()
-    return build_report(card, golds, policy, context._replace(findings=findings))
+    return build_report(card, gold.golds, policy, context._replace(findings=findings))
 
 
 def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
@@ -139,44 +133,39 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     have no trace: the system's answers to them are unknown.
     """
     inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=ProblemCollector())
-    earlier = _baseline(inputs, run.hashes, policy, run.about, gold)[0] if run.earlier else None
-    golds = dict(gold.golds)
+    earlier = _baseline(inputs, gold, policy, run.about)[0] if run.earlier else None
+    golds = gold.golds
     card = _scorecard(inputs, reader, golds, policy, Digests())
     removed = golds.keys() - inputs.golds.keys()
     unanswered = removed - {case.qid for case in card.cases if case.label != "MISSING"} if removed else removed
     if unanswered:
         golds = {qid: item for qid, item in golds.items() if qid not in unanswered}
         card = _scorecard(inputs, reader, golds, policy, Digests())
-    context = Context(fields=inputs.fields, hashes=dict(gold.hashes), about=run.about, earlier=earlier)
+    context = Context(fields=inputs.fields, hashes=gold.hashes, about=run.about, earlier=earlier)
     return RescoredRun(
         build_report(card, golds, policy, context._replace(findings=integrity_findings(card, policy))), earlier
     )
 
 
 def _baseline(
-    inputs: Inputs, hashes: Mapping[str, str], policy: Policy, about: RunJson, gold: GoldSet | None = None
+    inputs: Inputs, gold: GoldSet, policy: Policy, about: RunJson
 ) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
     """Return the baseline, findings about it, and the path and bytes of its traces if they were scored again.
 
-    They are scored under ``policy``, on ``gold`` if given. The caller's own baseline has precedence over the one that
-    the base branch's policy names.
+    They are scored under ``policy``, on its gold if that is another file than the run's, otherwise on ``gold``. The
+    caller's own baseline has precedence over the one that the base branch's policy names.
     """
     if inputs.baseline is None:
         return None, [], None
     from rag_eval.run.baseline import read_baseline
 
     def rescored(path: str, data: bytes) -> Report:
-        under, previous = policy._replace(trace=path), inputs.policy
-        reader = inputs.reader._replace(ledger=ProblemCollector(), contents={path: data})
-        golds, of_items = inputs.golds, hashes
-        if gold is not None:
-            golds, of_items = dict(gold.golds), dict(gold.hashes)
-        elif under.gold != previous.gold:
-            golds = read_gold(reader, under.gold)
-            of_items = item_hashes(reader, under.gold, golds)
-        limited = reader._replace(limits=inputs.base_limits)
-        card = _scorecard(inputs, limited, golds, under, Digests())
-        return build_report(card, golds, under, Context(fields=inputs.fields, hashes=of_items))
+        reader, now = inputs.reader._replace(ledger=ProblemCollector(), contents={path: data}), gold
+        if policy.gold != inputs.policy.gold:
+            now = gold_set(reader, policy.gold, read_gold(reader, policy.gold))
+        under, limited = policy._replace(trace=path), reader._replace(limits=inputs.base_limits)
+        card = _scorecard(inputs, limited, now.golds, under, Digests())
+        return build_report(card, now.golds, under, Context(fields=inputs.fields, hashes=now.hashes))
 
     earlier, findings, traces = read_baseline(inputs.baseline, inputs.policy, inputs.base, about, rescored)
     return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, traces
