@@ -16,8 +16,7 @@ from rag_eval.cases.ranking import (
     evidence_level,
     expected_documents_of,
     matches,
-    rank_chunks,
-    rank_documents,
+    rank_ids,
     rank_supports,
     ranks_of,
     section_of,
@@ -271,15 +270,16 @@ class Case:
     @cached_property
     def ranking(self) -> Ranking | None:
         """Return the ranks of relevant units; None for an item without relevance labels."""
-        gold = self.gold
+        gold, retrieved, terms = self.gold, self.trace.retrieved, self.settings.retrieval
         if gold.citations or gold.relevance_grades:
-            ranking = rank_chunks(gold, self.trace.retrieved, self.settings.retrieval)
+            ranking = rank_ids("chunk", gold.citations, gold.relevance_grades, retrieved, terms)
             return ranking._replace(complete_at=self._by_supports.complete_at) if gold.support_groups else ranking
         if gold.supports:
             return self._by_supports
         if gold.doc_grades or gold.relevant_docs:
-            docs = [chunk.doc_id for chunk in self._units if chunk.doc_id is not None]
-            return rank_documents(gold, tuple(dict.fromkeys(docs)), self.settings.retrieval)
+            docs = dict.fromkeys([chunk.doc_id for chunk in self._units if chunk.doc_id is not None])
+            labels = () if gold.doc_grades else gold.relevant_docs or ()
+            return rank_ids("doc", labels, gold.doc_grades, tuple(docs), terms)
         return None
 
     @cached_property

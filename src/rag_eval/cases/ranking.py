@@ -103,27 +103,17 @@ def ranks_of(units: Container[str], retrieved: Iterable[str]) -> Iterator[int]:
     return compress(_RANKS, map(units.__contains__, retrieved))
 
 
-def rank_chunks(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
-    """Return the ranks of the relevant chunk ids, by grades if there are any."""
-    if not gold.relevance_grades:
-        return _rank_units("chunk", frozenset(gold.citations), dict.fromkeys(gold.citations, 1), retrieved)
-    named = frozenset(gold.citations) if terms.relevant_from == 1 else frozenset[str]()
-    return _rank_grades("chunk", named, gold.relevance_grades, retrieved, terms)
-
-
-def rank_documents(gold: Gold, retrieved: Sequence[str], terms: Relevance) -> Ranking:
-    """Return the ranks of the relevant documents, by grades if there are any."""
-    if not gold.doc_grades:
-        docs = dict.fromkeys(gold.relevant_docs or (), 1)
-        return _rank_units("doc", frozenset(docs), docs, retrieved)
-    return _rank_grades("doc", frozenset(), gold.doc_grades, retrieved, terms)
-
-
-def _rank_grades(
-    level: str, named: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str], terms: Relevance
+def rank_ids(
+    level: str, labels: Sequence[str], grades: Mapping[str, int] | None, retrieved: Sequence[str], terms: Relevance
 ) -> Ranking:
-    """Rank by grades; ``named`` are the relevant ones if the gold names them."""
-    relevant = named or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
+    """Return the ranks of the relevant ids: by grades if there are any, otherwise the ``labels``.
+
+    With grades, labels decide only if every positive grade is relevant.
+    """
+    if not grades:
+        return _rank_units(level, frozenset(labels), dict.fromkeys(labels, 1), retrieved)
+    relevant = frozenset(labels) if terms.relevant_from == 1 else frozenset[str]()
+    relevant = relevant or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
     rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
     return _rank_units(level, relevant, grades, retrieved)._replace(
         rejected=tuple(ranks_of(rejected, retrieved)),
