@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
@@ -97,18 +97,15 @@ _PERSPECTIVES = (
 )
 
 
-def _about(text: str | None) -> str:
-    """Return the description of a metric group: ``Citations: …`` without the name."""
-    line = (text or "").partition("\n")[0]
-    return line.partition(": ")[2] or line
-
-
 METRICS: dict[str, Metric] = {
     value.name: value for module in _PERSPECTIVES for value in vars(module).values() if isinstance(value, Metric)
 }
-PERSPECTIVES = {module.__name__.rpartition(".")[2]: _about(module.__doc__) for module in _PERSPECTIVES}
-"""What each perspective asks, in the order of reports."""
-_ALIASES = {
+PERSPECTIVES = {
+    module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0].partition(": ")[2]
+    for module in _PERSPECTIVES
+}
+"""The metric groups in the order of reports, each with its description: ``Citations: …`` without the name."""
+_PERSPECTIVE_ALIASES = {
     "context_quality": ("context",),
     "generation": ("answers", "groundedness"),
     "citation": ("citations",),
@@ -127,10 +124,8 @@ def single_score(name: str, score: float | tuple[float, bool]) -> float:
     """Return the score of one question as a number: a labelled score without its label, or whether a turn is right."""
     if not isinstance(score, (tuple, list)):
         return score
-    grouped = (
-        name in METRICS and "turns" in METRICS[name].folds.values()
-    )  # then the score only identifies the conversation
-    return float(score[1]) if grouped else score[0]
+    is_turn = name in METRICS and "turns" in METRICS[name].folds.values()  # its number names the conversation
+    return float(score[1]) if is_turn else score[0]
 
 
 def find(name: str) -> Measure | None:
@@ -163,7 +158,13 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
     for extra in wanted:
         if extra.k is not None:
             ks[extra.metric.name].add(extra.k)
-    return tuple(item for metric in METRICS.values() for item in _at(metric, sorted(ks.get(metric.name, ()))))
+    chosen: list[Measure] = []
+    for name, metric in METRICS.items():
+        if metric.cutoff:
+            chosen += [Measure(name.replace("@k", f"@{k}"), metric, k) for k in sorted(ks[name])]
+        else:
+            chosen += [_PLAIN[f"{name}{suffix}"] for suffix in metric.folds]
+    return tuple(chosen)
 
 
 def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
@@ -171,7 +172,7 @@ def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
 
     Names from other evaluation tools are accepted too: ``context_quality``, ``abstention``.
     """
-    wanted = {name: PERSPECTIVES.keys() & _ALIASES.get(name, (name,)) for name in names}
+    wanted = {name: PERSPECTIVES.keys() & _PERSPECTIVE_ALIASES.get(name, (name,)) for name in names}
     unknown = next((name for name, meant in wanted.items() if not meant), None)
     if unknown is not None:
         from difflib import get_close_matches
@@ -194,12 +195,8 @@ def of_column(name: str) -> Metric | None:
     return metric if metric and metric.cutoff == bool(cut) and metric.level == "case" else None
 
 
-def _by_name(item: Measure) -> tuple[Callable[[str], Measure], tuple[str]]:
-    return measure, (item.name,)
-
-
-# The name of a metric's function refers to the metric, by which a pickled measure finds it in another process.
-copyreg.pickle(Measure, _by_name)
+# The name of a metric's function refers to the metric, so another process finds a pickled measure by its name.
+copyreg.pickle(Measure, lambda item: (measure, (item.name,)))
 
 
 def suggestion(name: str) -> str:
@@ -212,9 +209,3 @@ def suggestion(name: str) -> str:
     known = [*names, *(alias.replace("@k", "@5") for alias in ALIASES)]
     close = [canonical(match) for match in get_close_matches(name[:80], known, n=1, cutoff=0.5)]
     return f"Did you mean '{close[0]}'?" if close else "List them with: rag-eval metrics"
-
-
-def _at(metric: Metric, ks: list[int]) -> list[Measure]:
-    if not metric.cutoff:
-        return [_PLAIN[f"{metric.name}{suffix}"] for suffix in metric.folds]
-    return [Measure(metric.name.replace("@k", f"@{k}"), metric, k) for k in ks]

@@ -91,15 +91,27 @@ def metric(
 
     def build(function: Callable[..., Score | None]) -> Metric:
         text = " ".join((function.__doc__ or "").split())
-        summary = text.split(". ")[0].rstrip(".") + "."
-        perspective = function.__module__.rsplit(".", 1)[-1]
-        fields = tuple(needs.split())
-        metric_name = name or function.__name__
-        terms = better, scale, applies, fields, source, cutoff, version
-        usual = () if depends_on == "ranking" or level == "run" else ("refusal",)
-        asked = usual if settings is None else tuple(settings.split())
-        more = function, folds, asked, unit, level, depends_on, maximum
-        return Metric(f"{metric_name}@k" if cutoff else metric_name, perspective, summary, text, *terms, *more)
+        usual = "" if depends_on == "ranking" or level == "run" else "refusal"
+        return Metric(
+            name=(name or function.__name__) + ("@k" if cutoff else ""),
+            perspective=function.__module__.rsplit(".", 1)[-1],
+            summary=text.split(". ")[0].rstrip(".") + ".",
+            text=text,
+            better=better,
+            scale=scale,
+            applies=applies,
+            needs=tuple(needs.split()),
+            source=source,
+            cutoff=cutoff,
+            version=version,
+            score=function,
+            folds=folds,
+            settings=tuple((usual if settings is None else settings).split()),
+            unit=unit,
+            level=level,
+            depends_on=depends_on,
+            maximum=maximum,
+        )
 
     return build
 

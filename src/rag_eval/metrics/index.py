@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     About = Mapping[str, Any]
 
-_SOURCE = "core metrics"
-_TERMS: dict[str, Any] = {"source": _SOURCE, "better": "lower", "scale": "share", "level": "run"}
+_TERMS: dict[str, Any] = {"source": "core metrics", "better": "lower", "scale": "share", "level": "run"}
 
 
 @metric("runs whose run.json counts documents", needs="run.index", **_TERMS)
@@ -43,15 +42,12 @@ def contradictions(about: About) -> Iterator[str]:
     if documents is not None and without is not None and without > documents:
         yield f"{without} documents without chunks are more than all {documents}"
     attempted, embedded = index.get("chunks_attempted"), index.get("chunks_embedded")
-    if attempted is not None and embedded is not None:
-        yield from _of_chunks(attempted, embedded, index.get("chunks_skipped"))
-
-
-def _of_chunks(attempted: int, embedded: int, skipped: Mapping[str, int] | None) -> Iterator[str]:
-    lost, total = attempted - embedded, sum((skipped or {}).values())
+    if attempted is None or embedded is None:
+        return
+    lost, skipped = attempted - embedded, index.get("chunks_skipped")
     if lost < 0:
         yield f"{embedded} chunks embedded are more than the {attempted} attempted"
-    elif skipped is not None and total != lost:
+    elif skipped is not None and (total := sum(skipped.values())) != lost:
         yield f"{attempted} chunks attempted and {embedded} embedded leave {lost}, and {total} are said to be skipped"
 
 
