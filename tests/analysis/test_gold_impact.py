@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,6 @@ from rag_eval.analysis.gold_impact import (
     gold_changes,
     labels,
 )
-from rag_eval.scoring.scorecard import Scored
 from seams import GOOD, MEANING, Gate, Value, judge
 
 any_label = st.none() | st.sampled_from(sorted(MEANING))
@@ -50,7 +51,7 @@ def test_a_flip_is_a_mend_one_way_or_the_other(before, after):
 
 
 def scored(qid, label, run=None):
-    return Scored(qid, run, (), label, "", "", 1, 1)
+    return SimpleNamespace(qid=qid, run=run, label=label)
 
 
 def test_of_several_runs_the_first_failing_one_speaks():

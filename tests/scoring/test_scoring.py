@@ -32,7 +32,7 @@ ALL = [trace("Q1", 1), trace("Q2", 2), trace("Q3", 3)]
 
 
 def test_cases_stand_in_the_order_of_their_qids():
-    assert [case.qid for case in card(*ALL).cases] == ["Q1", "Q2", "Q3"]
+    assert [gold.qid for gold, *_ in card(*ALL).cases] == ["Q1", "Q2", "Q3"]
 
 
 def test_a_complete_run_is_counted_as_such():
@@ -40,8 +40,8 @@ def test_a_complete_run_is_counted_as_such():
 
 
 def test_the_last_trace_of_a_qid_wins():
-    first = next(iter(card(*ALL, trace("Q1", 4, "a week")).cases))
-    assert (first.label, first.trace_line) == ("WRONG_CLAIM", 4)
+    _, _, outcome, line = next(iter(card(*ALL, trace("Q1", 4, "a week")).cases))
+    assert (outcome.label, line) == ("WRONG_CLAIM", 4)
 
 
 def test_superseded_traces_are_counted():
@@ -55,14 +55,15 @@ def test_a_trace_without_a_gold_item_is_counted_and_not_scored():
 
 def test_a_missing_trace_is_scored_as_an_empty_answer():
     found = card(*ALL[:2])
-    assert list(found.cases)[2][:4] == ("Q3", None, (False,), "MISSING")
+    gold, run, outcome, _ = list(found.cases)[2]
+    assert (gold.qid, run, outcome[:2]) == ("Q3", None, ((False,), "MISSING"))
     assert found.completeness == Completeness(3, 2, 1, 0, 0, 0)
 
 
 def test_an_error_without_an_answer_is_counted_and_scored_as_wrong():
     failed = Trace.from_row(trace_row(error="down"), "Q3", 3)
     found = card(*ALL[:2], failed)
-    assert list(found.cases)[2][2:4] == ((False,), "ERROR")
+    assert list(found.cases)[2][2][:2] == ((False,), "ERROR")
     assert found.completeness == Completeness(3, 3, 0, 0, 0, 1)
 
 
@@ -72,7 +73,7 @@ def test_no_traces_at_all_leave_every_item_missing():
 
 def test_each_run_of_a_file_is_scored_against_the_whole_gold_set():
     found = card(trace("Q1", 1, run="new"), trace("Q1", 2, run="old"), trace("Q2", 3, run="old"))
-    assert [(case.qid, case.run, case.label) for case in found.cases] == [
+    assert [(gold.qid, run, outcome.label) for gold, run, outcome, _ in found.cases] == [
         ("Q1", "new", "OK"),
         ("Q1", "old", "OK"),
         ("Q2", "new", "MISSING"),
@@ -100,7 +101,7 @@ def test_a_scorecard_without_cases_has_no_values():
 def test_each_measure_has_its_score_in_its_place():
     wanted = measures((1, 3))
     columns = {one.column for one in wanted if one.metric.level == "case"}  # values of one metric share its scores
-    assert [len(case.scores) for case in card(*ALL, wanted=wanted).cases] == [len(columns)] * 3
+    assert [len(one.scores + one.case_scores) for _, _, one, _ in card(*ALL, wanted=wanted).cases] == [len(columns)] * 3
 
 
 @examples(60)

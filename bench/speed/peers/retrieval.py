@@ -40,15 +40,19 @@ def scored(retrieved):
 def ours(names):
     from rag_eval.contract import Settings
     from rag_eval.metrics import measure
-    from rag_eval.scoring.scorer import score
+    from rag_eval.scoring.case_scorer import metric_scorer
 
     measures = [measure(name) for name in names]
     pairs = [(gold_of(*one), trace_of(*one)) for one in queries()]
+    golds = {gold.qid: gold for gold, _ in pairs}
 
     def call():
-        card = score(pairs, measures, Settings())
-        # Read the scores of every query, because a scorecard computes them on access.
-        return card.columns, [(one.qid, one.scores) for one in card.cases], card.values()
+        scorer = metric_scorer(golds, measures, Settings())
+        scorer.add([trace for _, trace in pairs])
+        card = scorer.close()
+        # Read the scores of every query, because a scorecard joins them on access.
+        scores = [(gold.qid, outcome.scores + outcome.case_scores) for gold, _, outcome, _ in card.cases]
+        return card.columns, scores, card.values()
 
     def values(result):
         columns, scores, means = result

@@ -137,7 +137,9 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     golds = gold.golds
     card = _scorecard(inputs, reader, golds, policy, Digests())
     removed = golds.keys() - inputs.golds.keys()
-    unanswered = removed - {case.qid for case in card.cases if case.label != "MISSING"} if removed else removed
+    unanswered = (
+        removed - {item.qid for item, _, outcome, _ in card.cases if outcome.label != "MISSING"} if removed else removed
+    )
     if unanswered:
         golds = {qid: item for qid, item in golds.items() if qid not in unanswered}
         card = _scorecard(inputs, reader, golds, policy, Digests())

@@ -79,23 +79,6 @@ class Completeness(NamedTuple):
     errored: int
 
 
-class Scored(NamedTuple):
-    """The result of one case: labels, lines, scores, and its degenerate behaviours.
-
-    ``scores`` are in the order of the scorecard's columns; None if the column does not apply.
-    """
-
-    qid: str
-    run: str | None
-    scores: tuple[Score | None, ...]
-    label: str
-    coarse_label: str
-    level: str
-    gold_line: int
-    trace_line: int
-    behaviours: int = 0
-
-
 class Cases:
     """All cases of all runs, sorted by qid and run.
 
@@ -109,13 +92,10 @@ class Cases:
     def __len__(self) -> int:
         return len(self.golds) * len(self._runs)
 
-    def __iter__(self) -> Iterator[Scored]:
-        for slot, gold in enumerate(self.golds):
-            for run, log in self._runs:
-                one, line = log.outcomes[slot], log.lines[slot]
-                scores = (*one.scores, *one.case_scores)
-                labels = one.label, one.coarse_label, one.level
-                yield Scored(gold.qid, run, scores, *labels, gold.line, line, one.behaviours)
+    def __iter__(self) -> Iterator[tuple[Gold, str | None, CaseOutcome, int]]:
+        """Yield each case: its gold item, its run, its outcome, and the line of its trace."""
+        runs = self.runs * len(self.golds)
+        return zip(self.repeated(self.golds), runs, self.all_outcomes(), self.lines(), strict=True)
 
     @property
     def runs(self) -> tuple[str | None, ...]:
