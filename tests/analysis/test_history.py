@@ -22,11 +22,13 @@ from project import apart
 from rag_eval.analysis.history import Contrast, GoldCounts, Reading, Series, gated, history, point
 from rag_eval.api import Options, run
 from rag_eval.readers.report_file import read_report
+from rag_eval.rendering import history as trend
 from rag_eval.rendering.document import PLAIN
-from rag_eval.rendering.history import FORMS, headline, spark, trend_remarks
+from rag_eval.rendering.history import headline, spark, trend_remarks
 from seams import ProblemCollector, Reader, from_json, main, render
 
 QUESTIONS = 30
+FORMS = ("table", "markdown", "json", "csv")
 
 
 def golds(changed=(), n=QUESTIONS):
@@ -321,7 +323,7 @@ def chart(text):
 
 def test_the_chart_holds_the_comparable_readings(scored):
     texts = scored(0), scored(3, phrases=("i cannot say",)), scored(6, phrases=("i cannot say",))
-    text = FORMS["markdown"](history(points(*texts), ["precision"]), 3)
+    text = trend.render(history(points(*texts), ["precision"]), 3, "markdown")
     assert chart(text) == [
         "xychart-beta",
         '  title "precision"',
@@ -339,7 +341,7 @@ PIECES = ['"', "]", "\n", "```", "<img>", "|", "@team", "##[", "::", "[a](b)", "
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_no_label_leaves_its_place_in_a_chart(label):
     series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))
-    lines = chart(FORMS["markdown"]([series], 2))
+    lines = chart(trend.render([series], 2, "markdown"))
     assert len(lines) == 5
     assert re.fullmatch(r'  x-axis \["1 [A-Za-z0-9 ._/…-]*", "2 r1"\]', lines[2])
 
@@ -347,14 +349,14 @@ def test_no_label_leaves_its_place_in_a_chart(label):
 def test_of_a_long_label_an_axis_shows_the_end():
     label = f"reports/{'nightly-' * 6}2026-11-25.json"
     series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))
-    assert f'["1 …{label[-24:]}", "2 r1"]' in chart(FORMS["markdown"]([series], 2))[2]
+    assert f'["1 …{label[-24:]}", "2 r1"]' in chart(trend.render([series], 2, "markdown"))[2]
 
 
 def test_amounts_have_their_unit_and_a_fall_a_minus_sign():
     fall = Contrast("r0", "r1", 4152.5, 2085.2, -2067.3, None, -1500.0, 30, 0.001, "better")
     latency = Series("latency_total_ms.p95", "lower", readings(4152.5, 2085.2), fall)
     worse = Contrast("r0", "r1", 0.9, 0.5, 0.4, 0.2, 0.6, 30, 0.001, "worse")
-    text = FORMS["markdown"]([latency, Series("mrr", "higher", readings(0.9, 0.5), worse, worse, worse)], 2)
+    text = trend.render([latency, Series("mrr", "higher", readings(0.9, 0.5), worse, worse, worse)], 2, "markdown")
     cells = [[cell.strip() for cell in line.split("|")[3:7]] for line in text.splitlines() if line.startswith("| `")]
     assert cells[:2] == [
         ["4152 ms", "2085 ms", "−2067 ms", "≤ −1500 ms"],
@@ -369,7 +371,7 @@ def test_hostile_names_stay_words(form):
     contrast = Contrast(HOSTILE, HOSTILE + "2", 1.0, 0.5, 0.5, 0.3, 0.7, 30, 0.001, "worse")
     other = contrast._replace(before="r1")
     series = Series("mrr", "higher", readings(1, 0.5, labels={0: HOSTILE}), other, contrast, contrast)
-    text = FORMS[form]([series], 2)
+    text = trend.render([series], 2, form)
     assert "##[" not in text
     assert not any(line.lstrip().startswith("::") for line in text.splitlines())
     if form != "json":

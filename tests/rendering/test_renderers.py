@@ -274,10 +274,10 @@ def two_metrics():
 TREND = two_metrics()
 
 
-@pytest.mark.parametrize("form", [*history.FORMS, "html"])
+@pytest.mark.parametrize("form", ["table", "markdown", "json", "csv", "html"])
 def test_a_history_is_rendered_as_expected(form):
     series, reports, *_ = TREND
-    text = body(history_page(*TREND)) if form == "html" else history.FORMS[form](series, reports)
+    text = body(history_page(*TREND)) if form == "html" else history.render(series, reports, form)
     expect(f"whole/history.{form}", text.rstrip("\n") + "\n")
 
 

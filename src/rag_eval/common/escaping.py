@@ -130,12 +130,9 @@ def spreadsheet(text: str) -> str:
         return text
     clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
     # A spreadsheet that treats semicolons, tabs or line breaks as separators starts a cell behind each.
-    return _FORMULA.sub(_unformulated, clean)
-
-
-def _unformulated(match: re.Match[str]) -> str:
-    starts_cell = not match.start() or not {";", "\t", "\n"}.isdisjoint(match[0])
-    return f"{match[0]}'" if starts_cell else match[0]
+    return _FORMULA.sub(
+        lambda match: match[0] if match.start() and not {*";\t\n"} & {*match[0]} else f"{match[0]}'", clean
+    )
 
 
 def json_text(value: Any) -> str:

@@ -1,9 +1,9 @@
-"""FORMS: the trend of metrics over earlier reports as table, Markdown, JSON and CSV; the badges of a site."""
+"""The trend of metrics over earlier reports as table, Markdown, JSON and CSV, and as blocks; the badges of a site."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rag_eval.rendering.document import (
     PLAIN,
     Block,
     Paragraph,
+    Section,
     Table,
     TextFormatter,
     between,
@@ -33,53 +34,37 @@ _RUNS, _FLAKY, _COMMIT = 30, 30, 12
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
+_CSV = "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new"
 SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
 POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
-def as_table(series: Sequence[Series], reports: int) -> str:
-    """Return plain text for a terminal: a row for each metric, remarks, and the newest twenty readings of each."""
+def render(series: Sequence[Series], reports: int, form: str) -> str:
+    """Return the trends as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed.
+
+    A table has a row for each metric, remarks, and the newest twenty readings of each; Markdown also has charts.
+    """
+    if form == "json":
+        return json_text({"reports": reports, "metrics": [{**item._asdict(), "slow": item.slow} for item in series]})
+    if form == "csv":
+        return csv_text(_CSV.split(), (_csv_row(item, reading) for item in series for reading in item.readings))
+    if form == "markdown":
+        parts = [f"## {headline(series, reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
+        for item in series:
+            readings = markdown.write_blocks([readings_table(item, markdown.FORMATTER, _READINGS)])
+            name = markdown.FORMATTER.named(item.metric, "")
+            parts += [f"### {name}", _chart(item), markdown.folded(f"Readings{_cut(item)}", readings)]
+        return "\n\n".join(part for part in parts if part) + "\n"
     blocks = [Paragraph(headline(series, reports)), *overview(series, PLAIN)]
     for item in series:
         blocks += [Paragraph(f"{item.metric}{_cut(item)}"), readings_table(item, PLAIN, _READINGS)]
-    return terminal.join_parts([terminal.write_blocks(blocks)])
+    return terminal.write_page([Section("", blocks)])
 
 
-def as_markdown(series: Sequence[Series], reports: int) -> str:
-    """Return GitHub's Markdown: the same, with a Mermaid chart of each metric."""
-    parts = [f"## {headline(series, reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
-    for item in series:
-        readings = markdown.write_blocks([readings_table(item, markdown.FORMATTER, _READINGS)])
-        name = markdown.FORMATTER.named(item.metric, "")
-        parts += [f"### {name}", _chart(item), markdown.folded(f"Readings{_cut(item)}", readings)]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def as_json(series: Sequence[Series], reports: int) -> str:
-    """Return everything as JSON with two spaces for each level."""
-    return json_text({"reports": reports, "metrics": [{**item._asdict(), "slow": item.slow} for item in series]})
-
-
-def as_csv(series: Sequence[Series], reports: int) -> str:
-    """Return CSV by RFC 4180 with line feeds, a row for each reading; an empty cell without a value."""
-    del reports
-    headers = "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new".split()
-    rows = []
-    for item in series:
-        for reading in item.readings:
-            numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
-            flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
-            gold = reading.gold or (0, 0, 0)
-            rows.append([item.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *gold])
-    return csv_text(headers, rows)
-
-
-FORMS: dict[str, Callable[[Sequence[Series], int], str]] = {
-    "table": as_table,
-    "markdown": as_markdown,
-    "json": as_json,
-    "csv": as_csv,
-}
+def _csv_row(series: Series, reading: Reading) -> list[object]:
+    numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
+    flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
+    return [series.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]
 
 
 def headline(series: Sequence[Series], reports: int) -> str:

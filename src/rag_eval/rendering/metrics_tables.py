@@ -124,11 +124,11 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
     for name in gated(report):
         whole = report.metrics[name]
         measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
-        regressions = [(part, result) for part, result in measured if _is_worse(result, whole)]
-        if not regressions:
+        worse = [pair for pair in measured if _is_worse(pair[1], whole)]
+        if not worse:
             continue
-        enough = [pair for pair in regressions if min(pair[0].n, pair[1].n) >= report.min_n]  # questions and cases
-        part, result = min(enough or regressions, key=by_value)
+        enough = [pair for pair in worse if min(pair[0].n, pair[1].n) >= report.min_n]  # questions and cases
+        part, result = min(enough or worse, key=by_value)
         cells = [
             formatter.named(name, ""),
             formatter.code(part.slice, _TEXT),

@@ -14,7 +14,7 @@ from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import SavedReport, StoredReports, reports_in_folder, reports_in_git, sort_by_run
-from rag_eval.rendering.history import FORMS, badges
+from rag_eval.rendering.history import badges, render
 from rag_eval.rendering.html import history_page
 
 FORMATS = ("table", "markdown", "html", "json", "csv")
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     print_notes(*(f"no report has a value for {name}" for name in lost), quiet=args.quiet)
     series = history(points, [name for name in names if name not in lost])
     if not args.site and args.format != "html":
-        sys.stdout.write(FORMS[args.format](series, len(points)))
+        sys.stdout.write(render(series, len(points), args.format))
         return PASSED
     page = history_page(series, len(points), points, flaky(points))
     if args.site:

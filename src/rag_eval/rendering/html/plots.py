@@ -45,9 +45,7 @@ _KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"
 
 _CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 26.0, 168.0, 204.0
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-_SHORT = 22
-_GLYPH = 5.0
-_MOST = 40
+_GLYPH, _SHORT, _MOST, _COMMIT = 5.0, 22, 40, 12
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
 _PASSING_SIDE = "the shaded side of the tick passes the gate."
 _INTERVAL = "the line is the 95\u00a0% interval, or the interval at the gate's confidence"
@@ -58,7 +56,6 @@ _HEAT = (
 )
 _AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
 _FRONT = "Better is up and to the left. A disc is on the front; a ring is dominated by another run."
-_COMMIT = 12
 _SLICES = (
     f"The dashed tick is the value over all cases; {_INTERVAL}. The shape of a slice with a gate shows its outcome; an "
     "open disc without a gate has too few cases to judge."
@@ -320,8 +317,8 @@ def gates(report: Report) -> Iterator[Markup]:
     rows = []
     for gate in gates_with_row(report.gates):
         if gate.direction not in MARGINS and gate.value is not None and not is_completeness(gate):
-            text, limit = f"{value_with_interval(gate)}, gate {bound(gate)}", float(gate.threshold)
-            ends = gate.low, gate.high, limit, gate.direction
+            text = f"{value_with_interval(gate)}, gate {bound(gate)}"
+            ends = gate.low, gate.high, float(gate.threshold), gate.direction
             row = PlotRow(_label(report, gate), kind(gate), text, gate.value, *ends, amount=bool(unit(gate.name)))
             rows.append(row)
     yield from _figures("gates", "Gates and their thresholds", "Gates on amounts", f"{_SHAPES}; {_INTERVAL}; ", rows)
@@ -349,18 +346,14 @@ def _label(report: Report, gate: GateResult) -> str:
 
 
 def _figures(key: str, shares: str, amounts: str, legend: str, rows: Sequence[PlotRow]) -> Iterator[Markup]:
-    """Yield a plot of the shares and one of the amounts, each with the first of many rows, failing ones before others.
-
-    The first plot explains the marks of both.
-    """
+    """Yield a plot of the shares and one of the amounts, each with the first of many rows; the first explains both."""
     legend = f"{legend}{_PASSING_SIDE}"
     for name, title, own_scale in (
         (f"{key}-plot", shares, False),
         (f"{key}-amounts-plot", f"{amounts}, each on a scale of its own", True),
     ):
         of_kind = [row for row in rows if is_share(row) is not own_scale]
-        chosen = sorted(of_kind, key=lambda row: row.kind != "failed")[:_MOST] if len(of_kind) > _MOST else of_kind
-        yield figure(name, title, legend, chosen, own_scale=own_scale)
+        yield figure(name, title, legend, of_kind[:_MOST], own_scale=own_scale)
         if len(of_kind) > _MOST:
             yield tag("p", f"{_MOST} of {len(of_kind):,} are drawn; the table has all.")
         legend = "" if of_kind else legend
@@ -430,16 +423,12 @@ def trend(index: int, series: Series) -> Markup:
     ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
     newest = number(series.values[-1], series.metric) if series.values else ""
     axes = Axes("", "", *ends, ticks=False)
-    return chart(f"plot-{index}", visible(series.metric), newest, dots, lines, axes, list(_limits(series)))
-
-
-def _limits(series: Series) -> Iterator[Limit]:
-    """Yield the thresholds, each with the readings that it applied to."""
-    bounds = [(index, reading.bound) for index, reading in enumerate(series.readings)]
-    for side, group in groupby(bounds, key=lambda entry: entry[1] and entry[1][:2]):
+    limits = []
+    for limit, group in groupby(enumerate(series.readings), key=lambda entry: entry[1].bound and entry[1].bound[:2]):
         indexes = [index for index, _ in group]
-        if side:
-            yield Limit(indexes[0] - 0.5, indexes[-1] + 0.5, side[1], side[0])
+        if limit:
+            limits.append(Limit(indexes[0] - 0.5, indexes[-1] + 0.5, limit[1], limit[0]))
+    return chart(f"plot-{index}", visible(series.metric), newest, dots, lines, axes, limits)
 
 
 def front(comparison: SideBySide) -> Iterator[Markup]:
