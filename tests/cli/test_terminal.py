@@ -166,6 +166,20 @@ def test_colours_follow_the_environment_and_change_no_text(monkeypatch, stream, 
     assert re.sub("\x1b\\[[0-9;]*m", "", shown.getvalue()) == plain.getvalue()
 
 
+def test_red_is_what_failed_yellow_what_is_open_and_green_what_passed(rag, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = rag("gate", ROOT / "tests" / "expected" / "compared" / "report.json", "-v")[1]
+    assert set(re.findall("\x1b\\[1;([0-9]+)m([^\x1b]*)\x1b\\[0m", out)) == {
+        ("31", "FAILED"),
+        ("31", "failed"),
+        ("32", "passed"),
+        ("33", "inconclusive"),
+        ("33", "no data"),
+        ("33", "warning"),
+    }
+
+
 @pytest.mark.parametrize("command", ["score", "gate", "history", "compare", "probe"])
 def test_piped_output_is_the_same_as_on_a_terminal(rag, monkeypatch, tmp_path, command):
     report = tmp_path / "report.json"
