@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import decimal
 import json
 import subprocess
 import sys
 import threading
+import types
+import uuid
 
 import pytest
 
@@ -77,6 +80,119 @@ def test_what_cannot_be_recorded_is_refused(tmp_path):
         t.answer(None)
     with pytest.raises(TypeError, match="citations is a text: 'manual#keys'"), trace("A", path=tmp_path / "t") as t:
         t.answer("No.", citations="manual#keys")
+
+
+class Message:
+    """An object whose text is its repr, as messages and dataclasses have it."""
+
+    content = "No."
+
+    def __repr__(self):
+        return "Message(content='No.')"
+
+
+def document():
+    return types.SimpleNamespace(page_content="Null keys are rejected.", metadata={"id": "manual#keys"})
+
+
+REFUSED = [
+    # what is called, the type of the error, what it says
+    (lambda t: t.retrieved(None), TypeError, r"documents is None\. Write: retrieved\(\[\]\)"),
+    (lambda t: t.retrieved("one text"), TypeError, r"must be a list, but is a text: 'one text'\. Write: retrieved\(\["),
+    (lambda t: t.retrieved({"id": "x", "text": "y"}), TypeError, r"must be a list, but is of type dict"),
+    (lambda t: t.retrieved(document()), TypeError, r"must be a list, but is of type SimpleNamespace"),
+    (lambda t: t.retrieved(5), TypeError, r"must be a list, but is of type int"),
+    (lambda t: t.retrieved([([document()], 0.8)]), TypeError, r"a pair of id and text is of type list"),
+    (lambda t: t.retrieved([("manual#keys", None)]), TypeError, r"a pair of id and text is None"),
+    (lambda t: t.retrieved([{"id": {"n": 1}}]), TypeError, r"the id of a document is of type dict"),
+    (lambda t: t.retrieved(["\ud800"]), ValueError, r"'chunks\[0\]\.text' has half of a surrogate pair \(\\ud800\)"),
+    (lambda t: t.retrieved(["a"], query=7), TypeError, r"'retrievals\[0\]\.query' must be a text, not 7\. Write: '7'"),
+    (lambda t: t.answer({"text": "No."}), TypeError, r"the answer is of type dict, not a text: {'text': 'No\.'}"),
+    (lambda t: t.answer(["No."]), TypeError, r"the answer is of type list"),
+    (lambda t: t.answer(Message()), TypeError, r"the answer is of type Message, not a text: Message"),
+    (lambda t: t.answer(b"No."), TypeError, r"the answer is of type bytes"),
+    (lambda t: t.answer(float("nan")), TypeError, r"the answer is nan"),
+    (
+        lambda t: t.answer("No \udfff."),
+        ValueError,
+        r"'answer_json\.claim' has half of a surrogate pair .*Replace it: text",
+    ),
+    (
+        lambda t: t.answer("No.", citations=[{"id": "x"}]),
+        TypeError,
+        r"a citation is of type dict, .*citations=\[id, id\]",
+    ),
+    (lambda t: t.answer("No.", citations=[None]), TypeError, r"a citation is None"),
+    (lambda t: t.answer("No.", citations={"id": "x"}), TypeError, r"citations is of type dict"),
+    (lambda t: t.answer("No.", citations=5), TypeError, r"citations is of type int"),
+    (lambda t: t.usage(input_tokens=-1), ValueError, r"'usage\.input_tokens' must be at least 0, but is -1"),
+    (lambda t: t.usage(output_tokens=1.5), TypeError, r"'usage\.output_tokens' must be a whole number, not 1\.5"),
+    (lambda t: t.usage(output_tokens="5"), TypeError, r"'usage\.output_tokens' must be a whole number, not '5'"),
+    (lambda t: t.usage(cost_usd=-0.1), ValueError, r"'usage\.cost_usd' must be at least 0"),
+    (lambda t: t.usage(model=7), TypeError, r"'usage\.model' must be a text, not 7"),
+    (lambda t: t.latency("retrieve", -1), ValueError, r"'latency_ms\.retrieve' must be at least 0"),
+    (lambda t: t.set(confidence=float("nan")), ValueError, r"'confidence' is nan, which JSON cannot write\. Leave"),
+    (lambda t: t.set(confidence=1.5), ValueError, r"'confidence' must be at most 1, but is 1\.5"),
+    (lambda t: t.set(turn=True), TypeError, r"'turn' must be a whole number, not True"),
+    (lambda t: t.set(abstained="no"), TypeError, r"'abstained' must be True or False, not 'no'"),
+    (lambda t: t.set(conversation="c" * 201), ValueError, r"'conversation' has 201 characters\. Shorten it to 200"),
+    (lambda t: t.set(error=""), ValueError, r"'error' is empty"),
+    (lambda t: t.set(scope={"mode": "maybe"}), ValueError, r"'scope\.mode' is 'maybe'\. Use one of: off, on,"),
+    (lambda t: t.set(answer_json={"citations": []}), ValueError, r"'answer_json' lacks 'claim'\. Write for example: "),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED)
+def test_a_wrong_value_is_refused_and_leaves_a_valid_row(call, kind, said, command, tmp_path):
+    path = tmp_path / "t.jsonl"
+    with pytest.raises(kind, match=said), trace("A1", "Why?", path=path) as t:
+        call(t)
+    (row,) = rows(path)
+    assert row["error"].startswith(kind.__name__)
+    assert command("validate", path)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["qid", "question", "run"])
+def test_qid_question_and_run_are_texts(name, tmp_path):
+    stated = {"qid": "A1", "question": "Why?", name: 0}
+    field = "q" if name == "question" else name
+    with pytest.raises(TypeError, match=f"'{field}' must be a text, not 0. Write: '0'"):
+        trace(**stated, path=tmp_path / "t")
+    with pytest.raises(ValueError, match="'qid' has 201 characters"):
+        trace("A" * 201, path=tmp_path / "t")
+
+
+def test_a_refused_value_leaves_what_was_recorded_before(tmp_path):
+    path = tmp_path / "t.jsonl"
+    with trace("A1", path=path) as t:
+        t.retrieved([("a", "x")])
+        t.usage(input_tokens=3)
+        for call in (lambda: t.retrieved([("b", "\ud800")]), lambda: t.usage(input_tokens=1, output_tokens=-1)):
+            with pytest.raises(ValueError, match=r"must be at least 0|surrogate"):
+                call()
+        t.answer("No.")
+    (row,) = rows(path)
+    assert (row["retrieved_ids"], row["usage"], "retrievals" in row) == (["a"], {"input_tokens": 3}, False)
+
+
+def test_an_error_with_half_of_a_surrogate_pair_leaves_a_valid_row(command, tmp_path):
+    with pytest.raises(RuntimeError), trace("A1", path=tmp_path / "t.jsonl"):
+        raise RuntimeError("bad \ud800 text")
+    assert rows(tmp_path / "t.jsonl")[0]["error"] == "RuntimeError: bad ? text"
+    assert command("validate", tmp_path / "t.jsonl")[0] == 0
+
+
+def test_ids_and_answers_may_be_numbers_and_objects_with_a_text(command, tmp_path):
+    identity = uuid.uuid4()
+    with trace("A1", path=tmp_path / "t.jsonl") as t:
+        t.retrieved([(7, "x"), (identity, "y")])
+        t.answer(42, citations=(item for item in (7, identity)))
+        t.set(confidence=decimal.Decimal("0.5"), of_another_tool={"x": [1, "y"]})
+    (row,) = rows(tmp_path / "t.jsonl")
+    assert row["answer_json"] == {"claim": "42", "citations": ["7", str(identity)]}
+    assert row["retrieved_ids"] == ["7", str(identity)]
+    assert row["confidence"] == 0.5
+    assert command("validate", tmp_path / "t.jsonl")[0] == 0
 
 
 def test_numbers_of_numpy_and_without_a_value_leave_a_valid_row(command, tmp_path):

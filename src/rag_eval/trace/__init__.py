@@ -21,13 +21,15 @@ import os
 import threading
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from rag_eval.trace.row_values import as_text, checked, described, plain_value
 
 __all__ = ["Trace", "current", "trace"]
 
@@ -35,6 +37,8 @@ Row = dict[str, Any]
 STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge")
 _current: ContextVar[Trace | None] = ContextVar("rag_eval_trace", default=None)
 _writing = threading.Lock()
+_ANSWER_FIX = "Write: answer(text, citations=[id, id])"
+_DOCUMENT_FIX = "Write: retrieved([text, (id, text), {'id': id, 'text': text}])"
 
 
 def trace(
@@ -47,7 +51,8 @@ def trace(
     """Return the trace of one question, to be used in a ``with`` statement.
 
     ``qid`` is the id of the gold item; without one, ``score`` pairs by ``question``, to the letter. ``run`` names the
-    configuration if one file holds several. Raises ValueError without a qid and a question.
+    configuration if one file holds several. Raises ValueError without a qid and a question, TypeError if they are not
+    texts.
     """
     return Trace(qid, question, path, run)
 
@@ -59,6 +64,10 @@ def current() -> Trace | None:
 
 def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
     """Add the results of a retrieval to a row. From the second one on the row has each in ``retrievals``."""
+    if documents is None:
+        raise TypeError("documents is None. Write: retrieved([]) if nothing was found")
+    if _is_document(documents) or not isinstance(documents, Iterable):
+        raise TypeError(f"documents must be a list, but is {described(documents)}. Write: retrieved([document])")
     new_chunks = [as_chunk(document) for document in documents]
     chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
     before = row.get("retrievals") or ([{"ids": list(chunks)}] if "retrieved_ids" in row else [])
@@ -70,14 +79,25 @@ def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
         row["retrievals"] = [*before, {**({"query": query} if query else {}), "ids": ids}]
 
 
+def answer_with_citations(text: Any, citations: Any) -> Row:
+    """Return ``answer_json``; raise TypeError if the answer is not a text, or the citations are no list of ids."""
+    answer: Row = {"claim": as_text(text, "the answer", _ANSWER_FIX)}
+    if citations is None:
+        return answer
+    if isinstance(citations, (str, Mapping)) or not isinstance(citations, Iterable):
+        raise TypeError(f"citations is {described(citations)}. {_ANSWER_FIX}")
+    return answer | {"citations": [as_text(citation, "a citation", _ANSWER_FIX) for citation in citations]}
+
+
 class Trace:
     """A trace of one question. Every method may be called at any time before the block ends."""
 
     def __init__(self, qid: str | None, question: str | None, path: str | os.PathLike[str], run: str = "") -> None:
-        if not qid and not question:
-            raise ValueError("a trace needs the qid of its gold item, or the question. Write: trace(qid, question)")
         stated = {"qid": qid, "q": question, "run": run}
-        self._row: Row = {name: value for name, value in stated.items() if value}
+        texts = {name: checked(name, value) for name, value in stated.items() if value is not None}
+        self._row: Row = {name: text for name, text in texts.items() if text}
+        if not self._row.keys() & {"qid", "q"}:
+            raise ValueError("a trace needs the qid of its gold item, or the question. Write: trace(qid, question)")
         self._path = Path(path)
         self._started = 0.0
 
@@ -110,20 +130,19 @@ class Trace:
         """Record what was retrieved, best first; a second call adds another one of the ``retrievals``.
 
         A document is a text, an id and text as a pair, a mapping with ``id`` and ``text``, or an object of LangChain
-        (``Document``) or LlamaIndex (``NodeWithScore``). Raises ValueError for a document without id and text.
+        (``Document``) or LlamaIndex (``NodeWithScore``). Raises ValueError for a document without id and text, and
+        TypeError for one document instead of a list.
         """
-        add_retrieval(self._row, documents, query)
+        row: Row = {name: self._row[name] for name in ("chunks", "retrieved_ids", "retrievals") if name in self._row}
+        add_retrieval(row, documents, query)
+        self.set(**row)
 
-    def answer(self, text: str, citations: Sequence[str] | None = None) -> None:
+    def answer(self, text: str, citations: Iterable[str] | None = None) -> None:
         """Record the answer; ``citations`` are ids of chunks, None if the system does not cite.
 
-        Raises TypeError if the answer is None or the citations are one text.
+        Raises TypeError if the answer is not a text, or the citations are not a list of ids.
         """
-        if text is None or isinstance(citations, str):
-            wrong = "the answer is None" if text is None else f"citations is a text: {citations[:80]!r}"
-            raise TypeError(f"{wrong}. Write: answer(text, citations=[id, id])")
-        cited = {} if citations is None else {"citations": [str(citation) for citation in citations]}
-        self._row["answer_json"] = {"claim": str(text), **cited}
+        self.set(answer_json=answer_with_citations(text, citations))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -137,9 +156,11 @@ class Trace:
             self.latency(name, _milliseconds(started))
 
     def latency(self, stage: str, milliseconds: float) -> None:
-        """Add to the time of a stage, or of ``total``, in milliseconds."""
+        """Add to the time of a stage, or of ``total``, in milliseconds; raise ValueError for a negative time."""
+        added = checked("latency_ms", {stage: milliseconds})
         times = self._row.setdefault("latency_ms", {})
-        times[stage] = round(times.get(stage, 0.0) + milliseconds, 3)
+        for name, value in added.items():
+            times[name] = round(times.get(name, 0.0) + value, 3)
 
     def usage(
         self,
@@ -149,17 +170,23 @@ class Trace:
         output_tokens: int | None = None,
         cost_usd: float | None = None,
     ) -> None:
-        """Add tokens and cost in US dollars; the last named model counts."""
+        """Add tokens and cost in US dollars; the last named model counts. Numbers without a value (NaN) are left out.
+
+        Raises TypeError or ValueError for negative numbers, and for tokens that are no whole numbers.
+        """
+        numbers = {"input_tokens": input_tokens, "output_tokens": output_tokens, "cost_usd": cost_usd}
+        given = {name: value for name, value in numbers.items() if value is not None and not _lacks_value(value)}
+        added = checked("usage", given | ({"model": model} if model else {}))
         used = self._row.setdefault("usage", {})
-        if model:
-            used["model"] = model
-        for name, value in (("input_tokens", input_tokens), ("output_tokens", output_tokens), ("cost_usd", cost_usd)):
-            if value is not None and math.isfinite(value):
-                used[name] = used.get(name, 0) + value
+        for name, value in added.items():
+            used[name] = value if name == "model" else used.get(name, 0) + value
 
     def set(self, **fields: Any) -> None:
-        """Set further fields of the trace contract, such as ``abstained=True`` or ``guardrail={"blocked": False}``."""
-        self._row |= fields
+        """Set further fields of the trace contract, such as ``abstained=True`` or ``guardrail={"blocked": False}``.
+
+        Raises TypeError or ValueError for a value that the contract refuses.
+        """
+        self._row |= {name: checked(name, value) for name, value in fields.items()}
 
 
 def as_chunk(document: Any) -> Row:
@@ -167,7 +194,8 @@ def as_chunk(document: Any) -> Row:
     if isinstance(document, str):
         return {"id": text_id(document), "text": document}
     if isinstance(document, tuple) and len(document) == 2:
-        return {"id": str(document[0]), "text": str(document[1])}
+        pair = [as_text(part, "a part of a pair of id and text", _DOCUMENT_FIX) for part in document]
+        return {"id": pair[0], "text": pair[1]}
     score = getattr(document, "score", None)
     document = getattr(document, "node", document)  # LlamaIndex: NodeWithScore
     if isinstance(document, Mapping):
@@ -181,7 +209,9 @@ def as_chunk(document: Any) -> Row:
     )
     candidates = [fields.get(name) for name in ("id", "chunk_id", "id_", "node_id")]
     candidates += [metadata.get(name) for name in ("chunk_id", "id", "_id")]
-    identity = next((str(value) for value in candidates if value is not None and value != ""), None)
+    identity = next(
+        (as_text(value, "the id of a document", _DOCUMENT_FIX) for value in candidates if value not in (None, "")), None
+    )
     if identity is None and text is None:
         raise ValueError(f"a retrieved document needs an id or a text: {str(document)[:80]!r}")
     chunk: Row = {"id": identity if identity is not None else text_id(text or "")}
@@ -197,21 +227,23 @@ def as_chunk(document: Any) -> Row:
     return chunk
 
 
+def _is_document(value: Any) -> bool:
+    """Return whether a value is one retrieved document and no list of them."""
+    return isinstance(value, (str, bytes, Mapping)) or any([hasattr(value, name) for name in ("page_content", "node")])
+
+
 def append(path: Path, row: Row) -> None:
-    """Append a row to a file of traces."""
-    append_line(path, json.dumps(row, ensure_ascii=False, default=_plain))
+    """Append a row to a file of traces; half of a surrogate pair, which no file can hold, becomes a question mark."""
+    append_line(path, json.dumps(row, ensure_ascii=False, default=plain_value))
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON does not know as a number if it is one, such as those of NumPy, otherwise as text."""
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else str(value)
+def _lacks_value(number: Any) -> bool:
+    return isinstance(number, Real) and not math.isfinite(number)
 
 
 def append_line(path: Path, text: str) -> None:
     """Append a line to a file, in one write that no other thread or process can cut."""
-    line = (text + "\n").encode("utf-8", "backslashreplace")
+    line = (text + "\n").encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _writing, path.open("ab", buffering=0) as file, _locked(file.fileno()):
         file.write(line)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag_eval.trace import Row, add_retrieval, append
+from rag_eval.trace import Row, add_retrieval, answer_with_citations, append
 
 try:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -110,8 +110,10 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         answer = _text(outputs, _ANSWERS)
         if answer and "error" not in row:
             cited = outputs.get("citations") if isinstance(outputs, dict) else None
-            citations = {} if cited is None else {"citations": list(map(str, cited))}
-            row["answer_json"] = {"claim": answer, **citations}
+            try:
+                row["answer_json"] = answer_with_citations(answer, cited)
+            except TypeError as error:  # LangChain would only log it
+                row |= {"error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
         elif "error" not in row:
             row |= {"error": "the chain returned no text", "ok": False}
         if "qid" in row or "q" in row:
