@@ -165,7 +165,7 @@ def read(name, *rows):
     """The records of lines, and the problems found."""
     reader = Reader(ProblemCollector(), contents={"FILE": b"\n".join(rows)})
     with reader.open("FILE") as source:
-        blocks = list(JsonLines(RECORDS[name][0], reader.ledger, "FILE", 64).blocks(source))
+        blocks = list(JsonLines(RECORDS[name][0], reader, "FILE").blocks(source))
     return [record for block in blocks for record in block], reader.ledger.problems
 
 

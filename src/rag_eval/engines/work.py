@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 from rag_eval.common.digests import Digests
 from rag_eval.common.progress import SILENT, Watched
-from rag_eval.contract import Limits
+from rag_eval.contract import Limits, Trace
 from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
-from rag_eval.readers.jsonl import pair_finder, read_traces, trace_lines
+from rag_eval.readers.jsonl import JsonLines, pair_finder, read_traces
 from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
 from rag_eval.readers.source import BOM, Digest, Reader, SourceFile, large
 from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
@@ -212,7 +212,7 @@ def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: S
     except (OSError, Unreadable):
         return RangeResult(scorer.log, 0, (), has_problems=True)
     pair = pair_finder(work.questions, ledger, path, is_complete=work.is_complete)
-    for traces in trace_lines(reader, path).blocks(source):
+    for traces in JsonLines(Trace, reader, path).blocks(source):
         scorer.add(traces, pair, answered)
         if ledger.problems:
             break

@@ -79,7 +79,7 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
         if source.is_array:
             yield from _array_entries(reader, source)
             return
-        lines = JsonLines(Gold, reader.ledger, path, reader.limits.depth)
+        lines = JsonLines(Gold, reader, path)
         if with_rows:
             yield from lines.rows(source)
         else:

@@ -131,11 +131,6 @@ def foreign_gold(
         digest.update(files.listing())
 
 
-def label_rows(reader: Reader, path: str, schema: str) -> int:
-    """Return the number of rows of one label file, without comparing it with the other files of its folder."""
-    return sum(1 for _ in Files(reader, [path]).rows(path, schema))
-
-
 def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
     """Return one problem with the command that converts a file; None if it is no known export of another tool."""
     source = reader._replace(ledger=ProblemCollector()).open(path)
@@ -162,9 +157,7 @@ def imported(
     """Yield each row of the files, and its line; raise InputError at the end if anything is wrong."""
     gives, ledger, count = IMPORTERS[name].gives, reader.ledger, 0
     files = Files(reader, paths, watch=watch)
-    rows: Iterable[tuple[int, Row]] = _valid_rows(
-        reader, paths[-1], gives, _with_type_errors(files, rows_of(name, files, account, *options))
-    )
+    rows: Iterable[tuple[int, Row]] = _valid_rows(reader, files, gives, rows_of(name, files, account, *options))
     if gives == "gold":
         rows = list(rows)
         unique((Gold.from_row(row, line) for line, row in rows), ledger, paths[-1], lambda gold: gold)
@@ -186,21 +179,22 @@ def imported(
     ledger.stop_on_problems()
 
 
-def _with_type_errors(files: Files, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """Yield the rows; a value of an unexpected type is a problem, wherever it occurs."""
+def _valid_rows(
+    reader: Reader, files: Files, schema: str, rows: Iterable[tuple[int, Row]]
+) -> Iterator[tuple[int, Row]]:
+    """Yield the rows that are valid under their contract; problems of the others go into the ledger.
+
+    A value of an unexpected type, wherever it occurs, is a problem too, and ends the rows.
+    """
+    contract = Contract(schema, reader.limits.depth)
     try:
-        yield from rows
+        for line, row in rows:
+            faults = contract.faults(row)
+            for fault in faults:
+                where = f"as {schema}: {fault.where}"
+                reader.ledger.problem(files.paths[-1], line, where, fault.message, fault.hint)
+            if not faults:
+                yield line, row
     except (TypeError, AttributeError, KeyError, ValueError, ArithmeticError, RecursionError) as error:
         message = f"has a value of an unexpected type here or before: {type(error).__name__}: {str(error)[:80]}"
         files.problem(*files.place, "", message, "Check that the file is a complete export of that tool.")
-
-
-def _valid_rows(reader: Reader, path: str, schema: str, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
-    """Yield the rows that are valid under their contract; problems of the others go into the ledger."""
-    contract = Contract(schema, reader.limits.depth)
-    for line, row in rows:
-        faults = contract.faults(row)
-        for fault in faults:
-            reader.ledger.problem(path, line, f"as {schema}: {fault.where}", fault.message, fault.hint)
-        if not faults:
-            yield line, row

@@ -70,9 +70,9 @@ class JsonLines(Generic[R]):
     In a gold set no key may be repeated, because a person signs it; in a trace the last one counts.
     """
 
-    def __init__(self, record: type[R], ledger: ProblemCollector, path: str, depth: int) -> None:
+    def __init__(self, record: type[R], reader: Reader, path: str) -> None:
         self._record: type[R] = record
-        self._ledger, self._path, self._depth = ledger, path, depth
+        self._ledger, self._path, self._depth = reader.ledger, path, reader.limits.depth
         self._is_gold = record is Gold
         self._typed: msgspec.json.Decoder[R] = msgspec.json.Decoder(record)
         self._untyped = msgspec.json.Decoder()
@@ -149,7 +149,7 @@ class JsonLines(Generic[R]):
         if other not in ("", kind):
             report_wrong_kind(self._ledger, self._path, number, other, kind)
         elif self._ledger.full:
-            self._ledger.count_problem()  # one for each line, so it needs no explanation
+            self._ledger.more += 1  # one for each line, so it needs no explanation
         else:
             decoder = strict_json.DECODER if self._is_gold else strict_json.TRACE_DECODER
             _, faults = Contract(kind, self._depth).validate(line, decoder)
@@ -200,19 +200,14 @@ def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iter
     """Yield the valid traces of a file, many at a time."""
     with _opened(reader, path, digest) as source:
         if source:
-            yield from trace_lines(reader, path).blocks(source)
+            yield from JsonLines(Trace, reader, path).blocks(source)
 
 
 def read_trace_rows(reader: Reader, path: str) -> Iterator[tuple[Trace, dict[str, Any]]]:
     """Yield the valid traces of a file, each with its row as it was decoded."""
     with _opened(reader, path, None) as source:
         if source:
-            yield from trace_lines(reader, path).rows(source)
-
-
-def trace_lines(reader: Reader, path: str) -> JsonLines[Trace]:
-    """Return a decoder of the lines of a trace file."""
-    return JsonLines(Trace, reader.ledger, path, reader.limits.depth)
+            yield from JsonLines(Trace, reader, path).rows(source)
 
 
 @contextmanager
@@ -293,7 +288,7 @@ def array_rows(reader: Reader, source: SourceFile, schema: str = "gold-array") -
     try:
         for index, (line, _, value) in enumerate(strict_json.elements(data, reader.limits.depth)):
             if ledger.full and not contract.accepts(value):
-                ledger.count_problem()  # one for each element, so it needs no explanation
+                ledger.more += 1  # one for each element, so it needs no explanation
                 continue
             faults = contract.faults(value)
             if is_gold and faults and _report_other_form(ledger, source.path, line, value):

@@ -38,7 +38,7 @@ class ProblemCollector:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self.more = 0
+        self.more = 0  # problems that are only counted
         self.foreign = ""  # the last file of an unexpected kind: further rows would only repeat that
         self._notes: dict[tuple[str, str], Note] = {}
         self._unknown_fields: set[tuple[str, str]] = set()
@@ -56,13 +56,9 @@ class ProblemCollector:
     def problem(self, file: str, line: int, where: str, message: str, hint: str = "") -> None:
         """Record a problem; beyond the first hundred they are only counted."""
         if self.full:
-            self.count_problem()
+            self.more += 1
         else:
             self.problems.append(Problem(file, line, where, message, hint))
-
-    def count_problem(self) -> None:
-        """Count a problem that is not shown."""
-        self.more += 1
 
     def unknown_field(self, file: str, line: int, name: str, field: str, fields: Iterable[str]) -> None:
         """Note the first row with a field outside the contract, with the known field of a similar name."""

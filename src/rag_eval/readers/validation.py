@@ -14,7 +14,7 @@ from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
-from rag_eval.readers.import_inputs import label_rows
+from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import NO_QID, looks_like, read_traces
 from rag_eval.readers.report_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
@@ -86,7 +86,8 @@ def _labels(reader: Reader, path: str) -> str:
         hint = f"Known names: {', '.join(SCHEMAS)}."
         reader.ledger.problem(path, 0, "", "is not the name of a label file", hint)
         return ""
-    return f"{quantity(label_rows(reader, path, SCHEMAS[name]), 'row')} of labels"
+    rows = Files(reader, [path]).rows(path, SCHEMAS[name])  # without comparison with other files of the folder
+    return f"{quantity(sum(1 for _ in rows), 'row')} of labels"
 
 
 def _gold(reader: Reader, path: str) -> str:
