@@ -71,7 +71,7 @@ class GroupedCases:
     """The cases of several runs by question, or of one run by the cluster that a gold field names."""
 
     def __init__(self, cases: Sequence[Question], cluster: str = "") -> None:
-        names = _group_names(cases, cluster)
+        names = clusters(cases, cluster)
         order = sorted(range(len(cases)), key=names.__getitem__)  # usually in order, which is quick to check
         self._cases, self._cluster = [cases[index] for index in order], cluster
         self._sizes = [size for _, size in sorted(Counter(names).items())]
@@ -138,14 +138,11 @@ class GroupedCases:
             score = scores[index]
             if score is not None:
                 by_run.setdefault(run, []).append((float(score), count))  # type: ignore[arg-type]  # no labelled one
-        return [
-            (
-                sum(n for _, n in rows),
-                fsum(score * n for score, n in rows),
-                fsum(score * score * n for score, n in rows),
-            )
-            for rows in by_run.values()
-        ]
+        sums = []
+        for rows in by_run.values():
+            squares = fsum(score * score * n for score, n in rows)
+            sums.append((sum(n for _, n in rows), fsum(score * n for score, n in rows), squares))
+        return sums
 
     def interval(self, measure: Measure, confidence: float) -> Interval | None:
         """Return the interval of a metric's value; None if it has none."""
@@ -160,11 +157,6 @@ class GroupedCases:
             value = fsum(total for _, total, _ in by_run) / sum(n for n, _, _ in by_run)
             interval = intervals.with_runs(interval, value, runs, limits, confidence)
         return from_mean(measure, interval)
-
-
-def _group_names(cases: Iterable[Question], cluster: str) -> list[str]:
-    """Return the group of each case: its cluster if there is one, otherwise its question."""
-    return clusters(cases, cluster) if cluster else list(map(_QID, cases))
 
 
 class Baseline(NamedTuple):
@@ -330,7 +322,7 @@ class RunEvidence:
         if (column, part) not in self._units:
             rows = self._scored(name, part)
             groups: dict[str, Counter[Pair]] = {}
-            for group, (_, pair) in zip(_group_names([case for case, _ in rows], self.cluster), rows, strict=True):
+            for group, (_, pair) in zip(clusters([case for case, _ in rows], self.cluster), rows, strict=True):
                 groups.setdefault(group, Counter())[pair] += 1
             units = Units(Counter(tuple(sorted(pairs.items(), key=repr)) for pairs in groups.values()))
             self._units[column, part] = units if len(groups) < len(rows) else None

@@ -192,7 +192,9 @@ def _documents(gold: Gold) -> list[str]:
 
 
 def clusters(cases: Iterable[Question], field: str) -> list[str]:
-    """Return the cluster of each case: its value of the field, otherwise its own qid."""
+    """Return the cluster of each case: its value of the field if there is one, otherwise its own qid."""
+    if not field:
+        return [case.qid for case in cases]
     start = f"{field}="
     return [next((part for part in case.slices if part.startswith(start)), case.qid) for case in cases]
 

@@ -116,26 +116,21 @@ def moves(units: Units, *, changed: bool = False) -> Units:
     if not all(sides):
         raise ValueError("one of the runs has no score at all")
     sizes = [sum([count for _, count in side]) for side in sides]
-    middle = total(chain(*sides)) / sum(sizes)
-    differing = Units()
+    middle, contributions = total(chain(*sides)) / sum(sizes), Units()
     for unit, count in units.items():
-        if changed and all(before == after for (before, after), _ in unit):
-            continue
-        differing[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
-    return differing
+        if not changed or any(before != after for (before, after), _ in unit):
+            contributions[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
+    return contributions
 
 
 def share(unit: Unit, middles: Sequence[float], sizes: Sequence[int]) -> float:
     """Return a unit's share in the difference of two means of so many scores, centred by run."""
-    moved: float = fsum(
-        [
-            times * (sign * (score - middle) / size)
-            for pair, times in unit
-            for score, middle, size, sign in zip(pair, middles, sizes, (1, -1), strict=True)
-            if score is not None
-        ]
-    )
-    return moved
+    moved = []
+    for pair, times in unit:
+        for score, middle, size, sign in zip(pair, middles, sizes, (1, -1), strict=True):
+            if score is not None:
+                moved.append(times * (sign * (score - middle) / size))
+    return fsum(moved)
 
 
 def mean(units: Units, side: int) -> tuple[float, int]:
@@ -211,12 +206,11 @@ def other_difference(values: tuple[float, float], first: Interval, second: Inter
 
     The two intervals are treated as independent, so it is wide if the runs change together.
     """
-    difference = values[0] - values[1]
-    low = high = None
+    (a, b), low, high = values, None, None
     if first.low is not None and second.high is not None:
-        low = difference - sqrt((values[0] - first.low) ** 2 + (values[1] - second.high) ** 2)
+        low = a - b - sqrt((a - first.low) ** 2 + (b - second.high) ** 2)
     if first.high is not None and second.low is not None:
-        high = difference + sqrt((values[0] - first.high) ** 2 + (values[1] - second.low) ** 2)
+        high = a - b + sqrt((a - first.high) ** 2 + (b - second.low) ** 2)
     return Interval(settled(low), settled(high), first.small or second.small)
 
 
