@@ -169,12 +169,17 @@ def ungated_regressions(
     estimates = [name for name in names if FOLDS[measure(name).fold].estimates and measure(name).metric.level == "case"]
     wanted = [name for name in estimates if name not in gated]
     regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:_MOST_UNGATED]
-    if not regressions:
-        return
-    moves = [f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}" for row in regressions]
-    gate = ", ".join(f"{row.name}: {{{_margin(row)}}}" for row in regressions)
-    message = f"metrics without a regression gate are significantly worse: {', '.join(moves)}"
-    yield Finding("ungated-regression", "warning", message, f"To fail such a run, write under gates: {gate}.")
+    moves, margins = [], []
+    for row in regressions:
+        metric, drop = measure(row.name).metric, (row.comparison and row.comparison.regression) or 0.0
+        moves.append(f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}")
+        # A margin that the drop exceeds: 0.02 of a share if that is enough, otherwise half the drop.
+        margin = "0.02" if metric.bounded and drop > _USUAL_MARGIN else f"{Decimal(f'{drop / 2:.1g}'):f}"
+        margins.append(f"{row.name}: {{{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}}}")
+    if regressions:
+        message = f"metrics without a regression gate are significantly worse: {', '.join(moves)}"
+        fix = f"To fail such a run, write under gates: {', '.join(margins)}."
+        yield Finding("ungated-regression", "warning", message, fix)
 
 
 def less_judged(names: Iterable[str], k: int, now: RunEvidence) -> Iterator[Finding]:
@@ -192,13 +197,6 @@ def less_judged(names: Iterable[str], k: int, now: RunEvidence) -> Iterator[Find
 def _shown(row: Tested, side: str) -> str:
     value: float = getattr(row.comparison, side)
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
-
-
-def _margin(row: Tested) -> str:
-    """Return a margin that the drop exceeds: 0.02 of a share if that is enough, otherwise half the drop."""
-    drop, metric = (row.comparison and row.comparison.regression) or 0.0, measure(row.name).metric
-    margin = "0.02" if metric.bounded and drop > _USUAL_MARGIN else f"{Decimal(f'{drop / 2:.1g}'):f}"
-    return f"{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}"
 
 
 class GoldCounts(NamedTuple):

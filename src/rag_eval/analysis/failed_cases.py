@@ -54,13 +54,13 @@ def gated(report: Report) -> dict[str, list[GateResult]]:
 
 def failed(report: Report) -> list[Question]:
     """Return the cases with a bad label, and those with a bad score under a 0/1 metric that a gate judges."""
-    gates = gated(report)
-    rates = [name for name in gates if (metric := of_column(name)) and metric.scale == "rate"]
-    return [
-        case
-        for case in report.questions
-        if case.label not in GOOD or any(name in case.scores and _bad(name, case.scores[name], []) for name in rates)
-    ]
+    rates = [name for name in gated(report) if (metric := of_column(name)) and metric.scale == "rate"]
+
+    def fails(case: Question) -> bool:
+        bad = (_bad(name, case.scores[name], []) for name in rates if name in case.scores)
+        return case.label not in GOOD or any(bad)
+
+    return list(filter(fails, report.questions))
 
 
 def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> list[dict[str, Any]]:

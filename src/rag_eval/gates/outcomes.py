@@ -289,7 +289,7 @@ def front(scoring: Scoring, metrics: Mapping[str, ValuesByRun], spending: Mappin
     points = tuple(zip(scores, *columns.values(), strict=True))
 
     def beats(point: tuple[float, ...], other: tuple[float, ...]) -> bool:
-        """Return whether one point dominates another: higher quality is better, lower values of the rest are."""
+        # Higher quality is better, lower values of the rest are.
         ahead = point[0] - other[0], *(b - a for a, b in zip(point[1:], other[1:], strict=True))
         return min(ahead) >= 0 and max(ahead) > 0
 

@@ -118,7 +118,7 @@ def _spread(units: Sequence[Sums], statistic: Statistic) -> tuple[float | None, 
     """Return the statistic over all units, and its standard error from leaving out each unit in turn."""
     whole = Sums(*map(sum, zip(*units, strict=True))) if units else Sums()
     value, n = statistic(whole), len(units)
-    without = [statistic(whole.plus(unit, -1)) for unit in units] if n > 1 else []
+    without = (statistic(whole.plus(unit, -1)) for unit in (units if n > 1 else ()))
     known = [item for item in without if item is not None and isfinite(item)]
     if value is None or len(known) < n or n < 2:
         return value, None

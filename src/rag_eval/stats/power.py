@@ -69,10 +69,9 @@ def fail_rates(
     n: int, noise: float, drops: Sequence[float], margin: Fraction | Decimal, alpha: float, test: str, tests: int = 1
 ) -> list[float]:
     """Return the probability that a gate fails at each drop, by its test: see rag_eval.gates.regression."""
-    if test == "regression":
-        return [fail_probability(n, noise, drop, margin, alpha / tests) for drop in drops]
-    if test == "none":
-        return [fail_probability(n, noise, drop, margin, 1.0) for drop in drops]
+    if test != "non_inferiority":
+        level = alpha / tests if test == "regression" else 1.0
+        return [fail_probability(n, noise, drop, margin, level) for drop in drops]
     return [_not_ruled_out(n, noise, min(drop, 1 - noise / 2), margin, alpha) for drop in drops]
 
 
