@@ -163,6 +163,9 @@ def _lower_is_better(name: str) -> bool:
     return measure(name).metric.better == "lower"
 
 
+Rule = Callable[[_Figures], Iterator[Diagnosis]]
+
+
 def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
     """Diagnose missing answers, which count as wrong; no other cause is considered before them."""
     missing, errored = (figures.count(name) for name in ABSENT)
@@ -296,15 +299,7 @@ def _safety(figures: _Figures) -> Iterator[Diagnosis]:
         yield Diagnosis("Leakage: answers contain sensitive text that nobody asked for.", figures.say("leakage"), steps)
 
 
-RULES: tuple[Callable[[_Figures], Iterator[Diagnosis]], ...] = (
-    _incomplete,
-    _answers,
-    _refusals,
-    _retrieval,
-    _across,
-    _safety,
-    _operations,
-)
+RULES: tuple[Rule, ...] = (_incomplete, _answers, _refusals, _retrieval, _across, _safety, _operations)
 """Every rule, in the order of the report. The one place to add a rule."""
 _BY_IDS = (_answers, _retrieval, _across)
 """The rules that depend on which chunks of the gold were retrieved or cited."""

@@ -31,30 +31,14 @@ from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome
 
 R = TypeVar("R", bound=Struct)
 
-WHOLE_RUN_CHECKS = (
-    "refuses-everything",
-    "answers-everything",
-    "padded-answers",
-    "constant-answers",
-    "padded-citations",
-    "padded-retrieval",
+WHOLE_RUN_CHECKS = tuple(
+    "refuses-everything answers-everything padded-answers constant-answers padded-citations padded-retrieval".split()
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
+_OF_INPUTS = "partly-measured stale-traces other-gold stale-verdict missing-verdict changed-verdict ids-changed".split()
 LEVELS: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            *WHOLE_RUN_CHECKS,
-            "partly-measured",
-            "stale-traces",
-            "other-gold",
-            "stale-verdict",
-            "missing-verdict",
-            "changed-verdict",
-            "ids-changed",
-        ),
-        "error",
-    ),
+    **dict.fromkeys((*WHOLE_RUN_CHECKS, *_OF_INPUTS), "error"),
     "vacuous-gold": "warning",
     "injected-instructions": "off",
 }

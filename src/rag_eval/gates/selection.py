@@ -20,19 +20,9 @@ if TYPE_CHECKING:
 SMOKE = "smoke"
 _SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
 _USUAL_SIZE = 50
-FIELDS = (
-    "category",
-    "difficulty",
-    "tags",
-    "query_type",
-    "multi_hop",
-    "answerable",
-    "doc_type",
-    "document",
-    "attack.category",
-    "attack.kind",
-    "conversation",
-    "turn",
+FIELDS = tuple(
+    "category difficulty tags query_type multi_hop answerable doc_type document attack.category attack.kind"
+    " conversation turn".split()
 )
 """The fields of slices, besides ``meta.NAME``.
 
