@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,10 +23,11 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity, some
+from rag_eval.common.paths import shell_line
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
-from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
+from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, name_of_kind, report_of
 from rag_eval.importers.conversion import ConversionOptions
 from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds
@@ -62,8 +64,8 @@ def add_import_arguments(parser: Parser) -> None:
     parser.add_option("--out", "FILE", "output file (default: stdout)", default="-")
     parser.add_flag("--force", "overwrite an existing file")
     parser.add_flag("--quiet", "do not list renamed and dropped fields")
-    kinds, what = ("trace", "gold"), "with auto: what to write"
-    parser.add_argument("--as", dest="kind", choices=kinds, default="trace", help=what)
+    kinds, what = ("trace", "gold"), "what to write, if the format has both (default with auto: trace)"
+    parser.add_argument("--as", dest="kind", choices=kinds, default="", help=what)
     parser.add_option("--gold", "FILE", "pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
         parser.add_option(f"--{name}", "POINTER", f"JSON Pointer: {text}", default=None, type=_pointer)
@@ -108,6 +110,8 @@ def run_import(args: argparse.Namespace) -> int:
       rag-eval import table answers.csv --map map.yml --out runs/trace.jsonl
     """
     reader, account = Reader(ProblemCollector()), Account()
+    if args.format != "auto":
+        args.format = _stated_format(args)
     if args.from_api:
         _check_live(args)
     elif not args.files:
@@ -115,7 +119,7 @@ def run_import(args: argparse.Namespace) -> int:
 
         or_fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
         raise UsageError(f"no file is named. Name the FILE to import{or_fetch if args.format in SOURCES else ''}")
-    name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
+    name = _recognised(reader, args.files[0], args.kind or "trace") if args.format == "auto" else args.format
     form = importer(name)
     if form.files and len(args.files) != form.files:
         fix = f"Write: rag-eval import {name} {form.takes}"
@@ -136,6 +140,23 @@ def run_import(args: argparse.Namespace) -> int:
     coverage = _coverage(fields) if form.gives == "trace" else []
     print_notes(*account.lines(), *reader.ledger.notes, *coverage, quiet=args.quiet)
     return PASSED
+
+
+def _stated_format(args: argparse.Namespace) -> str:
+    """Return the format of the command line that writes what ``--as`` asks for; raise UsageError if there is none."""
+    name: str = args.format
+    looks_like_path = "." in name or os.sep in name or Path(name).exists()
+    if name not in IMPORTERS and looks_like_path:
+        fix = f"Write: {shell_line('rag-eval', 'import', 'auto', name, *args.files)}"
+        raise UsageError(f"'{name[:80]}' is not a format: the first word names the format, the others the files. {fix}")
+    gives = importer(name).gives
+    if args.kind in ("", gives):
+        return name
+    other = name_of_kind(name, args.kind)
+    if not other or args.from_api:
+        why = f"{name} --from-api fetches traces" if args.from_api else f"{name} only makes a {gives} file"
+        raise UsageError(f"{why}. Remove --as {args.kind}, or name another format.")
+    return other
 
 
 def _check_live(args: argparse.Namespace) -> None:
