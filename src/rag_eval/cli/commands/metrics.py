@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import attrgetter
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rag_eval.cli.commands._shared import input_options, uncollected
@@ -25,6 +25,7 @@ from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 
 _NAMED = 12
+_SHOWN = ("name", "perspective", "better", "scale", "unit", "applies", "summary")
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
 _WITHIN = "trace.chunks."
 
@@ -69,8 +70,7 @@ class Field(NamedTuple):
 class Covered(NamedTuple):
     """A metric: the number of its cases, the gates on it, and the fields that it needs and no row has."""
 
-    name: str
-    perspective: str
+    metric: Metric
     cases: int
     gates: tuple[str, ...]
     missing: tuple[str, ...]
@@ -81,24 +81,17 @@ class Coverage(NamedTuple):
 
     gold: str
     trace: str
-    metrics: list[Covered]
+    metrics: dict[str, Covered]
     fields: dict[str, Field]
 
     @property
     def unlocked(self) -> list[tuple[tuple[str, ...], list[str]]]:
         """Return the fields to add with the metrics that they would enable, most metrics first."""
         groups: dict[tuple[str, ...], list[str]] = {}
-        for metric in self.metrics:
-            if not metric.cases and metric.missing:
-                groups.setdefault(tuple(sorted(metric.missing)), []).append(metric.name)
+        for name, item in self.metrics.items():
+            if not item.cases and item.missing:
+                groups.setdefault(tuple(sorted(item.missing)), []).append(name)
         return sorted(groups.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
-
-    @property
-    def partial(self) -> list[Field]:
-        """Return the fields that metrics in use need and that only some rows have."""
-        used = [METRICS[metric.name] for metric in self.metrics if metric.cases]
-        needed = dict.fromkeys(name for metric in used for name in metric.needs if name in self.fields)
-        return [field for name in needed if 0 < (field := self.fields[name]).present < field.rows]
 
 
 def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
@@ -110,50 +103,36 @@ def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
     if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
         return None
     golds = read_gold(reader, policy.gold)
-    presence = Presence(golds.values())
+    rows, counts = {"gold": len(golds), "trace": 0}, Counter[str]()
+    for gold in golds.values():
+        counts.update(present_fields("gold", gold))
     scorer = metric_scorer(golds, select_measures(options, policy), policy.settings)
-    for trace in presence.watch(paired_traces(reader, golds, policy.trace, digests)):
+    for trace in paired_traces(reader, golds, policy.trace, digests):
+        rows["trace"] += 1
+        counts.update(present_fields("trace", trace))
         scorer.add([trace])
     about = read_run_json(reader, policy, digests)
     reader.ledger.stop_on_problems()
-    fields = presence.fields()
+    fields = {name: Field(name, counts[name], rows[name.partition(".")[0]]) for name in OPTIONAL}
     return Coverage(policy.gold, policy.trace, _covered(scorer.close(), policy, fields, about or {}), fields)
 
 
-class Presence:
-    """Counts of gold items and traces with each optional field, made while they are streamed."""
-
-    def __init__(self, golds: Iterable[Gold]) -> None:
-        items = list(golds)
-        self._rows = {"gold": len(items), "trace": 0}
-        has = {name: _finder(name) for name in OPTIONAL}
-        self._of_traces = [(name, is_present) for name, is_present in has.items() if name.startswith("trace.")]
-        self._counts = {name: sum(map(test, items)) for name, test in has.items() if name.startswith("gold.")}
-        self._counts.update(dict.fromkeys((name for name, _ in self._of_traces), 0))
-
-    def watch(self, traces: Iterable[Trace]) -> Iterator[Trace]:
-        """Count and yield the traces."""
-        for trace in traces:
-            self._rows["trace"] += 1
-            for name, is_present in self._of_traces:
-                self._counts[name] += is_present(trace)
-            yield trace
-
-    def fields(self) -> dict[str, Field]:
-        """Return the counts by name."""
-        return {name: Field(name, count, self._rows[name.partition(".")[0]]) for name, count in self._counts.items()}
+def present_fields(kind: str, row: Gold | Trace) -> Iterator[str]:
+    """Yield the optional fields that a gold item or a trace has; one chunk with a field is enough."""
+    for name, attribute in OPTIONAL.items():
+        if not name.startswith(kind):
+            continue
+        value = getattr(row, attribute.partition(".")[2])
+        if name.startswith(_WITHIN):
+            part = name.removeprefix(_WITHIN)
+            value = next((chunk for chunk in value or () if getattr(chunk, part) is not None), None)
+        if value is not None:
+            yield name
 
 
-def _finder(name: str) -> Callable[[Any], bool]:
-    """Return a test for a field of a gold item or trace; one chunk with a field is enough."""
-    get = attrgetter(OPTIONAL[name].partition(".")[2])
-    if not name.startswith(_WITHIN):
-        return lambda row: get(row) is not None
-    field_name = name[len(_WITHIN) :]
-    return lambda row: any([getattr(chunk, field_name) is not None for chunk in get(row) or ()])
-
-
-def _covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]) -> list[Covered]:
+def _covered(
+    card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]
+) -> dict[str, Covered]:
     """Return every metric that was measured, once for all its values."""
     tallies, gates = card.tallies(), policy.selected_gates
     by_metric: dict[str, Covered] = {}
@@ -164,8 +143,8 @@ def _covered(card: Scorecard, policy: Policy, fields: Mapping[str, Field], about
         before = by_metric[metric.name].gates if metric.name in by_metric else ()
         guards = tuple(f"{gate.label} {gate.direction} {gate.threshold}" for gate in gates if gate.name == measure.name)
         missing = tuple(name for name in metric.needs if not _is_present(name, fields, about))
-        by_metric[metric.name] = Covered(metric.name, metric.perspective, cases, (*before, *guards), missing)
-    return list(by_metric.values())
+        by_metric[metric.name] = Covered(metric, cases, (*before, *guards), missing)
+    return by_metric
 
 
 def _is_present(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> bool:
@@ -178,14 +157,18 @@ def _is_present(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]
 
 
 def _sections(coverage: Coverage, formatter: TextFormatter) -> list[Section]:
-    code = formatter.code
-    used = [metric for metric in coverage.metrics if metric.cases]
+    code, fields = formatter.code, coverage.fields
+    used = [item for item in coverage.metrics.values() if item.cases]
     counted = f"{len(used)} of {len(coverage.metrics)} metrics"
     applies = Paragraph(f"{counted} apply to {code(coverage.gold, 80)} and {code(coverage.trace, 80)}.")
-    rows = [[item.name, item.perspective, str(item.cases), ", ".join(code(g, 60) for g in item.gates)] for item in used]
-    added = [[" and ".join(fields), str(len(of)), some(of, _NAMED)] for fields, of in coverage.unlocked]
-    partial = [[field.name, f"{field.present} of {field.rows}"] for field in coverage.partial]
-    idle = [metric.name for metric in coverage.metrics if not metric.cases and not metric.missing]
+    rows = []
+    for metric, cases, gates, _ in used:
+        rows.append([metric.name, metric.perspective, str(cases), ", ".join(code(gate, 60) for gate in gates)])
+    added = [[" and ".join(names), str(len(of)), some(of, _NAMED)] for names, of in coverage.unlocked]
+    needed = dict.fromkeys(name for item in used for name in item.metric.needs if name in fields)
+    some_rows = [fields[name] for name in needed if 0 < fields[name].present < fields[name].rows]
+    partial = [[field.name, f"{field.present} of {field.rows}"] for field in some_rows]
+    idle = [name for name, item in coverage.metrics.items() if not item.cases and not item.missing]
     table = table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)
     sections = [
         Section("Metrics that apply", [applies, *table]),
@@ -198,12 +181,12 @@ def _sections(coverage: Coverage, formatter: TextFormatter) -> list[Section]:
 
 def _as_json(wanted: list[Metric], coverage: Coverage | None) -> dict[str, Any]:
     """Return every metric; with files also its cases, gates and missing fields, and the fields that add metrics."""
-    covered = {item.name: item._asdict() for item in coverage.metrics} if coverage else {}
-    shown = ("name", "perspective", "better", "scale", "unit", "applies", "summary")
-    rows = [
-        {**{name: getattr(metric, name) for name in shown}, "needs": [*metric.needs], **covered.get(metric.name, {})}
-        for metric in wanted
-    ]
+    rows = []
+    for metric in wanted:
+        row = {name: getattr(metric, name) for name in _SHOWN}
+        rows.append({**row, "needs": [*metric.needs]})
+        if coverage and (item := coverage.metrics.get(metric.name)):
+            rows[-1].update(cases=item.cases, gates=item.gates, missing=item.missing)
     if coverage is None:
         return {"metrics": rows}
     return {
