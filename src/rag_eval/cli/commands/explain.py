@@ -33,9 +33,10 @@ from rag_eval.metrics import (
     single_score,
 )
 from rag_eval.metrics._metric import Example
+from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import did_you_mean
-from rag_eval.run.inputs import Options
+from rag_eval.run.inputs import DEFAULT_CUTOFFS, Options, open_policy
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
 from rag_eval.textual.detectors import VERBATIM
@@ -97,9 +98,9 @@ def explain(
         >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
         Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
-    stated = {"gold": gold, "trace": trace, "gates": gates}
-    files = {name: as_path(file, name) if file != "" else "" for name, file in stated.items()}
-    lines = _lines(subject, Options(files["gold"], files["trace"], gates_path(files["gates"]), as_cutoffs(k)))
+    stated = (("gold", gold), ("trace", trace), ("gates", gates))
+    paths = [as_path(file, name) if file != "" else "" for name, file in stated]
+    lines = _lines(subject, Options(paths[0], paths[1], gates_path(paths[2]), as_cutoffs(k)))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -166,10 +167,6 @@ def metric_lines(metric: Metric) -> Iterator[str]:
 
 def _cases(subject: str, options: Options) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
-    # Loaded for a question, not for a metric: reading files takes longer to start than to explain.
-    from rag_eval.readers.gold_file import read_gold
-    from rag_eval.run.inputs import DEFAULT_CUTOFFS, open_policy
-
     reader, policy, digests = open_policy(options)
     golds = read_gold(reader, policy.gold)
     if options.gold or reader.has(policy.gold):  # without files only a metric can be explained
@@ -195,11 +192,15 @@ def _case_lines(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
     yield from (f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})", "", *_facts(case), "")
     yield from _sentence_lines(case)
-    scores = {item.column: item.score(case) for item in wanted if item.metric.level == "case"}
+    scores = _scores(case, wanted)
     wide = max(map(len, scores), default=0)
     yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores.items() if score is not None)
     missing = ", ".join(name for name, score in scores.items() if score is None)
     yield from (f"  does not apply: {missing or '–'}", "")
+
+
+def _scores(case: Case, wanted: Sequence[Measure]) -> dict[str, Score | None]:
+    return {item.column: item.score(case) for item in wanted if item.metric.level == "case"}
 
 
 def _facts(case: Case) -> Iterator[str]:
@@ -247,9 +248,8 @@ def _safety_facts(case: Case) -> Iterator[str]:
         of = f"{attack.kind}, {one_line('no category' if attack.category is None else attack.category, 60)}"
         yield f"attack       {'an attack' if attack.positive else 'a benign control'} ({of})"
     if guardrail is not None:
-        values = asdict(guardrail).items()
         words = []
-        for name, value in values:
+        for name, value in asdict(guardrail).items():
             if isinstance(value, tuple):
                 words.append(f"{name} {_joined([str(item) for item in value])}")
             elif value is not None:
@@ -306,7 +306,9 @@ def _shown(name: str, score: Score) -> str:
 
 def _document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
     """Return a case as plain data: the answer, and the support for each of its sentences."""
-    scores = {item.column: item.score(case) for item in wanted if item.metric.level == "case"}
+    scores: dict[str, Any] = {}
+    for name, score in _scores(case, wanted).items():
+        scores[name] = None if score is None else single_score(name, as_shown(score))
     answer = _pieces(case.claim, [*answer_marks(case.evidence), *_answer_masks(case)])
     return {
         "run": case.trace.run or None,
@@ -314,9 +316,7 @@ def _document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
         "refused": case.refused,
         "answer": [piece._asdict() for piece in answer],
         "sentences": [_sentence(case, evidence) for evidence in case.evidence],
-        "scores": {
-            name: None if score is None else single_score(name, as_shown(score)) for name, score in scores.items()
-        },
+        "scores": scores,
     }
 
 
@@ -347,11 +347,8 @@ def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
 
 def _claim_part(case: Case, start: int, end: int) -> str:
     """Return the characters of the claim from ``start`` to ``end``, leaked values masked."""
-    masks = [
-        Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state)
-        for mark in _answer_masks(case)
-        if mark.start < end and mark.end > start
-    ]
+    inside = [mark for mark in _answer_masks(case) if mark.start < end and mark.end > start]
+    masks = [Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state) for mark in inside]
     return "".join(text for text, _ in _pieces(case.claim[start:end], masks))
 
 
