@@ -13,7 +13,7 @@ from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
 from rag_eval.api import PathLike
-from rag_eval.cli.commands._shared import check_scores, checked_reader, gates_path, print_notes
+from rag_eval.cli.commands._shared import check_scores, checked_reader, gates_path, print_notes, refuse
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import hypertext, quantity, quoted
 from rag_eval.errors import PASSED, UsageError
@@ -57,10 +57,11 @@ def run(args: argparse.Namespace) -> int:
     from rag_eval.rendering.comparison import render, render_repeats
     from rag_eval.rendering.html import comparison_page, repeats_page
 
-    if args.repeats and (args.base or args.metric or args.all or args.pareto):
-        raise UsageError("--repeats does not compare runs. Remove --base, --metric, --all and --pareto.")
-    if args.all and args.metric:
-        raise UsageError("--all and --metric cannot be used together. Remove one of them.")
+    compares = args.base or args.metric or args.all or args.pareto
+    refuse(
+        (args.repeats and compares, "--repeats does not compare runs. Remove --base, --metric, --all and --pareto."),
+        (args.all and args.metric, "--all and --metric cannot be used together. Remove one of them."),
+    )
     options = Options(args.gold, "", gates_path(args.gates), args.k)
     columns, notes = _read_runs(args.runs, options)
     print_notes(*dict.fromkeys(notes), quiet=args.quiet)
@@ -150,7 +151,15 @@ def _compared(
 ) -> SideBySide:
     if not 1 < len(columns) <= MOST:
         raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {fix}")
-    scoring, index = open_policy(options)[1].score, _index_of(columns, base)
+    index = 0
+    if base is not None:  # the name of a run, its run field or its file
+        by_name = [index for index, column in enumerate(columns) if column.name == base]
+        matches = by_name or [index for index, column in enumerate(columns) if base in (column.run, column.source)]
+        if len(matches) != 1:
+            known = ", ".join(quoted(column.name, 40) for column in columns[:10])
+            raise UsageError(f"--base {quoted(base)} matches {quantity(len(matches), 'run')}. Choose one of: {known}")
+        index = matches[0]
+    scoring = open_policy(options)[1].score
     return side_by_side(columns, index, scoring, list(metrics), every=every, across_judges=across_judges)
 
 
@@ -187,29 +196,16 @@ def _read_runs(paths: Sequence[str], options: Options) -> tuple[list[Column], li
     return _named([column for path in paths for column in _split(path, _scored(path, options, notes))]), notes
 
 
-def _index_of(columns: Sequence[Column], name: str | None) -> int:
-    """Return the index of the run called ``name`` (by its name, its run field or its file); 0 if no name is given."""
-    if name is None:
-        return 0
-    by_name = [index for index, column in enumerate(columns) if column.name == name]
-    matches = by_name or [index for index, column in enumerate(columns) if name in (column.run, column.source)]
-    if len(matches) == 1:
-        return matches[0]
-    known = ", ".join(quoted(column.name, 40) for column in columns[:10])
-    raise UsageError(f"--base {quoted(name)} matches {quantity(len(matches), 'run')}. Choose one of: {known}")
-
-
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
     with checked_reader(options.root) as reader:
         kind = file_kind(reader, path)
-    if kind == "report":
-        with checked_reader(options.root) as reader:
-            value = read_report(reader, path)
-        check_scores(path, report := from_json(value or {}))
-        return report
-    if kind == "json":
-        with checked_reader(options.root) as reader:
+    with checked_reader(options.root) as reader:
+        value = read_report(reader, path) if kind == "report" else None
+        if kind == "json":
             check(reader, path, kind)
+    if value is not None:
+        check_scores(path, report := from_json(value))
+        return report
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
     reader, policy, digests = open_policy(options._replace(trace=path))

@@ -107,8 +107,7 @@ def run_draft(args: Namespace) -> int:
     Examples:
       rag-eval gold draft --from runs/trace.jsonl --select refused,ungrounded --sample 20
     """
-    unknown = [kind for kind in args.select if kind not in KINDS]
-    if unknown:
+    if unknown := [kind for kind in args.select if kind not in KINDS]:
         raise UsageError(f"--select {quoted(unknown[0], 40)} is not a kind of draft. Choose from: {', '.join(KINDS)}")
     reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
@@ -131,12 +130,15 @@ def run_draft(args: Namespace) -> int:
     reader.ledger.stop_on_problems()
     drafts = sampled(strata, args.sample, args.seed)
     write_rows(args.drafts, [*known, *drafts])
-    counts = ", ".join(f"{n} {kind}" for kind, n in Counter(row["draft"] for row in drafts).items())
-    kinds = f" ({counts})" if counts else ""
-    omitted = f"; skipped {', '.join(f'{n} {why}' for why, n in skipped.items())}" if skipped else ""
-    made = quantity(len(drafts), "new draft")
-    print_lines(f"wrote {args.drafts}: {made}{kinds}{omitted}. Next: rag-eval gold review")
+    counts = _counted(Counter(row["draft"] for row in drafts))
+    made = f"{quantity(len(drafts), 'new draft')}{f' ({counts})' if counts else ''}"
+    omitted = f"; skipped {_counted(skipped)}" if skipped else ""
+    print_lines(f"wrote {args.drafts}: {made}{omitted}. Next: rag-eval gold review")
     return PASSED
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.items())
 
 
 def _field(row: Any, path: str) -> str:

@@ -51,8 +51,8 @@ def _add_asking(parser: Parser) -> None:
     add_pace(parser)
 
 
-def _answers_to_judge(args: argparse.Namespace) -> tuple[Policy, list[AnswerToJudge]]:
-    """Return the policy, and the answers in the order of the gold set: the last trace of each question."""
+def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[AnswerToJudge]]:
+    """Return the policy, prompt and judge, and the last answer to each question in the order of the gold set."""
     with checked_reader() as reader:
         policy = read_gates_policy(reader, Options(gates=gates_path(args.gates)), Digests())
         reader = reader._replace(limits=Limits(**policy.limits))
@@ -65,16 +65,11 @@ def _answers_to_judge(args: argparse.Namespace) -> tuple[Policy, list[AnswerToJu
         case = Case(golds[qid], last[run, qid], policy.settings)
         if case.judged_input:
             answers.append(AnswerToJudge(qid, run, case.judged_input, case.is_answerable))
-    return policy, answers
-
-
-def _judge_of(args: argparse.Namespace, policy: Policy) -> tuple[Prompt, Judge]:
-    """Return the prompt and the judge that the options and the gates file name."""
     model = args.model or policy.judge.model
     if not model:
         raise UsageError("no model is named. Add --model NAME, or write judge: {model: NAME, …} into the gates file")
     prompt = prompt_of(args.prompt, args.rubric)
-    return prompt, prompt.judge(model)
+    return policy, prompt, prompt.judge(model), answers
 
 
 def prompt_of(prompt: str, rubric: str) -> Prompt:
@@ -118,8 +113,8 @@ def _ask(
             answers.update(journal.rows)
 
 
-def _remove_journal(out: str | Path) -> None:
-    Path(f"{out}.partial").unlink(missing_ok=True)  # kept on Ctrl-C, for replies still to come
+def _tokens(rows: Sequence[Row]) -> int:
+    return sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
 
 
 # judge
@@ -142,8 +137,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval judge --model gpt-4o-2024-08-06 --prompt eval/judge-prompt.txt
       rag-eval judge calibrate --labels eval/humans.csv
     """
-    policy, questions = _answers_to_judge(args)
-    prompt, judge = _judge_of(args, policy)
+    policy, prompt, judge, questions = _setup(args)
     args.out = args.out or policy.verdicts or USUAL_VERDICTS
     rows = recorded(args.out)
     asked = answers_by_hash(questions, judge)
@@ -160,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         rows = list(merged(rows, asked, judge, {name: row for (_, name), row in answers.items()}))
         if rows or os.path.lexists(args.out):
             write_rows(args.out, rows)
-    _remove_journal(args.out)
+    Path(f"{args.out}.partial").unlink(missing_ok=True)  # stays after Ctrl-C, for replies still to come
     current = [row for row in rows if row["hash"] in texts]
     failed = [row for row in current if "error" in row]
     _print_summary(args, len(texts), current, failed, policy, judge)
@@ -176,10 +170,9 @@ def _print_summary(
     judge: Judge,
 ) -> None:
     usage = [row.get("usage", {}) for row in current]
-    tokens = sum(item.get("input_tokens", 0) + item.get("output_tokens", 0) for item in usage)
     cost = sum(item.get("cost_usd", 0) for item in usage)
     judged = len(current) - len(failed)
-    print_notes(f"{args.out}: {judged} of {wanted} verdicts, {tokens} tokens, {cost:.4f} USD")
+    print_notes(f"{args.out}: {judged} of {wanted} verdicts, {_tokens(current)} tokens, {cost:.4f} USD")
     if others := sorted({item["model"] for item in usage if item.get("model", judge.model) != judge.model}):
         fix = f"Name that version: --model {others[0]}"
         print_notes(f"{judge.model} was asked, but {', '.join(others)} replied. {fix}")
@@ -213,8 +206,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     Examples:
       rag-eval judge repeat --model gpt-4o-2024-08-06 --n 3 --sample 50
     """
-    policy, questions = _answers_to_judge(args)
-    prompt, judge = _judge_of(args, policy)
+    policy, prompt, judge, questions = _setup(args)
     refuse_existing(args.out, force=args.force)
     by_hash = answers_by_hash(questions, judge)
     order = sorted(by_hash, key=lambda name: sha256(f"{args.seed} {name}".encode()).hexdigest())
@@ -231,7 +223,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
     rows = as_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
     write_rows(args.out, rows)
-    _remove_journal(args.out)
+    Path(f"{args.out}.partial").unlink(missing_ok=True)
     repeated = list(_repeated(chosen, known, rows, args.n))
     measured = [noise(name, repeated, len(by_hash)) for name in metrics([gate.name for gate in policy.gates])]
     noises = {item.metric: item for item in measured if item}
@@ -243,8 +235,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     value = {"judge": judge._asdict(), "metrics": tuple(noises.values()), "gates": tuple(margins)}
     print_result(value, noise_lines(list(noises.values()), margins), args.format)
     failed = [row for row in rows if "error" in row]
-    tokens = sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
-    print_notes(f"{args.out}: {len(rows)} replies, {len(failed)} without a verdict, {tokens} tokens")
+    print_notes(f"{args.out}: {len(rows)} replies, {len(failed)} without a verdict, {_tokens(rows)} tokens")
     if failed:
         print_notes(f"left out: {quoted(failed[0]['qid'], 60)}: {failed[0]['error']}")
     return GATE_FAILED if failed else PASSED
