@@ -77,7 +77,7 @@ _MODULES = {
     "judge repeat": "judge",
     "judge spot-check": "judge_labels",
 }
-_WIDEST, _USUAL = 120, 98
+_WIDEST, _USUAL = 120, 100
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 _WRITTEN = ("EMAIL", "NAME", "TEXT")
 """The values that go into files. A path may have any bytes."""
@@ -302,14 +302,11 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     """A formatter that knows the terminal's width without shutil, which argparse would load for each option."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_width())
-
-
-def _width() -> int:
-    columns = os.environ.get("COLUMNS", "")[:9]
-    if columns.isdecimal() and int(columns):
-        return int(columns) - 2
-    try:
-        return min(os.get_terminal_size().columns, _WIDEST) - 2
-    except (OSError, ValueError):
-        return _USUAL
+        columns = os.environ.get("COLUMNS", "")[:9]
+        width = int(columns) if columns.isdecimal() else 0
+        if not width:
+            try:
+                width = min(os.get_terminal_size().columns, _WIDEST)
+            except (OSError, ValueError):
+                width = _USUAL
+        super().__init__(prog, width=width - 2)

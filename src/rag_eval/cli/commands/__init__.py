@@ -1,4 +1,1 @@
-"""The commands: each module has a docstring, ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments) -> int``.
-
-A command with sub-commands lists them in ``COMMANDS``; without ``run`` it needs one of them.
-"""
+"""The commands: ``run`` and ``add_arguments`` of each, which the docstring of :mod:`rag_eval.cli.parser` describes."""

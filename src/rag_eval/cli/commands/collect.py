@@ -21,6 +21,7 @@ from rag_eval.cli.commands._shared import (
     checked_reader,
     file_bytes,
     is_sample,
+    now,
     print_notes,
     refuse_existing,
     write_json,
@@ -226,7 +227,7 @@ def _about(gold_sha256: str) -> dict[str, Any]:
     with suppress(GitError):
         if commit := Git().last():
             about["system_commit"] = commit
-    about["collected_at"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    about["collected_at"] = now()
     about["versions"] = {"rag-eval": __version__, "python": platform.python_version()}
     return about
 

@@ -6,14 +6,13 @@ import json
 import os
 import posixpath
 import sys
-import time
 import unicodedata
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval import REPOSITORY, __version__
-from rag_eval.cli.commands._shared import print_lines, print_notes
+from rag_eval.cli.commands._shared import now, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
@@ -84,14 +83,14 @@ class GoldChange(NamedTuple):
         files.committed = self.git  # a checkout may use other line endings than git
         for path in dict.fromkeys(policy.gold for policy in self.policies):
             try:
-                now = files.files(path)
+                current = files.files(path)
             except IsFolder:
                 path = f"{path}/"
-                now = files.files(path)
+                current = files.files(path)
             except InputError:
                 continue  # a link, or no file: reported by the check of the gold
             staged = self.git.files(path)
-            edited += [name for name in staged if now.get(name) != staged[name]]
+            edited += [name for name in staged if current.get(name) != staged[name]]
         return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
@@ -347,8 +346,7 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
         changes += [change for change in checking.unsigned(head, policy) if change.qid not in drafted]
     if not changes:
         return None
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    record = Record(policy.dataset, policy.gold, signer, now, args.reason, tuple(changes), bool(moved))
+    record = Record(policy.dataset, policy.gold, signer, now(), args.reason, tuple(changes), bool(moved))
     read: Record | str
     try:
         read = read_record(record.file.encode())

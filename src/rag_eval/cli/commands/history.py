@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rag_eval.analysis.history import Point, flaky, gated, history, point
-from rag_eval.cli.commands._shared import print_lines, print_notes, write_together
+from rag_eval.cli.commands._shared import print_lines, print_notes, refuse, write_together
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
-from rag_eval.errors import PASSED, UsageError
+from rag_eval.errors import PASSED
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import SavedReport, StoredReports, reports_in_folder, reports_in_git, sort_by_run
 from rag_eval.rendering.history import badges, render
@@ -42,10 +42,9 @@ def run(args: argparse.Namespace) -> int:
       rag-eval history precision --ref origin/main --file eval/baseline.json
       rag-eval history --site site reports
     """
-    if bool(args.ref) != bool(args.file):
-        raise UsageError("--ref and --file must be used together. Write: --ref origin/main --file eval/baseline.json")
-    if not (args.ref or args.words):
-        raise UsageError("no folder is named. Name a folder of report.json files, or add --ref and --file")
+    together = "--ref and --file must be used together. Write: --ref origin/main --file eval/baseline.json"
+    fix = "Name a folder of report.json files, or add --ref and --file"
+    refuse((bool(args.ref) != bool(args.file), together), (not (args.ref or args.words), f"no folder is named. {fix}"))
     names = list(dict.fromkeys(args.words if args.ref else args.words[:-1]))
     for name in names:
         measure(name)  # raises UsageError for an unknown metric
@@ -59,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
             points.insert(0, point(reading.label, reading.report, names))  # keeps no other metrics in memory
             if len(points) == args.last:
                 break
-    if not points:
-        raise UsageError("there are no reports. Name a folder of report.json files, or add --ref and --file")
+    refuse((not points, f"there are no reports. {fix}"))
     lost = [name for name in names if not any(name in point.metrics for point in points)]
     print_notes(*(f"no report has a value for {name}" for name in lost), quiet=args.quiet)
     series = history(points, [name for name in names if name not in lost])

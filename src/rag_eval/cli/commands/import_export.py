@@ -129,8 +129,11 @@ def run_import(args: argparse.Namespace) -> int:
             refuse_existing(path, force=args.force, other="file")
     if args.from_api:
         _fetch(args)
-    if form.module == "table" and (args.suggest_map or not args.map):
-        return _suggest(reader, name, args.files[0], is_wanted=args.suggest_map)
+    if form.module == "table" and args.suggest_map:
+        return _suggest(reader, name, args.files[0])
+    if form.module == "table" and not args.map:
+        fix = f"Write a first one: rag-eval import {name} {args.files[0]} --suggest-map > map.yml"
+        raise UsageError(f"{name} needs a map of the fields. {fix}")
     fields: set[str] = set()
     lines = _lines(reader, name, args, account, fields)
     if args.out == "-":
@@ -273,11 +276,8 @@ def _detected(reader: Reader, path: str) -> Recognised | None:
         return detect(source.head)
 
 
-def _suggest(reader: Reader, name: str, path: str, *, is_wanted: bool) -> int:
-    """Print a first map of a table; without ``--suggest-map`` it is the fix of an error."""
-    if not is_wanted:
-        fix = f"Write a first one: rag-eval import {name} {path} --suggest-map > map.yml"
-        raise UsageError(f"{name} needs a map of the fields. {fix}")
+def _suggest(reader: Reader, name: str, path: str) -> int:
+    """Print a first map of a table."""
     names = header(Files(reader, [path]), path)
     if not names:
         reader.ledger.problem(path, 0, "", "has no fields", "Name a file with a row of column names, or with records.")

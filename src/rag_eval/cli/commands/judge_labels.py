@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -20,6 +19,7 @@ from rag_eval.cli.commands._shared import (
     ask,
     checked_reader,
     gates_path,
+    now,
     print_lines,
     print_notes,
     with_line,
@@ -338,8 +338,7 @@ def _ask_all(
                 break
             if grades:
                 note = {"note": text} if (text := ask("note (Enter: none) ")) else {}
-                at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                row = {**item.label(args.seed), "rater": rater, "at": at, **grades, **note}
+                row = {**item.label(args.seed), "rater": rater, "at": now(), **grades, **note}
                 write_data(out, [with_line(out.read_bytes() if out.exists() else b"", row)])
                 graded += 1
     except EOFError:
