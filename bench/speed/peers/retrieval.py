@@ -41,6 +41,7 @@ def ours(names):
     from rag_eval.contract import Settings
     from rag_eval.metrics import measure
     from rag_eval.scoring.case_scorer import metric_scorer
+    from rag_eval.stats.tally import mean
 
     measures = [measure(name) for name in names]
     pairs = [(gold_of(*one), trace_of(*one)) for one in queries()]
@@ -52,7 +53,7 @@ def ours(names):
         card = scorer.close()
         # Read the scores of every query, because a scorecard joins them on access.
         scores = [(gold.qid, outcome.scores + outcome.case_scores) for gold, _, outcome, _ in card.cases]
-        return card.columns, scores, card.values()
+        return card.columns, scores, {name: mean(tally) for name, tally in card.tallies().items()}
 
     def values(result):
         columns, scores, means = result

@@ -256,7 +256,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         metrics=metrics,
         completeness=card.completeness,
         allowed={},
-        labels=card.labels(),
+        labels=dict(sorted(card.cases.labels().items())),
         diagnosis=(),
         questions=QuestionList(questions),
         notes=(*_notes(card, golds, policy, context), *context.notes),

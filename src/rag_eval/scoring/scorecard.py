@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rag_eval.scoring.aggregations import FOLDS
-from rag_eval.stats.tally import Score, Tally, Value
+from rag_eval.stats.tally import Score, Tally
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
@@ -114,6 +113,13 @@ class Cases:
         """Yield the line of the trace of each case, 0 without a trace."""
         return chain.from_iterable(zip(*[log.lines for _, log in self._runs], strict=True))
 
+    def labels(self) -> Counter[str]:
+        """Return how many cases have each label."""
+        labels: Counter[str] = Counter()
+        for outcome, count in self.outcome_counts:
+            labels[outcome.label] += count
+        return labels
+
     @cached_property
     def outcome_counts(self) -> list[tuple[CaseOutcome, int]]:
         """Return the distinct outcomes with their counts."""
@@ -154,15 +160,3 @@ class Scorecard(NamedTuple):
                         counters[-1][score] += count
                     del counters[-1][None]
         return dict(zip(self.columns, counters or [Counter() for _ in self.columns], strict=True))
-
-    def labels(self) -> dict[str, int]:
-        """Return how many cases have each label."""
-        counts: Counter[str] = Counter()
-        for outcome, count in self.cases.outcome_counts:
-            counts[outcome.label] += count
-        return dict(sorted(counts.items()))
-
-    def values(self) -> dict[str, Value]:
-        """Return each measure's value over the cases to which it applies."""
-        tallies, measures = self.tallies(), (one for one in self.measures if one.metric.level == "case")
-        return {one.name: FOLDS[one.fold].value(tallies[one.column]) for one in measures}

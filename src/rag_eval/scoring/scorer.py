@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
@@ -241,10 +241,8 @@ class Scorer:
                 if outcome is NO_OUTCOME:
                     run.outcomes[slot] = self._cases.score_missing(self._golds[slot])
         cases = Cases(self._golds, {name or None: run for name, run in self._runs.items()})
-        labels: Counter[str] = Counter()
-        for outcome, count in cases.outcome_counts:
-            labels[outcome.label] += count
-        expected, missing = len(cases), labels["MISSING"]
+        expected, labels = len(cases), cases.labels()
+        missing = labels["MISSING"]
         scored = expected - missing
         counts = Completeness(expected, scored, missing, self._seen - scored, self._unknown, labels["ERROR"])
         # The long list of ids that every case retrieved, if there is one.
