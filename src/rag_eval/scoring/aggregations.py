@@ -220,14 +220,14 @@ def difference(
     if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
     if measure.fold == "mean":
-        alone = mean_difference(pairs, bounds(measure), confidence)  # type: ignore[arg-type]
+        of_cases = mean_difference(pairs, bounds(measure), confidence)  # type: ignore[arg-type]
         if runs is None:
-            return alone
+            return of_cases
         moved = effects(pairs, bounds(measure)).counts  # type: ignore[arg-type]
         value = fsum(effect * count for effect, count in moved.items()) / moved.total()
         top = measure.metric.top
         ends = (None, None) if top is None else (-top, top)
-        return intervals.with_runs(alone, value, runs, ends, confidence)
+        return intervals.with_runs(of_cases, value, runs, ends, confidence)
     sides = [_side(pairs, side) for side in (0, 1)]
     if isinstance(pairs, Units):
         enclosing = [enclosed_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides]

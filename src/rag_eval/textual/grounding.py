@@ -216,7 +216,7 @@ class Index:
         A place is the number of a chunk, and its first and last word.
         """
         wanted = frozenset(sentence.content)
-        found, width = None, len(sentence.keys) + _NEAR
+        result, width = None, len(sentence.keys) + _NEAR
         best = max(1, share * len(wanted)), -width
         for number, source in enumerate(self.sources):
             here = wanted & source.vocabulary
@@ -230,8 +230,8 @@ class Index:
                 while place - (first := next(iter(window.values()))) >= width:
                     del window[next(iter(window))]
                 if (len(window), first - place) > best:
-                    best, found = (len(window), first - place), (number, first, place)
-        return found
+                    best, result = (len(window), first - place), (number, first, place)
+        return result
 
 
 def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) -> Checked:

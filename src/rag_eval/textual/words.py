@@ -90,14 +90,14 @@ def keys(text: str) -> list[str]:
 
 def words(text: str) -> list[Word]:
     """Return the keys of ``text`` with their characters: as many as :func:`keys` returns, in the same order."""
-    found: list[Word] = []
+    read: list[Word] = []
     for token in _TOKEN.finditer(_join_groups(text)):
         start, end = token.span()
         pairs = _IS_CJK.match(token[0]) is not None
         for at, key in enumerate(_fold(token[0]), start):
-            found.append(Word(key, at, min(at + 2, end)) if pairs else Word(key, start, end))
-    joined = _join_numbers([word.key for word in found])
-    return [word._replace(key=key) for word, key in zip(found, joined, strict=True)]
+            read.append(Word(key, at, min(at + 2, end)) if pairs else Word(key, start, end))
+    joined = _join_numbers([word.key for word in read])
+    return [word._replace(key=key) for word, key in zip(read, joined, strict=True)]
 
 
 def _join_groups(text: str) -> str:
