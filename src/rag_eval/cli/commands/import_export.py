@@ -112,13 +112,7 @@ def run_import(args: argparse.Namespace) -> int:
     reader, account = Reader(ProblemCollector()), Account()
     if args.format != "auto":
         args.format = _stated_format(args)
-    if args.from_api:
-        _check_live(args)
-    elif not args.files:
-        from rag_eval.collecting.live import SOURCES
-
-        or_fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
-        raise UsageError(f"no file is named. Name the FILE to import{or_fetch if args.format in SOURCES else ''}")
+    _check_source(args)
     name = _recognised(reader, args.files[0], args.kind or "trace") if args.format == "auto" else args.format
     form = importer(name)
     if form.files and len(args.files) != form.files:
@@ -162,10 +156,15 @@ def _stated_format(args: argparse.Namespace) -> str:
     return other
 
 
-def _check_live(args: argparse.Namespace) -> None:
-    """Check the options of a live source, and name the file for its replies."""
+def _check_source(args: argparse.Namespace) -> None:
+    """Check that there are files or a live source, and name the file for its replies."""
+    if args.files and not args.from_api:
+        return
     from rag_eval.collecting.live import SOURCES  # loads asyncio and ssl, as below
 
+    if not args.from_api:
+        or_fetch = f", or fetch it: rag-eval import {args.format} --from-api --since TIME"
+        raise UsageError(f"no file is named. Name the FILE to import{or_fetch if args.format in SOURCES else ''}")
     out = Path(args.out)
     args.save = args.save or str(out.parent / f"{out.stem}.{args.format}.jsonl")
     same = out.absolute() == Path(args.save).absolute()
