@@ -171,9 +171,14 @@ def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, 
     unknown = [("", name) for name in row if name not in known]
     cleaned = {name: value for name, value in row.items() if name in known} if unknown else row
     for parent in nested.keys() & row.keys():
-        value, names = _without_unknown_below(nested[parent], row[parent])
+        inner = row[parent]
+        if type(inner) is list:
+            items = [without_unknown(nested[parent], item) for item in inner]
+            inner, names = [item for item, _ in items], [name for _, fields in items for name in fields]
+        else:
+            inner, names = without_unknown(nested[parent], inner)
         if names:
-            cleaned = {**cleaned, parent: value}
+            cleaned = {**cleaned, parent: inner}
             unknown += [(f"{parent}.{position}" if position else parent, name) for position, name in names]
     return cleaned, unknown
 
@@ -183,13 +188,6 @@ def known_fields(kind: type[Struct], parent: str) -> frozenset[str]:
     for name in parent.split(".") if parent else ():
         kind = _fields(kind)[1][name]
     return _fields(kind)[0]
-
-
-def _without_unknown_below(kind: type[Struct], value: Any) -> tuple[Any, list[tuple[str, str]]]:
-    if type(value) is list:
-        cleaned = [_without_unknown_below(kind, item) for item in value]
-        return [item for item, _ in cleaned], [name for _, names in cleaned for name in names]
-    return without_unknown(kind, value)
 
 
 @cache

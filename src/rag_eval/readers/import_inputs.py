@@ -179,9 +179,7 @@ def imported(
     ledger.stop_on_problems()
 
 
-def _valid_rows(
-    reader: Reader, files: Files, schema: str, rows: Iterable[tuple[int, Row]]
-) -> Iterator[tuple[int, Row]]:
+def _valid_rows(reader: Reader, files: Files, schema: str, rows: Numbered) -> Numbered:
     """Yield the rows that are valid under their contract; problems of the others go into the ledger.
 
     A value of an unexpected type, wherever it occurs, is a problem too, and ends the rows.

@@ -86,12 +86,6 @@ class Inputs(NamedTuple):
         """Return the limits for files of the base branch."""
         return Limits(**self.base.limits) if self.base else self.reader.limits
 
-    def in_suite_of(self, golds: Mapping[str, Gold]) -> Mapping[str, Gold]:
-        """Return the suite's items of another state of the gold: the suite's qids, and items that this gold lacks."""
-        if len(self.suite_golds) == len(self.golds):
-            return golds
-        return {qid: gold for qid, gold in golds.items() if qid in self.suite_golds or qid not in self.golds}
-
 
 def load_inputs(options: Options, authority: Authority | None = None) -> Inputs:
     """Read everything except the traces: the policies of the change and of its base, the gold, the baseline.

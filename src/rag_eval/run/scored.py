@@ -175,7 +175,9 @@ def _baseline(
 
 def _scorecard(inputs: Inputs, reader: Reader, golds: dict[str, Gold], policy: Policy, digests: Digests) -> Scorecard:
     """Score a policy's trace file against ``golds``; only about those in the suite."""
-    suite = inputs.in_suite_of(golds)
+    suite = golds
+    if len(inputs.suite_golds) < len(inputs.golds):  # in another state of the gold also items that the run's gold lacks
+        suite = {qid: gold for qid, gold in golds.items() if qid in inputs.suite_golds or qid not in inputs.golds}
     scorer = metric_scorer(suite, inputs.measures, policy.settings, () if suite is golds else golds)
     work = Work(scorer, QuestionIndex(golds), reader.limits, is_complete=not reader.ledger.problems)
     return score_file(Task(work, reader, policy.trace, digests, inputs.execution)).close()
