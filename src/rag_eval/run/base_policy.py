@@ -38,11 +38,30 @@ def find_base_policy(
 ) -> Policy | None:
     """Return the base branch's policy for the system that ``head`` scores; None if it has none.
 
-    ``folder`` is that of the usual places, and ``is_discovered`` tells that the caller named no gates file.
+    A change could move or delete the file, or name another one. So these places of the base are searched in order:
+
+    1. What a run from the working folder finds there, if the caller named no file (``is_discovered``).
+    2. The path of the caller: as it was written, because the change could turn a folder into a link, then by links.
+    3. A file of the usual name in the working folder.
+    4. The rest of the base, see :meth:`_Search.elsewhere`.
+    5. The path that only the change's pyproject.toml names.
+
+    Raises InputError if the base's file is unreadable.
     """
-    if authority.gates is None:
+    tree, gates = authority.gates, head.file
+    if tree is None:
         return None
-    return _Search(authority, authority.gates, head.gold, reader).policy(head.file, folder, is_discovered)
+    if gates and not gates.endswith(_ENDINGS):
+        fix = "Rename it, for example to eval-gates.yml."
+        raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
+    search = _Search(authority, tree, head.gold, reader)
+    if is_discovered and (path := _discovered(authority, tree, folder)):
+        return search.policy_at(path)
+    named = [authority.written(gates), authority.inside(gates)] if gates else []
+    usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+    is_by_change = is_discovered and not _is_standard_name(gates)
+    paths = usual if is_by_change else [*named, *usual]
+    return search.first(paths) or search.elsewhere(gates) or search.first(named)
 
 
 class _Search:
@@ -57,35 +76,11 @@ class _Search:
         """Return the items of the scored gold."""
         return read_gold(self.reader, self.gold)
 
-    def policy(self, gates: str, folder: str, is_discovered: bool) -> Policy | None:
-        """Return the base's gates; None if the base has none for this system.
-
-        A change could move or delete the file, or name another one. So these places of the base are searched in order:
-
-        1. What a run from the working folder finds there, if the caller named no file.
-        2. The path of the caller: as it was written, because the change could turn a folder into a link, then by links.
-        3. A file of the usual name in the working folder.
-        4. The rest of the base, see :meth:`_elsewhere`.
-        5. The path that only the change's pyproject.toml names.
-
-        Raises InputError if the base's file is unreadable.
-        """
-        authority = self.authority
-        if gates and not gates.endswith(_ENDINGS):
-            fix = "Rename it, for example to eval-gates.yml."
-            raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
-        if is_discovered and (path := _discovered(authority, self.tree, folder)):
-            return self.policy_at(path)
-        named = [authority.written(gates), authority.inside(gates)] if gates else []
-        usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
-        is_by_change = is_discovered and not _is_standard_name(gates)
-        paths = usual if is_by_change else [*named, *usual]
-        return self._first(paths) or self._elsewhere(gates) or self._first(named)
-
-    def _first(self, paths: Iterable[str | None]) -> Policy | None:
+    def first(self, paths: Iterable[str | None]) -> Policy | None:
+        """Return the first gates among some paths of the base."""
         return next(filter(None, map(self.policy_at, filter(None, paths))), None)
 
-    def _elsewhere(self, gates: str) -> Policy | None:
+    def elsewhere(self, gates: str) -> Policy | None:
         """Return the gates above the gold or at the root, those that the change removes, or those of copied gold.
 
         Gates that name this gold file precede those about gold with the same items. If there are none, gates without
