@@ -120,6 +120,14 @@ def test_answers_that_became_errors_are_named(score):
     assert (code, codes(report)) == (0, {("partly-measured", "warning")})
 
 
+def test_a_missing_file_is_refused_if_the_option_names_it_and_noted_if_the_gates_file_does(score):
+    code, report, err = score(f"{CALIBRATED}{GATE}", "--verdicts", "nosuch.jsonl")
+    assert (code, report, "nosuch.jsonl: no such file" in err) == (2, None, True), err
+    _, report, err = score("verdicts: nosuch.jsonl\n", verdicts=False)
+    assert report["metrics"]["judge_groundedness"]["value"] is None
+    assert "nosuch.jsonl: no such file: metrics of the judge have no value" in err
+
+
 def test_a_refusal_needs_no_verdict(score):
     golds, traces = gold_of(4), trace_of(4)
     rows = verdict_rows(golds, traces)[1:]

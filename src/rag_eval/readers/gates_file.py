@@ -307,10 +307,13 @@ def _written(number: Any) -> str:
     return f"{number:f}" if isinstance(number, Decimal) else str(number)
 
 
-def with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
-    """Return the policy with the recorded verdicts of its judge, or of the only judge in the file if it names none."""
+def with_verdicts(policy: Policy, reader: Reader, digests: Digests, *, is_required: bool) -> Policy:
+    """Return the policy with the recorded verdicts of its judge, or of the only judge in the file if it names none.
+
+    A missing file is a problem if it ``is_required``, otherwise a note.
+    """
     path, judge = policy.verdicts, policy.judge
-    if not reader.has(path):
+    if not is_required and not reader.has(path):
         reader.ledger.note(path, 0, "no such file: metrics of the judge have no value. Write it: rag-eval judge")
         return policy._replace(replay=Replay())
     rows = [row for row, _ in read_verdicts(reader, path, digests.of("verdicts", path))]

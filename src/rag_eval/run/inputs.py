@@ -144,7 +144,8 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     reader = reader._replace(limits=Limits(**policy.limits))
     policy = _with_options(policy, options)
     slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
-    return reader, _with_verdicts(policy._replace(slices=slices), reader, digests), digests
+    policy = _with_verdicts(policy._replace(slices=slices), reader, digests, is_required=bool(options.verdicts))
+    return reader, policy, digests
 
 
 def _base_policy(options: Options, authority: Authority, head: Policy, reader: Reader) -> Policy | None:
@@ -179,12 +180,12 @@ def _with_options(policy: Policy, options: Options) -> Policy:
     )
 
 
-def _with_verdicts(policy: Policy, reader: Reader, digests: Digests) -> Policy:
+def _with_verdicts(policy: Policy, reader: Reader, digests: Digests, *, is_required: bool = False) -> Policy:
     if not policy.verdicts:
         return policy
     from rag_eval.readers.gates_file import with_verdicts
 
-    return with_verdicts(policy, reader, digests)
+    return with_verdicts(policy, reader, digests, is_required=is_required)
 
 
 def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Policy:
