@@ -93,7 +93,7 @@ GOLD = [
     Kind("nesting 65 deep", "gold", raw(gold(), x="[" * 64 + "]" * 64), ("nested deeper than 64 levels",)),
     Kind("nesting 60,000 deep", "gold", raw(gold(), x="[" * 60_000 + "]" * 60_000), ("nested deeper than 64 levels",)),
     Kind("nesting 60,000 deep in objects", "gold", raw(gold(), x='{"a":' * 60_000 + "1" + "}" * 60_000), ("nested deeper than 64 levels",)),
-    Kind("nesting that never ends", "gold", b"[" * 60_000, ("nested deeper than 65 levels",), ":"),
+    Kind("nesting that never ends", "gold", b"[" * 60_000, ("nested deeper than 64 levels",), ":"),
     Kind("invalid UTF-8", "gold", raw(gold()).replace(b"null", b"nu\xff"), ("0xff is not valid UTF-8", "Save the file as UTF-8")),
     Kind("Latin-1", "gold", "{'qid': 'Müll'}\n".encode("latin-1"), ("not valid UTF-8",), ":1: column 11:"),
     Kind("UTF-16", "gold", jsonl(gold()).decode().encode("utf-16"), ("is UTF-16 text",), ":"),

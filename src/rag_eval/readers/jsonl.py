@@ -140,7 +140,7 @@ class JsonLines(Generic[R]):
         known, unknown = without_unknown(self._record, row)
         for name in {parent.partition(".")[0] or field for parent, field in unknown}:
             if type(row[name]) in (dict, list):
-                strict_json.check_depth(msgspec.json.encode(row[name]).decode(), self._depth - 1)
+                strict_json.check_depth(msgspec.json.encode(row[name]).decode(), self._depth, level=1)
         return known, unknown
 
     def _refuse(self, number: int, line: bytes, refusal: str) -> None:

@@ -70,7 +70,7 @@ def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None)
 def elements(data: bytes, depth: int = 64) -> Iterator[tuple[int, str, Any]]:
     """Yield line, text and value of each element of the JSON array in ``data``; :class:`JsonError` ends it."""
     text = decode(data)
-    check_depth(text, depth + 1)
+    check_depth(text, depth, level=-1)
     position, line, counted = _after(text, _skip(text, 0), "["), 1, 0
     is_end = text[position : position + 1] == "]"
     for index in count():
@@ -123,11 +123,10 @@ def decode(data: bytes) -> str:
         raise JsonError(message, "Save the file as UTF-8.", column, line) from None
 
 
-def check_depth(text: str, limit: int) -> None:
-    """Refuse nesting deeper than ``limit`` before the parser recurses into it."""
-    if text.count("[") + text.count("{") <= limit:
+def check_depth(text: str, limit: int, level: int = 0) -> None:
+    """Refuse nesting deeper than ``limit`` before the parser recurses into it; the text begins at ``level``."""
+    if level + text.count("[") + text.count("{") <= limit:
         return
-    level = 0
     for bracket in _BRACKET.findall(_STRING.sub('""', text)):
         level += 1 if bracket in "[{" else -1
         if level > limit:
