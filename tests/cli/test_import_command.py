@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 
 import pytest
@@ -71,6 +73,40 @@ def test_as_selects_the_kind_of_a_named_format(command, tmp_path, form, kind, sa
 def test_a_format_that_cannot_be_is_refused(command, words, message):
     code, out, err = command("import", *words)
     assert (code, out, message in err) == (2, "", True), err
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (errno.EACCES, "Check the permissions of the file and its folder, or write to another place."),
+        (errno.ENOSPC, "Free some space, or write to another place."),
+        (errno.EBUSY, "Close it in other programs, or write to another place."),
+        (errno.EROFS, "Write to another place."),
+    ],
+)
+def test_the_fix_for_a_file_that_cannot_be_written_depends_on_the_error(command, tmp_path, monkeypatch, code, fix):
+    def fail(self, target):
+        raise OSError(code, os.strerror(code), self)
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    out = tmp_path / "gold.jsonl"
+    exit_code, _, err = command("import", "example08", HERE / "qaset.json", "--out", out)
+    assert (exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert f"{out} cannot be written: {os.strerror(code).lower()}. {fix}\n" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("file/gold.jsonl", "A folder of its path is a file: write to another place."),
+        ("file/below/gold.jsonl", "A folder of its path is a file: write to another place."),
+        (f"{'x' * 300}.jsonl", "Choose a shorter name."),
+    ],
+)
+def test_a_path_that_cannot_be_has_its_fix(command, tmp_path, name, fix):
+    (tmp_path / "file").write_text("mine")
+    code, _, err = command("import", "example08", HERE / "qaset.json", "--out", tmp_path / name)
+    assert (code, fix in err, (tmp_path / "file").read_text()) == (2, True, "mine"), err
 
 
 # --- read directly and imported ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import json_text, log_line
-from rag_eval.common.paths import nearest_gates
+from rag_eval.common.paths import WINDOWS, nearest_gates
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,19 @@ if TYPE_CHECKING:
 
 STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
+_ELSEWHERE = "Write to another place."
+_NO_SPACE = "Free some space, or write to another place."
+_IN_USE = "Close it in other programs, or write to another place."
+_FORBIDDEN = _IN_USE if WINDOWS else "Check the permissions of the file and its folder, or write to another place."
+_FILE_IN_PATH = "A folder of its path is a file: write to another place."
+_WRITE_FIXES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _NO_SPACE),
+    **dict.fromkeys((errno.EBUSY, errno.ETXTBSY), _IN_USE),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), _FORBIDDEN),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), _FILE_IN_PATH),
+    errno.EISDIR: "Name a file to write.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+}
 TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
@@ -240,7 +253,7 @@ def write_files(files: Iterable[tuple[Path, Iterable[bytes]]]) -> None:
                 part.replace(path)
     except OSError as error:
         why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. Close it in other programs, or write to another place.") from None
+        raise UsageError(f"{why}. {_WRITE_FIXES.get(error.errno or 0, _ELSEWHERE)}") from None
     finally:  # on Ctrl-C too
         for part in parts.values():
             with suppress(OSError):
