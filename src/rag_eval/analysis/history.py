@@ -212,15 +212,18 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
         counts = counts._replace(gone=0, new=0) if before.is_partial or after.is_partial else counts
         golds.append(counts if any(counts) else None)
     pairs = _Pairs(points)
-    series = [_series(name, points, golds, pairs) for name in names]
-    # The indexes of the series that are compared, and of the points: the newest, the oldest, the best of so many.
-    spots = []
-    for index, item in enumerate(series):
-        *earlier, last = _comparable_readings(item.metric, points) or [0]
-        shared = [old for old in earlier if pairs.moved(item.metric, old, last)]
+    series: list[Series] = []
+    spots = []  # the index of a series that is compared, and of its points: the newest, the oldest, the best of so many
+    for index, name in enumerate(names):
+        there = [at for at, point in enumerate(points) if _value(point, name) is not None]
+        newest = points[there[-1]].contracts.get(name) if there else None
+        comparable = [at for at in there if points[at].contracts.get(name) == newest]
+        series.append(_series(name, points, golds, pairs, comparable))
+        *earlier, last = comparable or [0]
+        shared = [old for old in earlier if pairs.moved(name, old, last)]
         if shared:
-            sign = -1 if item.better == "higher" else 1
-            values = {old: sign * (_value(points[old], item.metric) or 0.0) for old in shared}
+            sign = -1 if series[-1].better == "higher" else 1
+            values = {old: sign * (_value(points[old], name) or 0.0) for old in shared}
             best = min(shared, key=values.__getitem__)
             spots.append((index, last, shared[0], best, len(earlier)))
     oldest = pairs.tested([(series[index].metric, first, last) for index, last, first, _, _ in spots])
@@ -229,12 +232,6 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
     for (index, *_), first, top in zip(spots, oldest, best_ones, strict=True):
         series[index] = series[index]._replace(oldest=first, best=top)
     return series
-
-
-def _comparable_readings(name: str, points: Sequence[Point]) -> list[int]:
-    """Return the indexes of the points with a value under the newest one's fingerprint."""
-    there = [index for index, point in enumerate(points) if _value(point, name) is not None]
-    return [index for index in there if points[index].contracts.get(name) == points[there[-1]].contracts.get(name)]
 
 
 class _Pairs:
@@ -281,8 +278,9 @@ class _Pairs:
         return tested
 
 
-def _series(name: str, points: Sequence[Point], golds: Sequence[GoldCounts | None], pairs: _Pairs) -> Series:
-    comparable = _comparable_readings(name, points)
+def _series(
+    name: str, points: Sequence[Point], golds: Sequence[GoldCounts | None], pairs: _Pairs, comparable: Sequence[int]
+) -> Series:
     newest = points[comparable[-1]].contracts.get(name) if comparable else None
     readings, last = [], None
     for point, gold in zip(points, golds, strict=True):

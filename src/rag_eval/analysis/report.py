@@ -171,11 +171,6 @@ class Earlier(NamedTuple):
         again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
         return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
 
-    @property
-    def as_recorded(self) -> Baseline:
-        """Return the baseline as its file recorded it."""
-        return Baseline(self.recorded.questions, self.recorded.contracts, self.recorded.metrics)
-
     def without(self, qids: Collection[str]) -> Earlier:
         """Return the baseline without some questions, and without the values that count them."""
         if not qids:
@@ -338,8 +333,8 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: Gro
         min_n=policy.slices.min_n if policy.slices.by or any(gate.slice for gate in policy.selected_gates) else 0,
         statistics=policy.statistics,
     )
-    recorded = before.recorded.questions if before else ()
-    findings = list(baseline.must_pass(policy.must_pass, now.baseline, report.questions, recorded))
+    recorded = Baseline(before.recorded.questions, before.recorded.contracts) if before else Baseline((), {})
+    findings = list(baseline.must_pass(policy.must_pass, now.baseline, report.questions, recorded.questions))
     if policy.suite != FULL:  # a partial run cannot be compared
         findings = [finding for finding in findings if finding.code != "must-pass-unknown"]
     if before is not None:
@@ -351,7 +346,7 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: Gro
         report = report._replace(
             baseline=_compared(report, before, now),
             flips=tuple(baseline.flips(now.pairs_of_cases)),
-            effects=tuple(baseline.effects(names, before.as_recorded, now)),
+            effects=tuple(baseline.effects(names, recorded, now)),
         )
     return with_verdict(with_diagnosis(report._replace(findings=(*report.findings, *findings))))
 
