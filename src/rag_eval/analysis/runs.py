@@ -190,12 +190,7 @@ def side_by_side(
     statistics, gated = columns[-1].statistics, () if every else columns[-1].gated
     refused = tuple(_refused(columns, by_judges))
     comparable, chosen = _chosen(columns, refused, only, gated)
-    completeness, evidence = Completeness(len(qids), len(qids), 0, 0, 0, 0), []
-    base_cases = [columns[base].cases[qid] for qid in qids]
-    for index, column in enumerate(columns):
-        earlier = None if index == base else Baseline(base_cases, columns[base].contracts)
-        cases = [column.cases[qid] for qid in qids]
-        evidence.append(RunEvidence(cases, {}, completeness, column.contracts, earlier, cluster=statistics.cluster))
+    evidence = _evidence(columns, base, qids, statistics.cluster)
     standings = tuple(_standing(column, columns[base], qids, columns) for column in columns)
     values = {name: [item.value(name).as_float for item in evidence] for name in comparable if name in _SCORED}
     # Costs at other prices are not comparable.
@@ -228,6 +223,15 @@ def _rows(names: Sequence[str], evidence: Sequence[RunEvidence], base: int, alph
             against = _against(name, test, item) if test else None
             cells.append(Cell(value.as_float, value.n, value.hits, *ends, against))
         yield Row(name, metric.better, metric.perspective, tuple(cells))
+
+
+def _evidence(columns: Sequence[Column], base: int, qids: Sequence[str], cluster: str) -> list[RunEvidence]:
+    completeness, evidence = Completeness(len(qids), len(qids), 0, 0, 0, 0), []
+    sides = [[column.cases[qid] for qid in qids] for column in columns]
+    for index, (column, cases) in enumerate(zip(columns, sides, strict=True)):
+        earlier = None if index == base else Baseline(sides[base], columns[base].contracts)
+        evidence.append(RunEvidence(cases, {}, completeness, column.contracts, earlier, cluster=cluster))
+    return evidence
 
 
 def shared(columns: Sequence[Column]) -> list[str]:

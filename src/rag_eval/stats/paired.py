@@ -78,8 +78,7 @@ def units_of(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
 
 def has_gaps(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
     """Return whether some case has a score in only one run."""
-    all_pairs = (pair for unit in pairs for pair, _ in unit) if isinstance(pairs, Units) else pairs
-    return any(None in pair for pair in all_pairs)
+    return any(None in pair for unit in units_of(pairs) for pair, _ in unit)
 
 
 def enough_in_both(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
@@ -101,9 +100,10 @@ def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     return units
 
 
-def testable(pairs: Counter[Any] | Units) -> Counter[Any] | Units:
-    """Return the pairs that a test of means uses: if few have both scores, only those."""
-    return complete(pairs) if has_gaps(pairs) and not enough_in_both(pairs) else pairs
+def testable(pairs: Counter[Any] | Units) -> Units:
+    """Return the units that a test of means uses: if few have both scores, only those."""
+    units = units_of(pairs)
+    return complete(units) if has_gaps(units) and not enough_in_both(units) else units
 
 
 def moves(units: Units, *, changed: bool = False) -> Units:
@@ -276,12 +276,9 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     has. Raises ValueError if a run has no score at all.
     """
     units = units_of(pairs)
-    groups = [units]
-    if has_gaps(units) or not units:
-        groups = [moves(units), moves(units, changed=True)]
-        if not enough_in_both(units):
-            units = complete(units)
-            groups = [units]
+    groups = [moves(units), moves(units, changed=True)] if has_gaps(units) or not units else [units]
+    if (both := testable(units)) is not units:
+        units, groups = both, [both]
     if not units:
         return 1.0
     maximum = max(abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
