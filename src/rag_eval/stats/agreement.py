@@ -12,8 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import atanh, isfinite, sqrt, tanh
 from typing import NamedTuple
 
-from rag_eval.stats.intervals import CONFIDENCE, Interval, Question, around, ratio_at_least, ratio_at_most, settled
-from rag_eval.stats.special import beta_quantile, student_upper
+from rag_eval.stats.intervals import (
+    CONFIDENCE,
+    Interval,
+    Question,
+    around,
+    clopper_pearson,
+    ratio_at_least,
+    ratio_at_most,
+    settled,
+)
+from rag_eval.stats.special import student_upper
 
 _NONE = 1e-12  # a variance that is only rounding
 _FEWEST = 3  # units
@@ -133,10 +142,7 @@ def area_interval(value: float, n: float, confidence: float) -> Interval:
     variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So the interval is that of
     such a rate, by Clopper and Pearson's formula with A n as the hits, which need not be whole.
     """
-    hits, tail = value * n, (1 - confidence) / 2
-    low = beta_quantile(tail, hits, n - hits + 1) if hits > 0 else 0.0
-    high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
-    return Interval(settled(low), settled(high), small=False)
+    return Interval(*clopper_pearson(value * n, n, confidence), small=False)
 
 
 def area(positives: Counter[float], negatives: Counter[float]) -> float:

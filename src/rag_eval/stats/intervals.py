@@ -194,7 +194,7 @@ def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: fl
 
 
 @lru_cache(maxsize=1024)  # many metrics have equally many hits, and gates request an interval again
-def clopper_pearson(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def clopper_pearson(hits: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the exact two-sided interval of a rate, ``hits`` of ``n`` above 0 (Clopper and Pearson, 1934)."""
     if not 0 <= hits <= n or n == 0:
         raise ValueError(f"{hits} of {n} is not a rate")
