@@ -8,9 +8,8 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, some, spreadsheet
-from rag_eval.rendering import markdown, terminal
+from rag_eval.rendering import markdown, write_page
 from rag_eval.rendering.document import (
-    PLAIN,
     Block,
     Paragraph,
     Section,
@@ -55,10 +54,14 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
             name = markdown.FORMATTER.named(item.metric, "")
             parts += [f"### {name}", _chart(item), markdown.folded(f"Readings{_cut(item)}", readings)]
         return "\n\n".join(part for part in parts if part) + "\n"
-    blocks = [Paragraph(headline(series, reports)), *overview(series, PLAIN)]
-    for item in series:
-        blocks += [Paragraph(f"{item.metric}{_cut(item)}"), readings_table(item, PLAIN, _READINGS)]
-    return terminal.write_page([Section("", blocks)])
+
+    def sections(formatter: TextFormatter) -> list[Section]:
+        blocks = [Paragraph(headline(series, reports)), *overview(series, formatter)]
+        for item in series:
+            blocks += [Paragraph(f"{item.metric}{_cut(item)}"), readings_table(item, formatter, _READINGS)]
+        return [Section("", blocks)]
+
+    return write_page(form, sections)
 
 
 def _csv_row(series: Series, reading: Reading) -> list[object]:
