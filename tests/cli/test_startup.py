@@ -41,7 +41,7 @@ def test_to_show_help_nothing_heavy_is_loaded(words, tmp_path):
     assert loaded_by(words.split(), tmp_path) == []
 
 
-@pytest.mark.parametrize("form", ["scores", "markdown", "csv", "junit", "json"])
+@pytest.mark.parametrize("form", ["scores", "markdown", "html", "csv", "junit", "sarif", "json"])
 def test_a_small_run_loads_nothing_heavy(form, project):
     assert loaded_by(["score", "--format", form], project) == []
 
