@@ -184,6 +184,22 @@ def test_the_workflow_for_pages_keeps_reports_and_writes_the_site(reports, tmp_p
     assert (work / "site/badge.json").exists()
 
 
+def page_of_history(**counts):
+    """The page of a history with so many ``runs`` and questions that are ``flaky``."""
+    series, reports, [run], [question] = trend(["first", "abc1234", "2026-11-01", "Why?", "precision", "sixth", "last"])
+    runs = [run._replace(label=f"run-{number}") for number in range(counts.get("runs", 1))]
+    flaky = [question._replace(qid=f"F{number}") for number in range(counts.get("flaky", 1))]
+    return history_page(series, reports, runs, flaky)
+
+
+def test_a_history_shows_thirty_flaky_questions_and_the_last_thirty_runs():
+    assert "… and" not in page_of_history(flaky=30)
+    page = page_of_history(flaky=31, runs=31)
+    assert "<p>… and 1 more.</p>" in page
+    assert ("F29" in page, "F30" in page) == (True, False)
+    assert re.findall("<code>run-([0-9]+)</code>", page) == [str(number) for number in range(30, 0, -1)]
+
+
 def test_an_empty_history_is_a_page():
     assert Page(history_page([], 0)).complaints() == []
 
