@@ -13,12 +13,13 @@ import msgspec
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
 from rag_eval.importers import unwrap
+from rag_eval.trace import STAGES
 
 Row = dict[str, Any]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|.*(api-?key|token|secret).*)$")
-_STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
+_STAGES = (*STAGES, "total")
 
 
 @dataclass(frozen=True, slots=True)

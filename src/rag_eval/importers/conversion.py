@@ -46,7 +46,6 @@ class ConversionOptions:
     turns: str = ""  # or "last": read the last turn of a conversation
     answers: str = ""  # a file of qid and answer
     corpus: str = ""  # a file of chunk texts
-    map: str = ""
 
 
 @dataclass(slots=True)
@@ -111,10 +110,8 @@ class Conversion:
                 meta, cursors = unwrap.as_dict(value.get("meta")), unwrap.as_dict(value.get("cursors"))
                 more = value.get("next_cursor") or meta.get("cursor") or cursors.get("next")
                 rows_read += len(value[name])
-                pages_of_all, rows_of_all = (
-                    unwrap.number(total) or 0 for total in (meta.get("totalPages"), value.get("total"))
-                )
-                is_last = not more and len(pages) + 1 >= pages_of_all and rows_read >= rows_of_all
+                all_pages, all_rows = (unwrap.number(n) or 0 for n in (meta.get("totalPages"), value.get("total")))
+                is_last = not more and len(pages) + 1 >= all_pages and rows_read >= all_rows
                 pages.append((self.place, is_last))
                 for row in value[name]:
                     if isinstance(row, dict):
@@ -385,7 +382,6 @@ class Conversion:
         if self._by_text:
             self.account.lacking("chunks without an id are identified by their text", self._by_text)
             if self._by_id:
-                why = (
-                    "chunks with an id never match chunks without one; name the place of the id with --chunk-id POINTER"
-                )
-                self.account.lacking(f"warning: {why}", self._by_text)
+                fix = "name the place of the id with --chunk-id POINTER"
+                warning = f"warning: chunks with an id never match chunks without one; {fix}"
+                self.account.lacking(warning, self._by_text)

@@ -53,7 +53,11 @@ def gold_rows(conversion: Conversion) -> Numbered:
                 row.setdefault("recency_conflict_rule", behaviour)
         row = {"answerable": True, "gold_claim_substr": [], "gold_citations": [], **row}
         if "supports" in row:
-            row["supports"] = [_anchored(item) for item in row["supports"]]
+            row["supports"] = [
+                {"rel_path": item["rel_path"], "heading_path": _path(item.get("heading_path"))}
+                | ({"snippets": item["snippets"]} if item.get("snippets") else {})
+                for item in row["supports"]
+            ]
         meta = dict(rest.pop("meta", None) or {})
         for name, value in rest.items():
             if isinstance(value, (str, int, float)):
@@ -102,11 +106,6 @@ def _renamed(record: Row, names: dict[str, str], account: Account) -> tuple[Row,
 
 def _path(value: Any) -> str:
     return " > ".join(map(str, value)) if isinstance(value, list) else str(value or "")
-
-
-def _anchored(support: Row) -> Row:
-    known = {"rel_path": support["rel_path"], "heading_path": _path(support.get("heading_path"))}
-    return {**known, "snippets": support["snippets"]} if support.get("snippets") else known
 
 
 def _chunk(chunk: Row) -> Row:

@@ -91,7 +91,11 @@ def qasper(record: Any) -> Iterator[DatasetItem]:
     """Convert Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``."""
     papers = record.items() if "full_text" not in record else [(str(record.get("id")), record)]
     for paper, content in papers:
-        chunks = {f"{paper}#{index}": text for index, text in enumerate(_paragraphs(content["full_text"]))}
+        full_text = content["full_text"]
+        sections = (
+            full_text["paragraphs"] if isinstance(full_text, dict) else [part["paragraphs"] for part in full_text]
+        )
+        chunks = {f"{paper}#{index}": text for index, text in enumerate(chain.from_iterable(sections))}
         by_text = {text: identity for identity, text in chunks.items()}
         for qid, question, answers in _asked(content["qas"]):
             stated = [answer.get("answer", answer) for answer in answers]
@@ -103,11 +107,6 @@ def qasper(record: Any) -> Iterator[DatasetItem]:
             evidence = [by_text[text] for item in stated for text in item.get("evidence", ()) if text in by_text]
             more: Row = {"answerable": bool(stated), "category": paper}
             yield DatasetItem(_gold(qid, question, [text for text in texts if text], evidence, **more), chunks)
-
-
-def _paragraphs(full_text: Any) -> Iterator[str]:
-    lists = full_text["paragraphs"] if isinstance(full_text, dict) else (section["paragraphs"] for section in full_text)
-    return chain.from_iterable(lists)
 
 
 def _asked(qas: Any) -> Iterator[tuple[str, str, list[Row]]]:

@@ -56,7 +56,11 @@ def _cases(conversion: Conversion) -> Iterator[Row]:
         run = {**unwrap.as_dict(value.get("testRunData")), **value}
         lists = (run.get(name) for name in ("testCases", "test_cases", "goldens"))
         for fields in next((item for item in lists if isinstance(item, list)), [value]):
-            case = {_snake(name): item for name, item in fields.items() if item is not None}
+            case = {}
+            for name, item in fields.items():
+                snake = _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)  # test runs write camel case
+                if item is not None:
+                    case[snake if snake in (*_READ, *_JUDGED) else name] = item
             question = conversion.question(case.get("input"), case)
             if question is None:
                 hint = "DeepEval calls the question 'input'. Or name it: --question POINTER."
@@ -72,12 +76,6 @@ def _cases(conversion: Conversion) -> Iterator[Row]:
                 case[name] = unwrap.decoded(case.get(name))
             conversion.drop_unread(case, _READ, "", _JUDGED)
             yield case
-
-
-def _snake(name: str) -> str:
-    """Return the name of a field as datasets write it; test runs write it in camel case."""
-    snake = _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)
-    return snake if snake in (*_READ, *_JUDGED) else name
 
 
 def _draft(conversion: Conversion, case: Row) -> Draft:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import Account, ImportInputs, Numbered, Row
+from rag_eval.trace import STAGES
 
 CASES, CONTEXT, PIPELINE = "cases.jsonl", "context_labels.jsonl", "pipeline_labels.jsonl"
 SCHEMAS = {
@@ -33,7 +34,6 @@ _NAMES = {
     PIPELINE: {name: name for name in ("expected_outcome", "required_flags", "forbidden_flags", "min_citations")},
 }
 _UNANSWERABLE = ("no_results", "blocked")
-_STAGES = ("retrieve", "generate", "guardrail_input", "guardrail_output", "folder_select", "judge", "total")
 
 
 def rows(inputs: ImportInputs, account: Account) -> Numbered:
@@ -107,7 +107,7 @@ def _add_budget(row: Row, budget: Row | None, account: Account) -> None:
     """Add the latency budget under contract names of stages; single answers have one percentile."""
     if budget is None:
         return
-    limits = {name: limit for name, limit in budget.items() if name in _STAGES}
+    limits = {name: limit for name, limit in budget.items() if name in (*STAGES, "total")}
     for name in budget.keys() - limits.keys():
         field = f"latency_budget_ms.{name} of {PIPELINE}"
         if name == "p95" and "total" not in budget:

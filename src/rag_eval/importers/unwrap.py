@@ -15,13 +15,13 @@ from rag_eval.trace import text_id as text_id
 
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
-ANSWER_KEYS = ("answer", "output", "response", "result", "output_text", "content", "text")
 _QUESTION_FIELDS = (*QUESTION_KEYS, *"""
     query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
 """.split())  # fmt: skip
-_ANSWER_FIELDS = (*ANSWER_KEYS, *"""
-    replies messages outputs message kwargs return_values final_output value
-""".split())  # fmt: skip
+_ANSWER_FIELDS = """
+    answer output response result output_text content text replies messages outputs message kwargs return_values
+    final_output value
+""".split()
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 DOCUMENT_KEYS = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract.settings import MOST, SCORES, digest_of
 from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects
+from rag_eval.importers.unwrap import number
 
 Row = dict[str, Any]
 Scale = tuple[float, float]
@@ -92,13 +93,8 @@ def _rows(inputs: ImportInputs, path: str, columns: Mapping[str, str]) -> Iterat
 
 
 def _number(value: Any, *, words: bool = True) -> float | None:
-    if words and (word := str(value).strip().lower()) in _WORDS:
-        return _WORDS[word]
-    try:
-        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
-    except ValueError:
-        return None
-    return number if number is not None and isfinite(number) else None
+    word = str(value).strip().lower()
+    return _WORDS[word] if words and word in _WORDS else number(value)
 
 
 def _label(inputs: ImportInputs, path: str, line: int, row: Row, scales: Mapping[str, Scale]) -> Label | None:
