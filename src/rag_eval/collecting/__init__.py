@@ -16,11 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from rag_eval.collecting.systems import Busy, System
+from rag_eval.collecting.systems import Busy, System, pause
 from rag_eval.errors import UsageError
 
 Row = dict[str, Any]
-_LONGEST_PAUSE = 60.0
 
 
 class Pace(NamedTuple):
@@ -126,7 +125,7 @@ def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Ro
             row = {"error": _shown(f"timeout: {error}"), "ok": False, "timed_out": True}
         except Busy as error:
             if attempt < pace.retries:
-                time.sleep(min(error.seconds if error.seconds is not None else 0.5 * 2**attempt, _LONGEST_PAUSE))
+                time.sleep(pause(attempt, error.seconds))
                 continue
             return {"ts": began, "error": _shown(str(error)), "ok": False}
         except Exception as error:  # noqa: BLE001 - whatever the system raises is its answer to this question

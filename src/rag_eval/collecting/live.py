@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
@@ -16,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 
-from rag_eval.collecting.systems import http_client, retry_after
+from rag_eval.collecting.systems import http_client, pause, retry_after
 from rag_eval.common.escaping import one_line
 from rag_eval.errors import UsageError
 from rag_eval.importers.unwrap import QID_KEYS, as_dict
@@ -24,7 +25,6 @@ from rag_eval.importers.unwrap import QID_KEYS, as_dict
 Row = dict[str, Any]
 ShowLine = Callable[[str], None]
 _LARGEST = 512 << 20  # bytes of a page
-_LONGEST_PAUSE = 60.0
 _MARGIN = timedelta(hours=1)  # around the requested time, so that the traces in it are complete
 _ABSENT = (404, 405, 501)  # for paths that this version of the server lacks
 _LANGFUSE_FIELDS = "core,basic,time,io,metadata,model,usage,trace_context"
@@ -33,7 +33,6 @@ _LANGSMITH_FIELDS = (
     "parent_run_ids", "trace_id", "dotted_order", "reference_example_id", "prompt_tokens", "completion_tokens",
     "total_cost",
 )  # fmt: skip
-
 
 MISSING: Any = object()
 """The value of a path that the server does not have."""
@@ -58,6 +57,9 @@ class Page(NamedTuple):
     following: str
 
 
+Pages = Generator[Page, None, None]
+
+
 class TraceServer:
     """One server. Busy servers are retried; every other failure is a UsageError that names the fix."""
 
@@ -79,12 +81,17 @@ class TraceServer:
             if status in absent or 200 <= status < 300:
                 break
             if status and status != 429 and status < 500:
-                raise UsageError(f"{shown}: HTTP {status}: {_text(body)}. {self._fix(status)}")
+                fix = "Correct the options"
+                if status in (401, 403):
+                    fix = f"Check the key in the environment, and that it belongs to the server in {self._variable}"
+                elif status in _ABSENT or status < 400:
+                    fix = f"Check {self._variable} and --project"
+                raise UsageError(f"{shown}: HTTP {status}: {_text(body)}. {fix}")
             if attempt == self._request.retries:
                 why = f"HTTP {status}: {_text(body)}" if status else _text(body)
                 fix = f"Try again later, or check {self._variable}" if status else f"Check {self._variable}"
                 raise UsageError(f"{shown}: {why}, in {attempt + 1} attempts. {fix}")
-            time.sleep(min(seconds if seconds is not None else 0.5 * 2**attempt, _LONGEST_PAUSE))
+            time.sleep(pause(attempt, seconds))
         if status in absent:
             return MISSING, body
         try:
@@ -106,13 +113,6 @@ class TraceServer:
         except self._httpx.HTTPError as error:
             return 0, None, f"{type(error).__name__}: {error}".encode()
         return reply.status_code, retry_after(reply.headers), b"".join(blocks)
-
-    def _fix(self, status: int) -> str:
-        if status in (401, 403):
-            return f"Check the key in the environment, and that it belongs to the server in {self._variable}"
-        if status in _ABSENT or status < 400:
-            return f"Check {self._variable} and --project"
-        return "Correct the options"
 
     def pages(
         self, method: str, path: str, query: Row, records: str, absent: tuple[int, ...] = ()
@@ -149,9 +149,8 @@ def _next(value: Row) -> Row:
 
 def fetch(tool: str, request: FetchRequest, report: ShowLine, remark: ShowLine) -> Iterator[bytes]:
     """Yield the pages of a tool, each as one line. ``report`` shows progress, ``remark`` prints notes."""
-    api, pages = SOURCES[tool](request, remark)
     seen, records = set[str](), 0
-    try:
+    with closing(SOURCES[tool](request, remark)) as pages:
         for number, page in enumerate(pages, 1):
             records += page.records
             report(f"{number} page{'s' if number > 1 else ''}, {records} records")
@@ -163,16 +162,12 @@ def fetch(tool: str, request: FetchRequest, report: ShowLine, remark: ShowLine) 
             if page.following and max(records, number) >= request.records:
                 fix = "Fetch less with --since and --until, or raise --max-records"
                 raise UsageError(f"more than {request.records} records. {fix}")
-    finally:
-        api.close()
 
 
-def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
+def _langfuse(request: FetchRequest, remark: ShowLine) -> Pages:
     keys = _key("LANGFUSE_PUBLIC_KEY"), _key("LANGFUSE_SECRET_KEY")
     address = _address(("LANGFUSE_BASE_URL", "LANGFUSE_HOST"), "https://cloud.langfuse.com")
-    api = TraceServer(request, address, {}, keys)
-
-    def pages() -> Iterator[Page]:
+    with closing(TraceServer(request, address, {}, keys)) as api:
         window = _window(request, "fromStartTime", "toStartTime")
         newer = {"fields": _LANGFUSE_FIELDS, "expandMetadata": ",".join(("attributes", *QID_KEYS)), "limit": 200}
         if not (yield from api.pages("GET", "/api/public/v2/observations", {**newer, **window}, "data", _ABSENT)):
@@ -181,18 +176,15 @@ def _langfuse(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, Ite
             window = _window(request, "fromTimestamp", "toTimestamp")
             yield from api.pages("GET", "/api/public/traces", {"page": 1, "limit": 100, **window}, "data")
 
-    return api, pages()
 
-
-def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
+def _langsmith(request: FetchRequest, remark: ShowLine) -> Pages:
     variable, url = _address(("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"), "https://api.smith.langchain.com")
     headers = {"X-API-Key": _key("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")}
     if workspace := os.environ.get("LANGSMITH_WORKSPACE_ID"):
         headers["X-Tenant-Id"] = workspace
-    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1").removesuffix("/api")), headers)
+    url = url.rstrip("/").removesuffix("/v1").removesuffix("/api")
     name = request.project or os.environ.get("LANGSMITH_PROJECT") or "default"
-
-    def pages() -> Iterator[Page]:
+    with closing(TraceServer(request, (variable, url), headers)) as api:
         project = _project_id(api, name)
         window = _window(request, "start_time", "end_time")
         end = window.pop("end_time", "")
@@ -209,8 +201,6 @@ def _langsmith(request: FetchRequest, remark: ShowLine) -> tuple[TraceServer, It
             remark(f"this LangSmith has no {queries[0][0]}: using {queries[1][0]}")
             yield from api.pages("POST", *queries[1])
 
-    return api, pages()
-
 
 def _project_id(api: TraceServer, name: str) -> str:
     """Return the id of a LangSmith project, which its API calls a session."""
@@ -223,22 +213,18 @@ def _project_id(api: TraceServer, name: str) -> str:
     return str(page[0]["id"])
 
 
-def _phoenix(request: FetchRequest, _remark: ShowLine) -> tuple[TraceServer, Iterator[Page]]:
+def _phoenix(request: FetchRequest, _remark: ShowLine) -> Pages:
     names = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_BASE_URL")
     variable, url = _address(names, "http://localhost:6006")
     headers = dict(parse_qsl(os.environ.get("PHOENIX_CLIENT_HEADERS", "").replace(",", "&")))
     if key := os.environ.get("PHOENIX_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"
-    api = TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1/traces")), headers)
     environment = os.environ.get("PHOENIX_PROJECT") or os.environ.get("PHOENIX_PROJECT_NAME")
     project = request.project or environment or "default"
-
-    def pages() -> Iterator[Page]:
+    with closing(TraceServer(request, (variable, url.rstrip("/").removesuffix("/v1/traces")), headers)) as api:
         query = {"limit": 200, **_window(request, "start_time", "end_time")}
         if not (yield from api.pages("GET", f"/v1/projects/{quote(project, safe='')}/spans", query, "data", (404,))):
             raise UsageError(f"{variable} has no project '{one_line(project)}'. Name it: --project NAME")
-
-    return api, pages()
 
 
 SOURCES = {"langfuse": _langfuse, "langsmith": _langsmith, "phoenix": _phoenix}

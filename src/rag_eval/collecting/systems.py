@@ -25,6 +25,7 @@ from rag_eval.errors import MissingExtra, UsageError
 
 Row = dict[str, Any]
 _LONGEST = 32 << 20  # bytes of a reply
+_LONGEST_PAUSE = 60.0
 
 
 class Busy(Exception):
@@ -44,6 +45,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
     except (ValueError, OverflowError):
         return None
+
+
+def pause(attempt: int, stated: float | None) -> float:
+    """Return the seconds before the next attempt, by the server's own statement or growing with each attempt."""
+    return min(stated if stated is not None else 0.5 * 2**attempt, _LONGEST_PAUSE)
 
 
 def http_client(feature: str, named: str, url: str, headers: Mapping[str, str], **settings: Any) -> tuple[Any, Any]:
@@ -219,7 +225,15 @@ class CommandSystem(System):
             why = f"--exec {self._words[0]} cannot be started: {getattr(error, 'strerror', error)}"
             raise UsageError(f"{why}. Check the command.") from None
         lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=_read_lines, args=(process, lines), daemon=True).start()
+
+        def read() -> None:  # the reading thread closes the pipe
+            with process.stdout as out:  # type: ignore[union-attr]
+                for line in out:
+                    if line.strip():
+                        lines.put(line)
+            lines.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
         self._all.append(process)
         return process, lines
 
@@ -252,16 +266,6 @@ def _exchange(process: subprocess.Popen[str], lines: queue.Queue[str | None], as
         return json.loads(line)
     except json.JSONDecodeError:
         raise RuntimeError(f"the command printed no JSON: {line[:120]!r}. {fix}") from None
-
-
-def _read_lines(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
-    """Pass on the lines of a process, and None when it ends; the reading thread closes the pipe."""
-    if process.stdout:
-        with process.stdout as out:
-            for line in out:
-                if line.strip():
-                    lines.put(line)
-    lines.put(None)
 
 
 class FunctionSystem(System):

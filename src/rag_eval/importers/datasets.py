@@ -91,11 +91,9 @@ def qasper(record: Any) -> Iterator[DatasetItem]:
     """Convert Qasper: an object of papers by id, or one paper; paragraphs are chunks ``PAPER#N``."""
     papers = record.items() if "full_text" not in record else [(str(record.get("id")), record)]
     for paper, content in papers:
-        full_text = content["full_text"]
-        sections = (
-            full_text["paragraphs"] if isinstance(full_text, dict) else [part["paragraphs"] for part in full_text]
-        )
-        chunks = {f"{paper}#{index}": text for index, text in enumerate(chain.from_iterable(sections))}
+        text = content["full_text"]
+        lists = text["paragraphs"] if isinstance(text, dict) else [section["paragraphs"] for section in text]
+        chunks = {f"{paper}#{index}": paragraph for index, paragraph in enumerate(chain.from_iterable(lists))}
         by_text = {text: identity for identity, text in chunks.items()}
         for qid, question, answers in _asked(content["qas"]):
             stated = [answer.get("answer", answer) for answer in answers]
