@@ -29,7 +29,6 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each dataset item."""
     for item in conversion.records("a dataset item", "data", "events"):
-        hint = "Name it with --question POINTER, such as /input/user_question."
-        if row := conversion.dataset_item(item, item.get("input"), item.get("expected"), hint, "braintrust"):
-            conversion.drop_unread(item, ("id", "input", "expected", "metadata"))
-            yield row
+        asked, expected, pointer = item.get("input"), item.get("expected"), "/input/user_question"
+        read = ("id", "input", "expected", "metadata")
+        yield from conversion.dataset_item(item, asked, expected, read, pointer, "braintrust")

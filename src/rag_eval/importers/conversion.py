@@ -338,22 +338,26 @@ class Conversion:
                 self.problem("", message, "Keep one row for each question.")
         self.finish()
 
-    def dataset_item(self, item: Row, asked: Any, expected: Any, hint: str, tool: str = "") -> Row | None:
-        """Return the gold row of an item with its id, or an id from its question for a ``tool`` without required ids.
+    def dataset_item(
+        self, item: Row, asked: Any, expected: Any, read: Collection[str], pointer: str, tool: str = ""
+    ) -> Iterator[Row]:
+        """Yield the gold row of an item with its id, or an id from its question for a ``tool`` without required ids.
 
-        The expected output may be an object with citations or contexts.
+        The expected output may be an object with citations or contexts. ``read`` are the fields of the item that are
+        read, ``pointer`` is an example of the place of a question.
         """
+        self.drop_unread(item, read)
         question, qid = self.question(asked, item), self.qid(item) or unwrap.as_id(item.get("id"))
         if question is not None and tool:
             qid = qid or unwrap.question_id(tool, question)
         if question is None or qid is None:
-            self.problem("", "an item has no id or no question", hint)
-            return None
+            hint = f"Name it with --question POINTER, such as {pointer}."
+            return self.problem("", "an item has no id or no question", hint)
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
         cited = [str(entry) for entry in fields.get("gold_citations") or fields.get("citations") or ()]
         contexts = next((fields[name] for name in _CONTEXTS if fields.get(name)), ())
         splits = metadata.pop("dataset_split", None) or []
-        return self.gold_row(
+        yield self.gold_row(
             qid,
             question,
             None if expected is None else self.answer(expected, item),

@@ -77,11 +77,9 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         if item.get("status") == "ARCHIVED":
             account.dropped("archived items", "status is ARCHIVED")
             continue
-        conversion.drop_unread(item, ("id", "input", "expectedOutput", "metadata", "status"))
         asked, expected = (unwrap.decoded(item.get(name)) for name in ("input", "expectedOutput"))
-        hint = "Name it with --question POINTER, such as /input/question."
-        if row := conversion.dataset_item(item, asked, expected, hint):
-            yield row
+        read = ("id", "input", "expectedOutput", "metadata", "status")
+        yield from conversion.dataset_item(item, asked, expected, read, "/input/question")
 
 
 def _records(conversion: Conversion, value: Row) -> Iterator[tuple[Row, bool]]:

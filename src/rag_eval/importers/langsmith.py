@@ -46,12 +46,10 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 
 def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each example."""
-    hint = "Name it with --question POINTER, such as /inputs/question."
+    read = ("id", "inputs", "outputs", "metadata")
     for example in conversion.records("an example", "examples", "items"):
-        conversion.drop_unread(example, ("id", "inputs", "outputs", "metadata"))
-        outputs = unwrap.as_dict(example.get("outputs"))
-        if row := conversion.dataset_item(example, example.get("inputs"), outputs, hint, "langsmith"):
-            yield row
+        asked, expected = example.get("inputs"), unwrap.as_dict(example.get("outputs"))
+        yield from conversion.dataset_item(example, asked, expected, read, "/inputs/question", "langsmith")
 
 
 def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:

@@ -45,9 +45,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     for item in conversion.records("a dataset item", "items", "content"):
         fields = unwrap.as_dict(item.get("data")) or item  # of the API
         expected = next((fields[name] for name in ("expected_output", "expected_answer") if name in fields), None)
-        hint = "Name it with --question POINTER, such as /user_question."
-        if row := conversion.dataset_item({**fields, "id": item.get("id")}, fields, expected, hint, "opik"):
-            conversion.drop_unread(
-                fields, (*unwrap.QUESTION_KEYS, "expected_output", "expected_answer", "id", "metadata")
-            )
-            yield row
+        read = (*unwrap.QUESTION_KEYS, "expected_output", "expected_answer", "id", "metadata")
+        yield from conversion.dataset_item(
+            {**fields, "id": item.get("id")}, fields, expected, read, "/user_question", "opik"
+        )
