@@ -238,7 +238,8 @@ class FakeGitHub:
         return Answer(200, {"total_count": len(rows), "check_runs": rows[::-1]})
 
     def commit(self, _: Seen, ref: str) -> Answer:
-        sha = self.commits.get(ref) or (self.git.resolve(ref) if self.git else None)
+        sha = self.commits.get(ref) or self.commits.get(ref.removeprefix("heads/"))
+        sha = sha or (self.git.resolve(ref) if self.git else None)
         if sha is None:
             return _refuse(422, f"No commit found for SHA: {ref}")
         return Answer(200, raw=sha.encode(), headers={"Content-Type": "application/vnd.github.sha"})

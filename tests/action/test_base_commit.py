@@ -33,6 +33,9 @@ class Told:
     def named(self, ref):
         return self._names[ref]
 
+    def branch(self, name):
+        return self._names[name]
+
     def default(self):
         return self._default
 

@@ -111,6 +111,17 @@ def test_a_branch_is_resolved_to_its_commit(fake, github):
         github.commit("main")
 
 
+def test_a_tag_does_not_take_the_place_of_a_branch(fake, github):
+    fake.commits |= {"heads/main": "a" * 40, "tags/main": "b" * 40, "tags/v1": "c" * 40}
+    assert github.branch("main") == "a" * 40
+    assert github.commit("v1") == "c" * 40
+    assert github.commit("tags/main") == "b" * 40
+    with pytest.raises(UsageError, match=r"'main' is a branch and a tag\. Write heads/… for the branch"):
+        github.commit("main")
+    fake.commits["tags/main"] = "a" * 40
+    assert github.commit("main") == "a" * 40
+
+
 def test_a_token_that_may_not_ask_writes_as_the_bot(fake, github):
     assert github.login() == BOT
     fake.graphql = False

@@ -95,6 +95,19 @@ def test_nothing_changed_is_nothing_said(project, score):
     }
 
 
+def test_a_tag_does_not_take_the_place_of_the_base_branch(project, score):
+    project.change(gates=gates(precision="{min: 0.2}"), trace=wrong(1, 2))
+    project.git("update-ref", "refs/remotes/origin/main", "main")
+    assert broken(score(base="origin/main")) == [("precision", "base")]
+    project.git("tag", "-a", "-m", "a tag", "origin/main", "HEAD")  # git itself prefers it
+    for base in ("origin/main", "origin/main~0"):
+        assert score(base=base) is None
+        assert "names several commits: 'refs/remotes/origin/main' and 'refs/tags/origin/main'" in score.said
+    assert broken(score(base="refs/remotes/origin/main")) == [("precision", "base")]
+    project.git("tag", "-f", "origin/main", "main")
+    assert broken(score(base="origin/main")) == [("precision", "base")]
+
+
 # --- gates -----------------------------------------------------------------------------------------------------------
 
 

@@ -88,7 +88,7 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
     if trigger.name == _TARGET:
         ref = trigger.base_ref  # GitHub takes such a workflow from the default branch
         if ref and trigger.ref not in ("", f"refs/heads/{ref}"):
-            return DecidingCommit(ref, history.named(ref), direct=False)
+            return DecidingCommit(ref, history.branch(ref), direct=False)
         return DecidingCommit(ref or "the base branch", _checked_id(trigger.sha, "GITHUB_SHA"), direct=False)
     if trigger.name == "merge_group":
         queue = _QUEUE.fullmatch(trigger.ref)
@@ -98,7 +98,7 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
     if trigger.name == "push" and trigger.ref == f"refs/heads/{default}":
         before = _checked_id(trigger.text_at("before"), "before")
         return DecidingCommit(f"{default} before this push", before if before.strip("0") else "")
-    return DecidingCommit(default, history.named(default), direct=False)
+    return DecidingCommit(default, history.branch(default), direct=False)
 
 
 def _checked_id(commit: str, what: str) -> str:
@@ -130,7 +130,7 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
     gates = against
     if gates_ref != "base":
         ref = history.default() if gates_ref == "default-branch" else gates_ref
-        gates = DecidingCommit(ref, history.named(ref))
+        gates = DecidingCommit(ref, history.branch(ref) if gates_ref == "default-branch" else history.named(ref))
     top = Path(head.top)
     last, out = against.head or trigger.head, head_of(top)
     under_test = last if out == last else trigger.sha
@@ -178,7 +178,7 @@ def _wrong_checkout(trigger: Trigger, out: str, commits: frozenset[str], last: s
 
 def _is_in_history(commit: str, against: DecidingCommit, history: History) -> bool:
     """Return whether a commit is in the history of the base or the default branch; False if unknown."""
-    tips: tuple[Callable[[], str], ...] = (lambda: against.commit, lambda: history.named(history.default()))
+    tips: tuple[Callable[[], str], ...] = (lambda: against.commit, lambda: history.branch(history.default()))
     for tip in tips:
         with suppress(RagEvalError):  # a clone without that history, or an API without an answer
             if (head := tip()) and history.merge_base(head, commit) == commit:
@@ -230,6 +230,10 @@ class ApiHistory:
     def named(self, ref: str) -> str:
         """Return the id of the commit that a branch or tag points to."""
         return self._from_api().commit(ref)
+
+    def branch(self, name: str) -> str:
+        """Return the id of the last commit of a branch."""
+        return self._from_api().branch(name)
 
     def default(self) -> str:
         """Return the name of the default branch."""
@@ -295,6 +299,10 @@ class GitHistory:
         if is_object_id(ref):
             return ref
         raise UsageError(f"Only GitHub's API knows the commit of {one_line(ref, 60)}.")
+
+    def branch(self, name: str) -> str:
+        """Raise RagEvalError: a step of the job can move a branch of the checkout."""
+        raise UsageError(f"Only GitHub's API knows the commit of {one_line(name, 60)}.")
 
     def default(self) -> str:
         """Raise RagEvalError: a checkout does not know its default branch."""

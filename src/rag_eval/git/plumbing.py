@@ -8,12 +8,13 @@ commit that is being made (``GIT_INDEX_FILE``) and a linked work tree finds its 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
-from rag_eval.errors import RagEvalError
+from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git import snapshots
 from rag_eval.git.snapshots import FOLDERS, CommitTree, is_object_id, parents, refuse_irregular
 
@@ -159,6 +160,26 @@ class Git:
         answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", also=(1, 128))
         text = answer.decode("ascii", "replace").strip()
         return text if is_object_id(text) else None
+
+    def commit_named(self, ref: str) -> str:
+        """Return the id of the commit that ``ref`` names; raise UsageError if it names none or several.
+
+        Git prefers a tag to a branch of the same name, and whoever may push can add the tag.
+        """
+        commit = self.resolve(ref)
+        if not commit:
+            raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+        name = re.split(r"[~^:]|@\{", ref)[0]
+        if name == "HEAD" or is_object_id(name):
+            return commit
+        full = [f"refs/{folder}/{name}" for folder in ("heads", "remotes", "tags")] + [f"refs/remotes/{name}/HEAD"]
+        form = "--format=%(refname) %(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)"
+        rows = [row.rpartition(" ") for row in os.fsdecode(self._run("for-each-ref", form, *full)).splitlines()]
+        tips = {ref: tip for ref, _, tip in rows if ref in full}
+        if len(set(tips.values())) > 1:
+            names = " and ".join(map(quoted, tips))
+            raise UsageError(f"{quoted(ref)} names several commits: {names}. Write the full name of the one you mean.")
+        return commit
 
     def last(self) -> str | None:
         """Return the id of the last commit, None before the first; raise an error if it is unreadable."""

@@ -144,7 +144,28 @@ class GitHub:
         return next(self._http.attempts(request)) is not None
 
     def commit(self, ref: str) -> str:
-        """Return the full hash of the commit that a branch, tag or hash points to; status 404 or 422 without one."""
+        """Return the full hash of the commit that a branch, a tag or a hash names; status 404 or 422 if none does.
+
+        Raises UsageError if a branch and a tag of this name are at different commits: whoever may push can add either.
+        """
+        tips = {}
+        for form in () if is_object_id(ref) else ("heads", "tags"):
+            try:
+                tips[self._commit(f"{form}/{_checked_ref(ref)}")] = form
+            except GitHubError as error:
+                if error.status not in (404, 422):
+                    raise
+        if len(tips) > 1:
+            raise UsageError(
+                f"{quoted(ref)} is a branch and a tag. Write heads/… for the branch, or tags/… for the tag."
+            )
+        return next(iter(tips), "") or self._commit(ref)
+
+    def branch(self, name: str) -> str:
+        """Return the full hash of the last commit of a branch, even if a tag has the same name."""
+        return self._commit(f"heads/{name}")
+
+    def _commit(self, ref: str) -> str:
         where = self._path(f"commits/{quote(_checked_ref(ref), safe='')}")
         answer = self._http.send(Request("GET", where, f"find {quoted(ref)}", "contents: read", _SHA))
         return _sha(answer.data.decode("ascii", "replace").strip())

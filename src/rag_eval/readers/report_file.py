@@ -197,9 +197,7 @@ def reports_in_git(ref: str, file: str) -> StoredReports:
     from rag_eval.git.plumbing import Git  # runs processes
 
     git = Git()
-    tip = git.resolve(ref)
-    if tip is None:
-        raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+    tip = git.commit_named(ref)
     path = posixpath.normpath(posixpath.join(git.prefix, file.replace(os.sep, "/")))
     versions = dict(git.changes_of(tip, path))
     if not versions:

@@ -65,16 +65,13 @@ def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStat
 
 
 def commit_id(git: Git, ref: str) -> str:
-    """Return the id of the commit that ``ref`` names; raise UsageError if it names none.
+    """Return the id of the commit that ``ref`` names; raise UsageError if it names none or several.
 
     An empty name is a mistake and does not mean the absence of a base: without a base nothing is compared.
     """
     if not ref.strip():
         raise UsageError("--base is empty. Check if a shell variable is not set.")
-    commit = git.resolve(ref)
-    if not commit:
-        raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
-    return commit
+    return git.commit_named(ref)
 
 
 def policies(frame: GoldStates, paths: Place) -> list[SignoffPolicy]:
