@@ -180,7 +180,7 @@ def test_many_entries_of_a_kind_hide_no_other(report):
     """A pull request chooses how many cases its must_pass names, and how many prices it changes."""
     entries = [("must-pass-unknown", f"must_pass names Z{index}") for index in range(40)]
     entries.append(("signoff-off", "nobody signs"))
-    keys = [f"prices.m{index:02}" for index in range(40)] + ["signoff.require"]
+    keys = [f"prices.m{index:02}" for index in range(39)] + ["signoff.allowed_signers", "signoff.require"]
     value = json.loads(render(report, "json"))
     plain = {"level": "warning", "fix": "", "file": "", "line": 0}
     value["findings"] = [{**plain, "code": code, "message": message} for code, message in entries]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_eval.cases import ABSENT
@@ -164,14 +163,13 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
 
 
 def _of_every_kind(entries: Sequence[T], kind: Callable[[T], str], limit: int) -> list[T]:
-    """Return the first entries up to ``limit``, but one of each kind at least: many of a kind must hide no other."""
-    first: dict[str, int] = {}
+    """Return ``limit`` entries, but one of each kind at least; kinds take turns, so that many of one hide no other."""
+    counts, turns = Counter[str](), []
     for index, entry in enumerate(entries):
-        first.setdefault(kind(entry), index)
-    chosen = set(first.values())
-    others = (index for index in range(len(entries)) if index not in chosen)
-    chosen |= set(islice(others, max(limit - len(chosen), 0)))
-    return [entries[index] for index in sorted(chosen)]
+        turns.append((counts[kind(entry)], index))
+        counts[kind(entry)] += 1
+    chosen = sorted(turns)[: max(limit, len(counts))]
+    return [entries[index] for index in sorted(index for _, index in chosen)]
 
 
 def policy(report: Report, formatter: TextFormatter, limit: int = _CHANGES) -> list[Block]:
