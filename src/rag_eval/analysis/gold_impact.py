@@ -9,6 +9,7 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding
+from rag_eval.gates.selection import field_values
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult
@@ -108,17 +109,21 @@ def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
         yield Finding("gold-turns-gates", "warning", message, _SEPARATELY, file)
 
 
-def regrouped(gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str) -> Iterator[Finding]:
-    """Yield an error when questions change their conversation and gates that fail on the old gold do not on the new."""
-    names = _without_counts(gates)
-    moved = sorted(qid for qid, gold in new.items() if qid in old and old[qid].conversation != gold.conversation)
-    if names and moved:
-        message = f"{quantity(len(moved), 'question moves', 'questions move')} to another conversation"
-        message += (
-            f", the unit of the statistics: {_joined(moved)}; with the old conversations {_joined(names)} would fail"
-        )
-        fix = "Regroup questions in a separate pull request."
-        yield Finding("conversations-regrouped", "error", message, fix, file)
+def regrouped(
+    gates: Iterable[str], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str, cluster: str
+) -> Iterator[Finding]:
+    """Yield an error when questions change their group and gates that fail on the old gold do not on the new.
+
+    Groups are the conversations, and the values of the gold field that ``cluster`` names.
+    """
+    names, both = _without_counts(gates), sorted(new.keys() & old.keys())
+    for field in dict.fromkeys(["conversation", cluster] if cluster else ["conversation"]):
+        moved = [qid for qid in both if field_values(old[qid], field) != field_values(new[qid], field)]
+        if names and moved:
+            message = f"{quantity(len(moved), 'question moves', 'questions move')} to another {field}"
+            message += f", the unit of the statistics: {_joined(moved)}; in the old groups {_joined(names)} would fail"
+            fix = "Regroup questions in a separate pull request."
+            yield Finding("questions-regrouped", "error", message, fix, file)
 
 
 def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file: str) -> Iterator[Finding]:

@@ -134,7 +134,7 @@ def is_slice(name: str) -> bool:
 
 def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
     """Return the slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
-    return tuple(dict.fromkeys(f"{field}={_text(value)}" for field in fields for value in _values(gold, field)))
+    return tuple(dict.fromkeys(f"{field}={_text(value)}" for field in fields for value in field_values(gold, field)))
 
 
 def expanded(pattern: str, present: Iterable[str]) -> list[str]:
@@ -148,7 +148,8 @@ def expanded(pattern: str, present: Iterable[str]) -> list[str]:
     return sorted({name for name in present if name.startswith(f"{field}=")}) or [pattern]
 
 
-def _values(gold: Gold, field: str) -> list[Any]:
+def field_values(gold: Gold, field: str) -> list[Any]:
+    """Return the values of a field of a gold item, by which questions are grouped; an absent field has none."""
     value: Any
     noun, _, name = field.partition(".")
     if field == "doc_type":
