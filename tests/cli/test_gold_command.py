@@ -992,7 +992,7 @@ def test_with_four_eyes_another_signs_once_more_and_the_hook_says_what_it_leaves
     repo.sign("--signer", "bob@example.org")
     item, other = sorted(new_records(repo), key=lambda record: record.signer)
     assert (item.signer, other.signer, item.changes) == ("ann@example.org", "bob@example.org", other.changes)
-    assert repo.gold("check") == (0, f"Checked only in CI: four eyes.\n{SIGNED}")
+    assert repo.gold("check") == (0, f"Checked only by the GitHub Action: four eyes.\n{SIGNED}")
 
 
 def forked(repo, policy):

@@ -116,7 +116,7 @@ def submodule(stage, path):
     inner = Repository(stage.repository.path / path)
     inner.git("init", "--quiet", "--template=")
     inner.commit("the same files")
-    stage.repository.git("rm", "--quiet", "-r", "--cached", path)
+    stage.repository.git("rm", "--quiet", "-r", "--cached", "--ignore-unmatch", path)
 
 
 @move

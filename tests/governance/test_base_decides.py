@@ -233,6 +233,24 @@ def test_traces_that_only_the_base_names_are_held_to_the_gold_that_they_are_scor
     assert codes(score()) == []
 
 
+def test_traces_of_another_commit_are_stale_outside_the_action_too(project, score):
+    commit = project.change()
+    project.write("runs/run.json", json.dumps({"system_commit": "0" * 40}))
+    assert codes(score(), "warning") == ["stale-traces"]
+    project.write("runs/run.json", json.dumps({"system_commit": f"{commit}-dirty"}))
+    assert codes(score()) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "differs"), [("how fast is  c++", False), ("How fast is C?", True), ("How fast is C#?", True)]
+)
+def test_a_question_with_other_symbols_is_another_question(asked, differs, project, score):
+    project.put(gold=[gold_of(1, question="How fast is C++?"), *GOLDS[1:]])
+    project.done("a question about C++")
+    project.change(trace=[{**trace_of(1), "q": asked}, *TRACES[1:]])
+    assert ("other-question" in codes(score())) == differs
+
+
 def test_a_case_that_must_pass_is_held_to_what_the_base_takes_for_right(project, score):
     """The baseline has a refusal there; the change declares what it says now to be one too."""
     output = {"claim": "Hard to say: it is a year.", "citations": []}
@@ -535,6 +553,18 @@ def test_signed_gold_passes_and_stays_visible(project, score, capsys):
     report = score()
     assert (score.code, codes(report, "error")) == (0, [])
     assert [item["qid"] for item in report["gold_changes"]] == ["Q1"]
+
+
+def test_a_review_that_only_the_action_can_check_is_unchecked(project, score, capsys):
+    review = "signoff: {require: review, signers: {ann@example.org: {github: ann}}}\n"
+    project.put(gates=gates(review))
+    project.done("ask for a review")
+    project.change(gold=fitted())
+    assert main(["gold", "signoff", "--base", "main", "--reason", "the manual says so"]) == 0
+    capsys.readouterr()
+    project.done("signed")
+    unchecked = next(item for item in findings(score()) if item["code"] == "signoff-unchecked")
+    assert "the approving review cannot be checked outside GitHub Actions" in unchecked["message"]
 
 
 def test_questions_that_fail_and_are_dropped_are_named(project, score):

@@ -16,7 +16,7 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git import snapshots
-from rag_eval.git.snapshots import FOLDERS, CommitTree, is_object_id, parents, refuse_irregular
+from rag_eval.git.snapshots import FOLDERS, SUBMODULE, CommitTree, is_object_id, parents, refuse_irregular
 
 # A partial clone would fetch missing objects, with programs that its configuration names.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
@@ -100,7 +100,7 @@ class Git:
         above = {path[:end] for path in missing for end, letter in enumerate(path) if letter == "/"}
         if above:  # git lists no files of a submodule
             for words, path in _rows(self._run("ls-files", "--stage", "-z", "--", *sorted(above))):
-                if path in above and words[0] == "160000":
+                if path in above and words[0] == SUBMODULE:
                     refuse_irregular(words[0], path)
         return ids
 

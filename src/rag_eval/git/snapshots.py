@@ -14,7 +14,8 @@ from rag_eval.errors import InputError, RagEvalError
 FOLDERS = ("040000", "40000")
 REGULAR = ("100644", "100755")
 LINK = "120000"
-_KINDS = {LINK: "a symbolic link", "160000": "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
+SUBMODULE = "160000"
+_KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
 _SHA256 = 64  # hexadecimal digits
 _MOST_LINKS = 40
 _ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")  # by SHA-1 or by SHA-256
@@ -159,11 +160,11 @@ class IsFolder(InputError):
 
 
 class Irregular(RagEvalError):
-    """An entry of git that is not a regular file: its ``path``, and whether it is a folder or a link."""
+    """An entry of git that is not a regular file: its ``path``, and whether it is a folder, a link or a submodule."""
 
     def __init__(self, message: str, path: str, mode: str) -> None:
         super().__init__(message)
-        self.path, self.folder, self.link = path, mode in FOLDERS, mode == LINK
+        self.path, self.folder, self.link, self.submodule = path, mode in FOLDERS, mode == LINK, mode == SUBMODULE
 
 
 def refuse_irregular(mode: str, path: str) -> None:

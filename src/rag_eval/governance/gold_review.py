@@ -107,10 +107,11 @@ def review_gold(context: ReviewContext) -> GoldReview:
         findings.append(Finding("gold-not-on-base", "warning", message, fix, file))
     if diff.not_comparable:
         findings.append(untracked(context, f"cannot be compared: {diff.not_comparable}"))
-    is_unproved = authority.ci and not authority.people and diff.changes and is_enforced(context)
+    is_unproved = not authority.people and diff.changes and is_enforced(context)
     if policy and is_unproved and (asked := unchecked(policy, NO_PROOF)):
-        message = f"the gold changed, and {' and '.join(asked)} cannot be checked on this event"
-        fix = "Require this check on pull requests or in the merge queue."
+        where = "on this event" if authority.ci else "outside GitHub Actions"
+        message = f"the gold changed, and {' and '.join(asked)} cannot be checked {where}"
+        fix = "Require the check of the action on pull requests or in the merge queue."
         findings.append(Finding("signoff-unchecked", "warning", message, fix, policy.gold))
     if diff.old is None and not policy:
         return GoldReview(findings=tuple(findings))
@@ -140,7 +141,7 @@ def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]
     old, new = (rejudge(side.report, policy, side.earlier) for side in sides)
     freed_gates = list(loosened_gates(old.gates, new.gates))
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
-    findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file)
+    findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
     findings += gold_impact.fewer_cases(_counts(old, context.run.earlier), new.gates, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)

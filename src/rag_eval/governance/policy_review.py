@@ -15,7 +15,7 @@ from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, change
 from rag_eval.analysis.report import Base, InputNote, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.contract import DEFAULT_GOLD, Limits
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled
@@ -43,6 +43,7 @@ _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "mus
 _NAMED, _VERDICTS_NAMED = 5, 3
 _BY_BASE = "as set by the gates file of the base branch"
 _ONLY = "Name the file only in the gates file."
+_USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}
 
 
 def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
@@ -236,25 +237,26 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
     if base and (meant := _overridden_gates(context)):
         message = f"an input or option replaces the gates file {quoted(meant)} of the base branch"
         yield Finding("gates-overridden", "warning", message, "Remove the input or option gates.", head.file)
-    stated = base.stated.get("k") if base else None
+    stated = base.stated.get("k", Settings().k) if base else None
     if base and stated is not None and int(stated) != base.k:
-        message = f"an input or option sets k to {base.k}, but the base branch's gates file sets {stated}"
+        message = f"an input or option sets k to {base.k}, but by the base branch's gates file it is {stated}"
         yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", head.file)
     paths = [authority.inside(path) for path in (head.trace, os.path.realpath(head.trace))]
-    if authority.gates is not None and any(path and _has_file(authority.after, path) for path in paths):
+    if authority.gates is not None and any(path and _is_tracked(authority.after, path) for path in paths):
         message = "the traces are committed in git, so they may not be from this run"
         fix = "Write the traces in the job, and add the file to .gitignore."
         yield Finding("traces-tracked", "warning", message, fix, head.trace)
 
 
 def _overridden_path(context: ReviewContext, base: Policy, key: str, named: str) -> str | None:
-    """Return the path that the base's gates file states if the caller names another one.
+    """Return the path that the base's gates file means if the caller names another one.
 
-    A file without a gold path means the usual one, if the base has it.
+    A file without a path means the usual one: of the gold only if the base has it, of the traces, which git does not
+    have, always.
     """
     stated, inside = base.stated.get(key), context.authority.inside
-    meant = inside(in_folder_of(base.file, stated or DEFAULT_GOLD))
-    if stated is None and not (key == "gold" and meant and _has_file(context.authority.fork, meant)):
+    meant = inside(in_folder_of(base.file, stated or _USUAL[key]))
+    if stated is None and key == "gold" and not (meant and _has_file(context.authority.fork, meant)):
         return None
     return None if meant == inside(named) else meant
 
@@ -277,6 +279,14 @@ def _overridden_gates(context: ReviewContext) -> str | None:
     gold = gold_named_by(context.authority, policy, tree) if policy else None
     is_nearer = "/" in meant or gold == inside(context.head.gold)
     return meant if is_nearer and _has_file(tree, named) else None
+
+
+def _is_tracked(tree: Tree, path: str) -> bool:
+    """Return whether git has the file at a path, also in a submodule."""
+    try:
+        return bool(tree.files(path).get(path))
+    except Irregular as irregular:
+        return irregular.submodule
 
 
 def _has_file(tree: Tree, path: str) -> bool:

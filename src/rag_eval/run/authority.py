@@ -110,6 +110,7 @@ def authority_from_git(ref: str) -> Authority:
         written_at=lambda path: last_written(git, path, tip),
         before=began,
         after=work_tree.committed,
+        commits=frozenset([head]),
         fork_of_gates=None if fork == tip else began,
     )
 

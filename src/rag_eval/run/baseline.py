@@ -172,7 +172,7 @@ def _earlier(
 def _missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:
     """Return findings for fields of run.json that the baseline's run states and this run omits."""
     then, now = earlier.recorded.run or {}, about or {}
-    gone = [name for name in _ORIGIN if then.get(name) and not now.get(name)]
+    gone = [name for name in _ORIGIN if then.get(name) and not (now.get(name) or "").strip()]
     if about is None and then.keys() - _OF_SAVED_RUNS:
         message = "there is no run.json, but the run of the baseline had one: the commit and gold set of these answers"
     elif gone:

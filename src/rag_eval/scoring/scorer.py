@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quoted
@@ -67,8 +68,9 @@ def is_named(trace: Trace) -> bool:
 
 
 def plain_question(text: str) -> str:
-    """Return a question without case, punctuation and repeated blanks, for comparison."""
-    return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
+    """Return a question without case, punctuation and repeated blanks, for comparison; C++ and C# are not C."""
+    kept = (letter if letter.isalnum() or letter in "#%&@" or category(letter)[0] == "S" else " " for letter in text)
+    return " ".join("".join(kept).casefold().split())
 
 
 def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:

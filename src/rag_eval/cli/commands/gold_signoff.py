@@ -221,7 +221,7 @@ def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> l
             return []
         states = GoldStates(NOTHING, states.head, has_no_base=True)
     if unchecked := identity.unchecked(policy, NO_PROOF):
-        print_lines(f"Checked only in CI: {', '.join(unchecked)}.")
+        print_lines(f"Checked only by the GitHub Action: {', '.join(unchecked)}.")
     # The command that signs the unsigned changes.
     words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if states.has_no_base else []
