@@ -64,12 +64,12 @@ def input_options(args: argparse.Namespace) -> Options:
 
 
 @contextmanager
-def checked_reader(root: str | None = None) -> Iterator[Reader]:
+def checked_reader() -> Iterator[Reader]:
     """Yield a reader; at the end of the block raise InputError with every problem of what it read."""
     from rag_eval.readers.problems import ProblemCollector
     from rag_eval.readers.source import Reader
 
-    reader = Reader(ProblemCollector(), root=root)
+    reader = Reader(ProblemCollector())
     yield reader
     reader.ledger.stop_on_problems()
 

@@ -197,9 +197,9 @@ def _read_runs(paths: Sequence[str], options: Options) -> tuple[list[Column], li
 
 
 def _scored(path: str, options: Options, notes: list[str]) -> Report:
-    with checked_reader(options.root) as reader:
+    with checked_reader() as reader:
         kind = file_kind(reader, path)
-    with checked_reader(options.root) as reader:
+    with checked_reader() as reader:
         value = read_report(reader, path) if kind == "report" else None
         if kind == "json":
             check(reader, path, kind)

@@ -165,7 +165,7 @@ def draft(trace: Trace, kind: str) -> Row:
     name = sha256(plain_question(question).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     turn = {"conversation": trace.conversation, "turn": trace.turn} if trace.conversation else {}
     chunks = [
-        {"id": chunk.id, **({"text": chunk.text} if chunk.text is not None else {})}
+        {"id": chunk.id} if chunk.text is None else {"id": chunk.id, "text": chunk.text}
         for chunk in (trace.chunks or ())[:_CHUNKS]
     ]
     return {

@@ -147,16 +147,15 @@ def _described(change: HashChange, base: Side, head: Side) -> str:
     before, after = base.items.get(change.qid), head.items.get(change.qid)
     if before is None or after is None:
         return f"{change.verb} {quoted(change.qid)}"
-    both = sorted(before.row.keys() | after.row.keys())
-    fields = [name for name in both if _as_json(before.row, name) != _as_json(after.row, name)]
-    what = ", ".join(quoted(name)[1:-1] for name in fields) or "only its formatting"
+    fields = {name for name, _ in _as_json(before.row).items() ^ _as_json(after.row).items()}
+    what = ", ".join(quoted(name)[1:-1] for name in sorted(fields)) or "only its formatting"
     mutation = " (another question under the same qid)" if checking.mutated(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 
-def _as_json(row: Mapping[str, Any], name: str) -> str:
-    # Through JSON, because true == 1 in Python.
-    return json.dumps(row[name], sort_keys=True) if name in row else ""
+def _as_json(row: Mapping[str, Any]) -> dict[str, str]:
+    # As JSON, because true == 1 in Python.
+    return {name: json.dumps(value, sort_keys=True) for name, value in row.items()}
 
 
 # gold check
@@ -179,8 +178,14 @@ def run_check(args: Namespace) -> int:
       rag-eval gold check --base origin/main
     """
     git = Git()
-    change = GoldChange.of(git, _checked_states(git, args), args)
-    states, in_hook = change.states, "GIT_INDEX_FILE" in os.environ
+    pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
+    if args.all_files:
+        states = GoldStates(NOTHING, git, has_no_base=True)
+    elif not args.base and pushed[0] and pushed[1]:
+        states = between(git, pushed[0], pushed[1])
+    else:
+        states = _states_since(git, args.base, worktree=args.worktree)
+    change = GoldChange.of(git, states, args)
     violations = [violation for policy in change.policies for violation in _violations(states, policy, args)]
     if not states.has_no_base:
         from rag_eval.cli.commands._gold_impact import loosened
@@ -190,7 +195,7 @@ def run_check(args: Namespace) -> int:
     if not violations:
         if not change.has_gold:
             refuse_elsewhere(git.names(), [policy.gold for policy in change.policies], change.place)
-        if not in_hook:  # a passing commit prints nothing
+        if "GIT_INDEX_FILE" not in os.environ:  # a passing commit prints nothing
             golds = [policy.gold for policy in change.policies if states.head.files(policy.gold)]
             print_lines(*(f"{gold}: every change is signed off." for gold in golds))
         print_notes(*change.unstaged(args))
@@ -202,15 +207,6 @@ def run_check(args: Namespace) -> int:
     if _has_temporary_index():
         print_notes("Then commit again without file names, so that the commit includes the record.")
     return GATE_FAILED
-
-
-def _checked_states(git: Git, args: Namespace) -> GoldStates:
-    if args.all_files:
-        return GoldStates(NOTHING, git, has_no_base=True)
-    pushed = [os.environ.get(f"PRE_COMMIT_{end}_REF") for end in ("FROM", "TO")]
-    if not args.base and pushed[0] and pushed[1]:
-        return between(git, pushed[0], pushed[1])
-    return _states_since(git, args.base, worktree=args.worktree)
 
 
 def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[checking.Violation]:
