@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -220,6 +220,12 @@ class Parser(argparse.ArgumentParser):
     def add_flag(self, name: str, text: str, group: Group | None = None) -> None:
         """Add an option without a value."""
         (group or self).add_argument(name, action="store_true", help=text)
+
+    def list_values(self, title: str, texts: Mapping[str, str]) -> None:
+        """Append values with their texts to the description."""
+        width = max(map(len, texts))
+        lines = [f"  {name:<{width}}  {text}" for name, text in texts.items()]
+        self.description = "\n".join([f"{self.description}", title, *lines, ""])
 
     def add_format(self, forms: Iterable[str]) -> None:
         """Add ``--format``; the first form is the default."""

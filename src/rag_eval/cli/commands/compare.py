@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rag_eval.analysis.history import gated
@@ -239,7 +240,7 @@ def _named(columns: list[Column]) -> list[Column]:
 
 
 def _names(column: Column) -> tuple[str, str, str]:
-    base = os.path.basename(column.source)  # noqa: PTH119 - pathlib costs start-up time
+    base = Path(column.source).name
     stem, run = base.split(".")[0] or base, column.run
     if run is None:
         return stem, column.source, column.source

@@ -29,9 +29,8 @@ from rag_eval.readers.source import Reader
 
 
 def add_arguments(parser: Parser) -> None:
-    width = max(map(len, DATASETS))
-    known = [f"  {name:<{width}}  {dataset.licence}; {dataset.homepage}" for name, dataset in DATASETS.items()]
-    parser.description = "\n".join([f"{parser.description}", "data sets and their licences:", *known, ""])
+    known = {name: f"{dataset.licence}; {dataset.homepage}" for name, dataset in DATASETS.items()}
+    parser.list_values("data sets and their licences:", known)
     parser.add_argument("name", metavar="NAME", help="one of the data sets above")
     parser.add_argument("files", metavar="FILE", nargs="*", help="local copies: JSON, JSON Lines, Parquet")
     parser.add_option("--out", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -124,7 +125,7 @@ def _term_lines(subject: str) -> list[str]:
     """Return the entry of a term in the glossary or of a finding; nothing if there is none."""
     for page in ("glossary.md", "findings.md"):
         columns: list[str] = []
-        with open(shipped("docs", page), encoding="utf-8") as file:  # noqa: PTH123 - a path of the package
+        with Path(shipped("docs", page)).open(encoding="utf-8") as file:
             for line in file:
                 plain = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", line).replace("*", "").replace("`", "")
                 cells = [cell.strip() for cell in plain.strip("|\n").split(" | ")]

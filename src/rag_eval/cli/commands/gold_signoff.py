@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval import REPOSITORY, __version__
@@ -244,7 +245,7 @@ def _program() -> str:
 
 
 def _has_temporary_index() -> bool:
-    return os.path.basename(os.environ.get("GIT_INDEX_FILE", "index")) != "index"  # noqa: PTH119 - start-up time
+    return Path(os.environ.get("GIT_INDEX_FILE", "index")).name != "index"
 
 
 def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], paths: Place) -> None:
@@ -365,14 +366,13 @@ def _write_and_stage(git: Git, policy: SignoffPolicy, record: Record) -> None:
     It is staged because it signs what is staged: otherwise the next commit would fail again.
     """
     path, data = f"{policy.records}/{record.name}", record.file.encode()
-    folder = os.path.join(git.top, policy.records)  # noqa: PTH118 - start-up time, as below
-    if os.path.realpath(folder) != os.path.join(os.path.realpath(git.top), *policy.records.split("/")):  # noqa: PTH118
+    folder = Path(git.top, policy.records)
+    if os.path.realpath(folder) != str(Path(os.path.realpath(git.top), policy.records)):
         raise UsageError(f"{quoted(policy.records)} is a symbolic link. Replace it with a folder.")
-    file = os.path.join(folder, record.name)  # noqa: PTH118
+    file = folder / record.name
     try:
-        os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120
-        with open(file, "wb") as opened:  # noqa: PTH123
-            opened.write(data)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
     except OSError as error:
         why = (error.strerror or "unknown reason").lower()
         advice = f"Make {quoted(policy.records)} a folder that you can write to."
@@ -380,6 +380,6 @@ def _write_and_stage(git: Git, policy: SignoffPolicy, record: Record) -> None:
     try:
         git.stage(path, data)
     except GitError:
-        os.remove(file)  # noqa: PTH107
+        file.unlink()
         raise
     print_lines(f"Signed by {record.signer}: {_counted(record.changes)}. Wrote and staged {path}")

@@ -55,10 +55,8 @@ _POINTERS = {
 
 
 def add_import_arguments(parser: Parser) -> None:
-    width = max(map(len, IMPORTERS))
-    known = [f"  {'auto':<{width}}  recognises the format of the file"]
-    known += [f"  {name:<{width}}  {form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()]
-    parser.description = "\n".join([f"{parser.description}", "", "formats:", *known, ""])
+    known = {name: f"{form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()}
+    parser.list_values("\nformats:", {"auto": "recognises the format of the file", **known})
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above, or auto")
     parser.add_argument("files", metavar="FILE", nargs="*", help="the files to read")
     parser.add_option("--out", "FILE", "output file (default: stdout)", default="-")
@@ -353,9 +351,8 @@ def _time(text: str) -> str:
 
 
 def add_export_arguments(parser: Parser) -> None:
-    width = max(map(len, EXPORTERS))
-    known = [f"  {name:<{width}}  {form.summary} (of {', '.join(form.needs)})" for name, form in EXPORTERS.items()]
-    parser.description = "\n".join([f"{parser.description}", "formats:", *known, ""])
+    known = {name: f"{form.summary} (of {', '.join(form.needs)})" for name, form in EXPORTERS.items()}
+    parser.list_values("formats:", known)
     parser.add_argument("format", metavar="FORMAT", help="one of the formats above")
     parser.add_option("--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
     parser.add_option("--trace", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")

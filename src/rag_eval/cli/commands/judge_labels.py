@@ -317,7 +317,7 @@ def _kinds(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
 
 def _graded_by(path: str, rater: str) -> set[str]:
     """Return the hashes of the answers that this person has graded."""
-    if not os.path.lexists(path) or os.path.getsize(path) == 0:  # noqa: PTH202
+    if not os.path.lexists(path) or Path(path).stat().st_size == 0:
         return set()
     with checked_reader() as reader:
         labels, _ = read_labels(Files(reader, [path]), {}, (0.0, 5.0))

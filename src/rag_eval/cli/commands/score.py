@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -307,7 +306,7 @@ def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
     states: dict[str, tuple[int, int] | None] = dict.fromkeys(files)
     for path in states:
         with suppress(OSError):
-            state = os.stat(path)  # noqa: PTH116 - pathlib costs start-up time
+            state = Path(path).stat()
             states[path] = state.st_mtime_ns, state.st_size
     return states
 
