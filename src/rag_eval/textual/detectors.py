@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
-from html import unescape
 from importlib import import_module
 from math import log2
 from typing import NamedTuple
@@ -401,4 +400,6 @@ def _decoded(text: str) -> Iterator[str]:
             signs = re.sub(_SIGN, lambda sign: bytes.fromhex(sign[1].decode()), run[0].replace("+", " ").encode())
             yield signs.decode("utf-8", "replace")
     for run in re.finditer(_ENTITIES, text):
+        from html import unescape  # loads a table of all entities, and few runs need it
+
         yield unescape(run[0])
