@@ -68,7 +68,7 @@ _DECODER = msgpack.Decoder(ReferenceGold)
 class ReferenceCases(BaseCaseScorer):
     """Scores cases as the reference scorer does: a hit, a miss, or None for a number that does not apply."""
 
-    columns: tuple[str, ...] = ("precision", "chr", "under", "over", "recall")
+    columns: tuple[str, ...] = ("precision", "chr", "under_refusal", "over_refusal", "recall@k")
 
     def __init__(self, k: int, token: str) -> None:
         self._k, self._token = k, token.lower()
@@ -136,23 +136,20 @@ def parse_gates(text: str) -> dict[str, str]:
 def scores(card: Scorecard, k: int, gates: Mapping[str, str]) -> dict[str, Any]:
     """Return the flat JSON of the reference scorer."""
     tallies = card.tallies()
-    answered, answerable = tallies["precision"].total(), tallies["over"].total()
-    absent = {"precision": 1.0, "chr": 1.0, "under": 0.0, "over": 0.0, "recall": 0.0}
-    values = {name: tallies[name][True] / (tallies[name].total() or 1) for name in absent}
-    values.update({name: value for name, value in absent.items() if not tallies[name]})
-    shown = {name: round(value, 4) for name, value in values.items()}
-    floors = all([values[name] >= float(gates[name]) for name in FLOORS])
+    absent = {"precision": 1.0, "chr": 1.0}  # without answers; the others are 0.0
+    values = {
+        name: scores[True] / scores.total() if scores else absent.get(name, 0.0) for name, scores in tallies.items()
+    }
+    answered, answerable = tallies["precision"].total(), tallies["over_refusal"].total()
+    floors = all([values[metric] >= float(gates[name]) for name, metric in FLOORS.items()])
+    ceilings = all([values[metric] <= float(gates[name]) for name, metric in CEILINGS.items()])
     return {
         "answered": answered,
         "refused": len(card.cases) - answered,
         "answerable": answerable,
         "unanswerable": len(card.cases) - answerable,
-        "precision": shown["precision"],
-        "chr": shown["chr"],
-        "under_refusal": shown["under"],
-        "over_refusal": shown["over"],
-        "recall@k": shown["recall"],
+        **{name: round(value, 4) for name, value in values.items()},
         "k": k,
         "gates": dict(gates),
-        "pass": floors and all([values[name] <= float(gates[name]) for name in CEILINGS]),
+        "pass": floors and ceilings,
     }
