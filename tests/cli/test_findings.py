@@ -24,6 +24,12 @@ def called(tree):
         if name in ("Finding", "Violation") and node.args and isinstance(node.args[0], ast.Constant):
             level = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
             yield node.args[0].value, level if name == "Finding" else None
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple) and isinstance(node.target, ast.Tuple):
+            # Codes in a table of tuples, of which each makes a finding: for code, … in (("gone", …), …)
+            inside = [call for call in ast.walk(node) if isinstance(call, ast.Call) and call.args]
+            made = {ast.unparse(call.args[0]) for call in inside if getattr(call.func, "id", "") == "Finding"}
+            if ast.unparse(node.target.elts[0]) in made:
+                yield from ((row.elts[0].value, None) for row in node.iter.elts)
 
 
 def given(tree):
