@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
@@ -16,9 +16,6 @@ from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.aggregations import FOLDS, folded
 from rag_eval.stats.tally import DECIMALS, tally
-
-if TYPE_CHECKING:
-    pass
 
 _LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED = 0.02, 0.02, 3
 

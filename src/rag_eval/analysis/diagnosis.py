@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
+from rag_eval.errors import Finding
+from rag_eval.gates.policy import GateResult
 from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import exactly, shown
-
-if TYPE_CHECKING:
-    from rag_eval.errors import Finding
-    from rag_eval.gates.policy import GateResult
 
 _DEFAULTS = {
     **{metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()},

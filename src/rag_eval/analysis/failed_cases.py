@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from rag_eval.cases import GOOD, MEANING, STAGE
+from rag_eval.analysis.report import Report
+from rag_eval.cases import GOOD, MEANING, STAGE, Case
 from rag_eval.gates.policy import BOUNDS, GateResult
+from rag_eval.gates.results import Question
 from rag_eval.metrics import measure, of_column
 from rag_eval.stats.tally import Shown, as_float
 from rag_eval.textual.leaks import MASKED, PLAIN, Mark, Segment, answer_marks, leaks_of, masked, segments
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.cases import Case
-    from rag_eval.gates.results import Question
 
 Row = Mapping[str, Any]
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding
+from rag_eval.gates.policy import GateResult
+from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
 
-if TYPE_CHECKING:
-    from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.results import Question
-
-    Verb = Literal["added", "changed", "removed"]
-
+Verb = Literal["added", "changed", "removed"]
 _NAMED, _COUNTS = 5, "completeness."
 _SEPARATELY = "Review the gold changes separately from the system."
 _REASON = "Keep the questions, or give the reason for removing them."

@@ -9,20 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, starmap, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.analysis.baseline import GoldCounts, gold_counts
+from rag_eval.analysis.report import Report
 from rag_eval.cases import GOOD
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
 from rag_eval.gates.regression import comparison, contrasts
+from rag_eval.gates.results import MetricResult, Question
 from rag_eval.metrics import find, measure
 from rag_eval.scoring.reference import CEILINGS, FLOORS
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.results import MetricResult, Question
-    from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorecard import Completeness
 
 
 class Bound(NamedTuple):

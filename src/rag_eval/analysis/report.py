@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
+from rag_eval.errors import Finding
 from rag_eval.gates import integrity
 from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence, count_questions
 from rag_eval.gates.integrity import LEVELS
@@ -20,12 +23,7 @@ from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure
 from rag_eval.metrics.index import contradictions
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-    from rag_eval.analysis.policy_changes import PolicyChange
-    from rag_eval.errors import Finding
-    from rag_eval.scoring.scorecard import Completeness, Scorecard
+from rag_eval.scoring.scorecard import Completeness, Scorecard
 
 FORMAT = 1
 WHOLE_SLICES = 200

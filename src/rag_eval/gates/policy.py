@@ -7,16 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
+from rag_eval.contract.settings import Verdict
+from rag_eval.errors import Finding
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, exactly
-
-if TYPE_CHECKING:
-    from rag_eval.contract.settings import Verdict
-    from rag_eval.errors import Finding
 
 Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
 Severity = Literal["error", "warning"]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import erfc, fsum, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from rag_eval.gates.evidence import Pairs, RunEvidence
 from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.metrics import measure
 from rag_eval.scoring import aggregations
@@ -23,11 +24,7 @@ from rag_eval.stats.paired import Units, above_percentile, effects, holm, testab
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
 from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
 
-if TYPE_CHECKING:
-    from rag_eval.gates.evidence import Pairs, RunEvidence
-
-    Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
-
+Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 _NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
+from rag_eval.contract import Gold
 from rag_eval.errors import UsageError
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
 from rag_eval.gates.policy import FULL, Policy
+from rag_eval.gates.results import Question
 from rag_eval.metrics import Measure, perspectives_of
-
-if TYPE_CHECKING:
-    from rag_eval.contract import Gold
-    from rag_eval.gates.results import Question
 
 SMOKE = "smoke"
 _SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
