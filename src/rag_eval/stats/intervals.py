@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import accumulate
 from math import cbrt, fsum, hypot, inf, log, sqrt
 from operator import mul, truediv
-from typing import NamedTuple, overload
+from typing import NamedTuple, TypeVar
 
 from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
 
@@ -33,6 +33,7 @@ Question = tuple[tuple[float, int], ...]
 """The distinct scores of a question's repeats, in order, with their counts."""
 
 Ends = tuple[float | None, float | None]
+End = TypeVar("End", float, float | None)
 
 DECIMALS = 12
 CONFIDENCE = 0.95
@@ -255,11 +256,7 @@ def _ranked(points: Points, rank: int) -> float:
     return next(value for (value, _), reached in zip(points, passed, strict=True) if reached >= rank)
 
 
-@overload
-def settled(end: float) -> float: ...
-@overload
-def settled(end: float | None) -> float | None: ...
-def settled(end: float | None) -> float | None:
+def settled(end: End) -> End:
     """Return an end of an interval with ten digits, which are equal on every platform."""
     if end is None:
         return None
