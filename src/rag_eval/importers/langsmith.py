@@ -9,7 +9,6 @@ from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 
 CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
-_THREADS = ("session_id", "conversation_id", "thread_id")
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
 _READ = """
     id trace_id parent_run_id dotted_order name run_type inputs outputs error start_time end_time extra
@@ -89,7 +88,7 @@ def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[
             span.chunks = conversion.chunks(documents)
     span.qid = conversion.qid(run, metadata)
     span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
-    span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(_THREADS, metadata)
+    span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION:
         span.usage = unwrap.tokens(run, *_usages(outputs))
@@ -101,7 +100,7 @@ def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[
             conversion.account.dropped("total_cost", "it is not a number")
     conversion.drop_unread(run, _READ, "", _JUDGED)
     conversion.drop_unread(extra, ("metadata", "invocation_params"), " of extra")
-    conversion.drop_unread(metadata, (*unwrap.QID_KEYS, *_THREADS, "ls_model_name"), " of metadata")
+    conversion.drop_unread(metadata, (*unwrap.QID_KEYS, *unwrap.THREAD_KEYS, "ls_model_name"), " of metadata")
     return span
 
 

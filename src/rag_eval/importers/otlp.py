@@ -36,7 +36,6 @@ _OPERATIONS = {
 _OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
 _RETRIEVING = re.compile(r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker)(?:\.task|\.workflow)?$")
 _PROPERTIES = "traceloop.association.properties."
-_THREADS = ("session_id", "conversation_id", "thread_id")
 _TRULENS = "ai.observability"
 _SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
 _QUERIES = ("gen_ai.retrieval.query.text", f"{_TRULENS}.retrieval.query_text", f"{_TRULENS}.reranking.query_text")
@@ -364,7 +363,7 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     if cost is not None:
         span.usage["cost_usd"] = cost
     span.conversation = unwrap.first_id(("session.id", "gen_ai.conversation.id"), flat)
-    span.conversation = span.conversation or unwrap.first_id(_THREADS, properties)
+    span.conversation = span.conversation or unwrap.first_id(unwrap.THREAD_KEYS, properties)
     if span.failed and span.error is None:
         span.error = unwrap.first_id((f"{_TRULENS}.record_root.error", "error.type"), flat)
     for key in flat:

@@ -198,40 +198,28 @@ def report(inputs: ImportInputs, account: Account) -> Report | None:
 
 
 def _metrics(run: Row, path: str, inputs: ImportInputs, account: Account) -> dict[str, MetricResult]:
+    """Return the metrics that correspond to entries of the scorecard; the account names the others with the reason."""
     metrics: dict[str, MetricResult] = {}
     for index, entry in enumerate(run["scorecard"]["metrics"]):
-        measure, where = _counterpart(entry, account), f"/scorecard/metrics/{index}"
-        if measure is None:
-            continue
-        if measure.name in metrics:
-            hint = "Remove one of the two."
-            inputs.problem(
-                path, 0, f"{where}/name", f"{quoted(entry['name'])} gives {measure.name} a second time", hint
-            )
+        name, where, cut = entry["name"], f"/scorecard/metrics/{index}", _CUT.fullmatch(entry["name"])
+        ours = f"{cut[1]}@{cut[2]}" if cut else _METRICS.get(name, "")
+        measure = find(ours)
+        if entry["value"] is None:
+            account.dropped(name, "it has no value in that run")
+        elif measure is None:
+            account.dropped(name, _JUDGED if entry.get("group") == "generation" else _UNKNOWN)
+        elif measure.name in metrics:
+            message = f"{quoted(name)} gives {measure.name} a second time"
+            inputs.problem(path, 0, f"{where}/name", message, "Remove one of the two.")
         elif not 0 <= entry["value"] <= (1 if measure.metric.bounded else MOST):
             hint = "Use the file in the folder of the saved run."
             inputs.problem(path, 0, f"{where}/value", f"{measure.name} cannot be {quoted(entry['value'])}", hint)
         else:
-            n, value = int(entry.get("sample_size", run["question_count"])), float(entry["value"])
-            metrics[measure.name] = MetricResult(
-                value, n, None, None, measure.metric.better, measure.metric.perspective
-            )
+            account.renamed(name, f"{ours}, which is not compared: {why}" if (why := _differs(measure)) else ours)
+            n, metric = int(entry.get("sample_size", run["question_count"])), measure.metric
+            result = MetricResult(float(entry["value"]), n, None, None, metric.better, metric.perspective)
+            metrics[measure.name] = result
     return metrics
-
-
-def _counterpart(entry: Row, account: Account) -> Measure | None:
-    """Return the metric that corresponds to an entry; None if there is none, with the reason in the account."""
-    name, cut = entry["name"], _CUT.fullmatch(entry["name"])
-    ours = f"{cut[1]}@{cut[2]}" if cut else _METRICS.get(name, "")
-    if entry["value"] is None:
-        account.dropped(name, "it has no value in that run")
-        return None
-    measure = find(ours)
-    if measure is None:
-        account.dropped(name, _JUDGED if entry.get("group") == "generation" else _UNKNOWN)
-        return None
-    account.renamed(name, f"{ours}, which is not compared: {why}" if (why := _differs(measure)) else ours)
-    return measure
 
 
 def _differs(measure: Measure) -> str:

@@ -24,6 +24,7 @@ _ANSWER_FIELDS = """
 """.split()
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
+THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
 )  # fmt: skip
