@@ -201,15 +201,6 @@ class Index:
                         return True
         return False
 
-    def before_copies(self, read: list[str]) -> set[str]:
-        """Return the words right before each copy of a sentence; an empty one at the start of a chunk."""
-        return {
-            source.keys[place - 1] if place else ""
-            for source in self.sources
-            for place in source.places.get(read[0], ())[:_MAX_PLACES]
-            if source.keys[place : place + len(read)] == read
-        }
-
     def best_place(self, sentence: Sentence, share: float = 0) -> tuple[int, int, int] | None:
         """Return the shortest place that has most content words of a sentence; None if it has less than a share.
 
@@ -294,7 +285,13 @@ def _mismatches(
 ) -> Iterator[tuple[str, str]]:
     """Yield what the place with nearly all words of a sentence denies of it, or what it has otherwise."""
     read = sentence.keys
-    if is_copy and (before := index.before_copies(read)):
+    before = {  # the words right before each copy of the sentence, an empty one at the start of a chunk
+        source.keys[place - 1] if place else ""
+        for source in (index.sources if is_copy else ())
+        for place in source.places.get(read[0], ())[:_MAX_PLACES]
+        if source.keys[place : place + len(read)] == read
+    }
+    if before:
         if before <= NEGATIONS - {"no"}:  # *No* may be an answer
             yield ("negation", sentence.content[0])
         return

@@ -117,12 +117,11 @@ def heading_parts(path: str) -> tuple[str, ...]:
 
 
 def _split_cjk(word: str) -> list[str]:
+    """Return a word with its runs of Chinese and Japanese script as overlapping pairs."""
     parts, position = [], 0
-    for run in _CJK.finditer(word):
-        parts += [word[position : run.start()], *_pairs(run[0])]
-        position = run.end()
+    for match in _CJK.finditer(word):
+        run = match[0]
+        pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        parts += [word[position : match.start()], *pairs]
+        position = match.end()
     return [part for part in [*parts, word[position:]] if part]
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
