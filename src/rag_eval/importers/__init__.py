@@ -1,9 +1,9 @@
-"""IMPORTERS: the formats of other tools that are converted to rows.
+"""IMPORTERS: the formats of other tools that are converted to rows, and the recognition of their files.
 
 To add one, write a module here with a function ``drafts(conversion)``, which yields traces, or ``golds(conversion)``,
-which yields path, line and row of gold items, and add its line to the table. ``CAPTURE`` of a module says how its tool
-records texts. Formats without options have ``rows(inputs, account)`` or ``report(inputs, account)``. Converters are
-pure: files are read through :class:`ImportInputs`, which is strict.
+which yields gold rows, add its line to the table, and the keys of its files to ``_KEYS``. ``CAPTURE`` of a module says
+how its tool records texts. Formats without options have ``rows(inputs, account)`` or ``report(inputs, account)``.
+Converters are pure: files are read through :class:`ImportInputs`, which is strict.
 """
 
 from __future__ import annotations
