@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from rag_eval.common.escaping import quantity
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
@@ -31,6 +31,8 @@ _OBJECTS = {
     "freeze": {"tag", "digest", "items"},
     "rag-server-run": {"scorecard", "question_count"},
 }
+
+_KNOWN_FILE = "Name a file of gold items or traces, a gates file or a report."
 
 
 def check(reader: Reader, path: str, kind: str | None = None) -> str:
@@ -97,11 +99,13 @@ def _gold(reader: Reader, path: str) -> str:
 
 
 def _trace(reader: Reader, path: str) -> str:
-    count = 0
+    count, problems = 0, reader.ledger.count
     for trace in chain.from_iterable(read_traces(reader, path)):
         count += 1
         if not is_named(trace):
             reader.ledger.problem(path, trace.line, "", UNNAMED, NO_QID)
+    if not count and reader.ledger.count == problems:
+        reader.ledger.problem(path, 0, "", "has no traces", "Write one row for each question.")
     return quantity(count, "trace")
 
 
@@ -111,7 +115,7 @@ def _gates(reader: Reader, path: str) -> str:
 
 
 def _jsonl(reader: Reader, path: str) -> str:
-    """Validate JSON Lines of no known kind: each line must be strict JSON."""
+    """Validate JSON Lines of no known kind: each line must be strict JSON, and an object."""
     source, rows = reader.open(path), 0
     if source is None:
         return ""
@@ -119,22 +123,29 @@ def _jsonl(reader: Reader, path: str) -> str:
         for number, line in source.lines():
             _check_json(reader, path, number, line)
             rows += 1
+    if not rows:
+        reader.ledger.problem(path, 0, "", "is empty", _KNOWN_FILE)
     return f"{quantity(rows, 'line')} of JSON, neither gold nor traces"
 
 
 def _json(reader: Reader, path: str) -> str:
-    """Validate a JSON value of no known kind: it must be strict JSON."""
+    """Validate a JSON value of no known kind: it must be strict JSON, and an object."""
     data = reader.read(path)
-    if data is not None:
+    if data is not None and data.strip():
         _check_json(reader, path, 0, data)
+    elif data is not None:
+        reader.ledger.problem(path, 0, "", "is empty", _KNOWN_FILE)
     return "strict JSON, neither gold nor a report"
 
 
 def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
     try:
-        strict_json.parse(data, reader.limits.depth)
+        value = strict_json.parse(data, reader.limits.depth)
     except strict_json.JsonError as error:
         reader.ledger.problem(path, number or error.line, error.where, error.message, error.hint)
+        return
+    if not isinstance(value, dict) or not value:
+        reader.ledger.problem(path, number, "", f"is {quoted(value)}, which is no data of rag-eval", _KNOWN_FILE)
 
 
 def _signoff(reader: Reader, path: str) -> str:
