@@ -63,6 +63,11 @@ def quoted(value: object, limit: int = 80) -> str:
     return one_line(str(value), limit)
 
 
+def quoted_name(name: str, limit: int = 80) -> str:
+    """Return a name in quotes, with the blanks at its ends and its invisible characters as escapes."""
+    return repr(name) if len(name) <= limit and name != one_line(name, limit) else quoted(name, limit)
+
+
 def quantity(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: ``1 trace``, ``2 traces``, ``0 traces``."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"

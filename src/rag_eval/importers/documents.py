@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rag_eval.common.paths import shell_line
 from rag_eval.importers import ImportInputs, Row
 
 Part = TypeVar("Part")
@@ -321,7 +322,9 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
     """Report invalid JSON, on the line of the fault."""
     text, offset = str(error), _offset(error)
     number = line + data.count(b"\n", 0, offset)
-    if isinstance(error, RecursionError):
+    if isinstance(error, UnicodeDecodeError):
+        inputs.problem(path, line + _line_of_first_invalid_byte(data), "", "is not UTF-8", _to_utf8(path))
+    elif isinstance(error, RecursionError):
         inputs.problem(path, line, "", "is nested too deeply", _WRITE_JSON)
     elif any(data.startswith(word, offset) or data.startswith(word, max(offset - 1, 0)) for word in _NOT_A_NUMBER):
         inputs.problem(path, number, "", "contains NaN or Infinity", _WRITE_NULL)
@@ -332,3 +335,17 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
     else:
         reason = text.removeprefix("JSON is malformed: ").partition(" (byte ")[0]
         inputs.problem(path, number, "", f"is not valid JSON: {reason}", _WRITE_JSON)
+
+
+def _line_of_first_invalid_byte(data: bytes) -> int:
+    """Return the number of line ends before the first byte that is not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return data.count(b"\n", 0, error.start)
+    return 0
+
+
+def _to_utf8(path: str) -> str:
+    command = shell_line("iconv", "-f", "WINDOWS-1252", "-t", "UTF-8", path)
+    return f"Save the file as UTF-8, or convert it: {command} > utf8.json"

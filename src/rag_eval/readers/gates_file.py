@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.digests import Digests
-from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.escaping import one_line, quoted, quoted_name
 from rag_eval.contract import Grounding, Judge, Relevance, Safety
 from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of, parse_reply, verdict_hash
 from rag_eval.errors import MissingExtra
@@ -27,7 +27,7 @@ from rag_eval.gates.policy import (
 )
 from rag_eval.gates.selection import FIELDS, is_field, is_slice
 from rag_eval.metrics import canonical, find, suggestion
-from rag_eval.readers.jsonl import read_rows
+from rag_eval.readers.jsonl import looks_like, read_rows
 from rag_eval.readers.problems import SHOWN, ProblemCollector
 from rag_eval.readers.schema_validation import (
     EXTRA,
@@ -68,6 +68,10 @@ def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None
 
     if len(data) > YAML_MIB * MIB:
         ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
+        return None
+    if other := looks_like(data.partition(b"\n")[0]):
+        hint = f"Name the gates file here. This file belongs to --{other}."
+        ledger.problem(path, 1, "", f"looks like a {other} file, but a gates file is expected here", hint)
         return None
     try:
         document = parse(decode(data))
@@ -135,7 +139,7 @@ def _gate_faults(entries: dict[str, Any], where: str, part: str) -> Iterator[Row
     for index, (name, entry) in enumerate(entries.items()):
         at, measured = f"{where}{pointer((name,))}", find(name)
         if not measured:
-            yield RowError(at, f"unknown metric {quoted(name, 60)}", suggestion(name) if index < SHOWN else "")
+            yield RowError(at, f"unknown metric {quoted_name(name, 60)}", suggestion(name) if index < SHOWN else "")
         elif part and measured.metric.level == "run":
             message = f"{quoted(name, 60)} is about the whole run, which has no slices"
             yield RowError(at, message, "Gate it under gates.")
@@ -174,7 +178,8 @@ def _worded(error: SchemaError) -> Iterator[RowError]:
     for index, key in enumerate(error.expected):
         hint = index < SHOWN  # the others are only counted, because a search for similar names is slow
         if depth == 0 and not find(key):
-            yield RowError(pointer((*path, key)), f"unknown metric {quoted(key, 60)}", suggestion(key) if hint else "")
+            message = f"unknown metric {quoted_name(key, 60)}"
+            yield RowError(pointer((*path, key)), message, suggestion(key) if hint else "")
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(str(path[-1]))):
             message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
             yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)

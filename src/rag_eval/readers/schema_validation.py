@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.escaping import one_line, quoted, quoted_name
 from rag_eval.common.paths import shipped
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector, did_you_mean
@@ -255,11 +255,12 @@ def describe_error(error: SchemaError) -> RowError:
         message, hint = _missing(error)
     elif keyword == EXTRA:
         known = error.schema.get("properties", {})
-        names = ", ".join(quoted(key, 40) for key in expected[:3]) + (", …" if len(expected) > 3 else "")
+        names = ", ".join(quoted_name(key, 40) for key in expected[:3]) + (", …" if len(expected) > 3 else "")
         message = f"unknown key {names}"
         hint = " ".join(filter(None, (did_you_mean(key, known) for key in expected[:3]))) or _known_keys(known)
     elif keyword == "enum":
-        message = f"{quoted(value)} is not one of {', '.join(map(quoted, expected))}"
+        shown = quoted_name(value) if isinstance(value, str) else quoted(value)
+        message = f"{shown} is not one of {', '.join(map(quoted, expected))}"
         hint = did_you_mean(value, expected) if isinstance(value, str) else ""
     elif keyword == "const":
         message = f"{quoted(value)} is not {quoted(expected)}"
@@ -280,7 +281,7 @@ def unknown_key(error: SchemaError, key: str, *, hint: bool = True) -> RowError:
     """Return the error of one unknown key; a ``hint`` costs a search for similar names."""
     known = error.schema.get("properties", {})
     text = (_schema_hint(error) or did_you_mean(key, known) or _known_keys(known)) if hint else ""
-    return RowError(pointer((*error.path, key)), f"unknown key {quoted(key, 40)}", text, EXTRA)
+    return RowError(pointer((*error.path, key)), f"unknown key {quoted_name(key, 40)}", text, EXTRA)
 
 
 def _schema_hint(error: SchemaError) -> str:

@@ -1,0 +1,104 @@
+"""Messages name what is wrong and the fix for the mistakes of a first-time user."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cases import write_rows
+from reading import gold, trace
+
+GATES = "version: 1\ngates: {precision: {min: 0.5}}\n"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "eval/gold.jsonl", [gold()])
+    write_rows(tmp_path / "runs/trace.jsonl", [trace()])
+    (tmp_path / "eval-gates.yml").write_text(GATES, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("gates", "message"),
+    [
+        ('gates: {"precision ": {min: 0.5}}', "unknown metric 'precision '. Did you mean 'precision'?"),
+        ('gates: {" precision": {min: 0.5}}', "unknown metric ' precision'. Did you mean 'precision'?"),
+        ('gates: {"precision\\u200b": {min: 0.5}}', "unknown metric 'precision\\u200b'. Did you mean 'precision'?"),
+        ('gates: {precision: {"min ": 0.5}}', "unknown key 'min '. Did you mean 'min'?"),
+        ('"gates ": {}', "unknown key 'gates '. Did you mean 'gates'?"),
+        ("gates: {precision: {min: 0.5, severity: 'error '}}", "'error ' is not one of 'error', 'warning'"),
+        ('slices: {gates: {category=a: {"chr ": {min: 0.5}}}}', "unknown metric 'chr '. Did you mean 'chr'?"),
+    ],
+)
+def test_a_name_with_blanks_differs_from_the_name_that_is_meant(command, project, gates, message):
+    (project / "eval-gates.yml").write_text(f"version: 1\n{gates}\n", "utf-8")
+    code, _, err = command("score")
+    assert (code, message in err) == (2, True), err
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("kind", ["gold", "trace"])
+def test_gold_and_traces_in_place_of_the_gates_file_are_named(command, project, kind, count):
+    row = {"gold": gold(), "trace": trace()}[kind]
+    write_rows(project / "rows.jsonl", [row] * count)
+    code, _, err = command("score", "--gates", "rows.jsonl")
+    fix = f"Name the gates file here. This file belongs to --{kind}."
+    assert (code, err) == (2, f"rows.jsonl:1: looks like a {kind} file, but a gates file is expected here. {fix}\n")
+
+
+def test_a_field_of_meta_needs_a_name(command, project):
+    code, _, err = command("score", "--by", "meta.")
+    assert (code, err) == (
+        2,
+        "rag-eval: 'meta.' lacks the name of a field. Write meta.NAME, such as meta.team\n",
+    )
+
+
+@pytest.mark.parametrize("form", ["ragas", "auto"])
+def test_json_that_is_not_utf_8_has_its_line_and_the_conversion(command, project, form):
+    rows = [json.dumps({"user_input": text}, ensure_ascii=False) for text in ("Why?", "Warum so groß?")]
+    (project / "my samples.jsonl").write_text("\n".join(rows), "latin-1")
+    code, out, err = command("import", form, "my samples.jsonl")
+    fix = "Save the file as UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8 'my samples.jsonl' > utf8.json"
+    assert (code, out, f"my samples.jsonl:2: is not UTF-8. {fix}\n" in err) == (2, "", True), err
+
+
+@pytest.mark.parametrize("ending", [".json", ".jsonl", ".txt"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("null", "is null, which is no data"),
+        ("3\n", "is 3, which is no data"),
+        ('"x"', "is 'x', which is no data"),
+        ("{}", "is an empty object, which is no data"),
+    ],
+)
+def test_a_file_without_rows_is_not_valid(command, project, ending, content, message):
+    path = project / f"file{ending}"
+    path.write_text(content, "utf-8")
+    code, out, err = command("validate", path)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.endswith("Name a file of gold items or traces, a gates file or a report.\n")
+
+
+def test_an_empty_file_of_traces_is_not_valid(command, project):
+    (project / "runs/trace.jsonl").write_text("", "utf-8")
+    code, out, err = command("validate", "runs/trace.jsonl")
+    assert (code, out, err) == (2, "", "runs/trace.jsonl: has no traces. Write one row for each question.\n")
+    (project / "runs/trace.jsonl").write_text('{"qid": 3}\n', "utf-8")
+    assert "has no traces" not in command("validate", "runs/trace.jsonl")[2]
+
+
+def test_the_limit_of_nesting_is_the_same_in_lines_arrays_and_fields(command, project):
+    deep = json.loads("[" * 70 + "]" * 70)
+    for file, rows in (("gold.jsonl", [gold(meta={"x": deep})]), ("trace.jsonl", [trace(x=deep)])):
+        write_rows(project / file, rows)
+    (project / "gold.json").write_text(json.dumps([gold(meta={"x": deep})]), "utf-8")
+    for file in ("gold.jsonl", "gold.json", "trace.jsonl"):
+        assert "nested deeper than 64 levels" in command("validate", file)[2], file
