@@ -158,7 +158,7 @@ class RangeSource(SourceFile):
     def _begin(self, digest: Digest | None) -> None:  # noqa: ARG002 - the whole file has one
         # Only the first bytes of a file indicate its kind.
         if self._is_first:
-            self._head = self._head.removeprefix(BOM)
+            self.head = self.head.removeprefix(BOM)
 
 
 class _Window:

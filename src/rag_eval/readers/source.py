@@ -125,7 +125,7 @@ class SourceFile:
         self._packed = False
         self._cut = False  # reading ended before the file did; the last line may be incomplete
         try:
-            self._head = file.read(_BLOCK)
+            self.head = file.read(_BLOCK)  # the form of a file is recognised by it before the file is read
             self._begin(digest)
         except OSError as error:
             file.close()
@@ -144,12 +144,7 @@ class SourceFile:
     @property
     def is_array(self) -> bool:
         """True if it is one JSON array instead of lines, by its first character except white space."""
-        return self._head.lstrip()[:1] == b"["
-
-    @property
-    def head(self) -> bytes:
-        """Return the first block, from which the form of a file is recognised before it is read."""
-        return self._head
+        return self.head.lstrip()[:1] == b"["
 
     @property
     def plain(self) -> BinaryIO | None:
@@ -234,7 +229,7 @@ class SourceFile:
     def blocks(self, step: int | None = None) -> Iterator[bytes]:
         """Yield the bytes as they are read; a truncated file is a problem."""
         maximum, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
-        block = self._head
+        block = self.head
         while block:
             yield block
             size += len(block)
@@ -255,18 +250,18 @@ class SourceFile:
     def _begin(self, digest: Digest | None) -> None:
         """Recognise the format by the first bytes; refuse a file that they show not to be text."""
         for begin, (message, hint) in _REFUSED.items():
-            if self._head.startswith(begin):
+            if self.head.startswith(begin):
                 raise Unreadable(message, hint)
         if digest:
             self._stream = _Hashed(self._file, digest)
-        if not self._head.startswith(PACKED):
+        if not self.head.startswith(PACKED):
             if digest:
-                digest.update(self._head)
-            self._head = self._head.removeprefix(BOM)
+                digest.update(self.head)
+            self.head = self.head.removeprefix(BOM)
             return
         self._file.seek(0)
         fault: type[Exception]
-        if self._head.startswith(_GZIP):
+        if self.head.startswith(_GZIP):
             import gzip
             import zlib
 
@@ -275,7 +270,7 @@ class SourceFile:
             self._stream, fault = _zstd(self._stream)
         self._faults, self._packed = (*self._faults, fault), True
         try:
-            self._head = self._stream.read(_BLOCK).removeprefix(BOM)
+            self.head = self._stream.read(_BLOCK).removeprefix(BOM)
         except self._faults as error:
             raise Unreadable(f"cannot be decompressed: {error}", "Compress the file again.") from None
 
