@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cases.ranking import matches
 from rag_eval.metrics._metric import metric
@@ -11,6 +11,13 @@ from rag_eval.textual.tokens import content_words, passage
 if TYPE_CHECKING:
     from rag_eval.cases import Case
     from rag_eval.stats.tally import Ratio
+
+_OF_EVIDENCE: dict[str, Any] = {
+    "source": "RAG-server framework",
+    "scale": "share",
+    "depends_on": "features",
+    "version": 2,
+}
 
 
 @metric("answers", source="reference scorer", depends_on="features", version=2)
@@ -55,14 +62,7 @@ def citation_support(case: Case) -> Ratio | None:
     return sum([2 * count >= len(words) for count in shared]), len(case.cites)
 
 
-@metric(
-    "answered answerable items with gold evidence, with citations",
-    source="RAG-server framework",
-    scale="share",
-    needs="trace.citations",
-    depends_on="features",
-    version=2,
-)
+@metric("answered answerable items with gold evidence, with citations", needs="trace.citations", **_OF_EVIDENCE)
 def citation_precision(case: Case) -> Ratio | None:
     """Share of an answer's citations that are gold evidence. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents."""  # noqa: E501
     if not case.is_answerable or not case.evidence_level or not _cites(case):
@@ -70,13 +70,7 @@ def citation_precision(case: Case) -> Ratio | None:
     return len(case.cited_evidence), len(case.cites)
 
 
-@metric(
-    "answered answerable items with gold evidence",
-    source="RAG-server framework",
-    scale="share",
-    depends_on="features",
-    version=2,
-)
+@metric("answered answerable items with gold evidence", **_OF_EVIDENCE)
 def citation_recall(case: Case) -> Ratio | None:
     """Share of the gold evidence that the answer cites. Evidence is the first of these that the item has: gold citations, chunks with grade 1 or more, supports, sections, documents. An answer without citations scores 0."""  # noqa: E501
     if not case.is_answerable or case.refused or not case.evidence_level:
