@@ -1026,6 +1026,54 @@ def test_a_key_that_the_base_took_off_the_list_signs_nothing_on_a_branch_that_le
     assert (code, "unknown-signer" in codes(output)) == (1, True), output
 
 
+KEYS = (
+    'ann@example.org namespaces="gold-signoff@rag-eval-action" '
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGxVKlPZbOEzWS6n2rmYmbP4ELYyIr3y5r2U8FsEhVSd\n"
+)
+BY_SIGNATURE = "signoff: {require: signature, allowed_signers: signers}\n"
+
+
+def commit_signers(repo, signers, gates=BY_SIGNATURE):
+    """Commit a policy with a list of signers, past the hook."""
+    repo.write("eval-gates.yml", gates)
+    repo.write("signers", signers)
+    repo.git("add", "eval-gates.yml", "signers")
+    repo.git("commit", "-q", "--no-verify", "-m", "signers")
+
+
+def assert_broken(repo, *options):
+    fix = 'Write namespaces="gold-signoff@rag-eval-action" after the address.'
+    problem = f"signers:1: 'namespaces' is missing, so the key could sign for any purpose. {fix}\n"
+    assert repo.gold("check", *options) == (2, problem)
+
+
+@pytest.mark.parametrize("options", [(), ("--base", "main"), ("--all-files",), ("--worktree",)])
+def test_a_broken_list_of_signers_is_reported_before_the_first_record(repo, options):
+    commit_signers(repo, "ann@example.org ssh-ed25519 AAAA\n")
+    repo.git("checkout", "-q", "-b", "topic")
+    assert_broken(repo, *options)
+
+
+def test_a_change_that_breaks_the_list_of_signers_is_refused_and_one_that_repairs_it_passes(repo):
+    commit_signers(repo, KEYS)
+    repo.write("signers", "ann@example.org ssh-ed25519 AAAA\n")
+    assert repo.gold("check")[0] == 0
+    repo.git("add", "signers")
+    assert_broken(repo)
+    assert repo.commit("break the list")[0] != 0
+    commit_signers(repo, "ann@example.org ssh-ed25519 AAAA\n")
+    repo.git("checkout", "-q", "-b", "repair")
+    commit_signers(repo, KEYS)
+    code, output = repo.gold("check", "--base", "main")
+    assert code == 0, output
+
+
+def test_a_change_that_requires_signatures_by_a_broken_list_is_refused(repo):
+    repo.git("checkout", "-q", "-b", "topic")
+    commit_signers(repo, "ann@example.org ssh-ed25519 AAAA\n")
+    assert_broken(repo, "--base", "main")
+
+
 @needs_ssh_keygen
 def test_what_the_base_asks_of_a_record_since_then_is_asked_of_a_branch_that_left_before(repo, tmp_path):
     forked(repo, "require: record")

@@ -27,6 +27,7 @@ from rag_eval.gold.signoff.repository import (
     GoldStates,
     Place,
     between,
+    check_signers,
     findings,
     policies,
     read_record,
@@ -187,6 +188,7 @@ def run_check(args: Namespace) -> int:
     else:
         states = _states_since(git, args.base, worktree=args.worktree)
     change = GoldChange.of(git, states, args)
+    check_signers(states, change.place, change.policies)
     violations = [violation for policy in change.policies for violation in _violations(states, policy, args)]
     if not states.has_no_base:
         from rag_eval.cli.commands._gold_impact import loosened

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -190,6 +190,19 @@ def findings(
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
     return _read_otherwise(frame, policy, base, head) + checking.check(base, head, policy, advice, used, proof)
+
+
+def check_signers(frame: GoldStates, paths: Place, policies: Iterable[SignoffPolicy]) -> None:
+    """Raise InputError with the problems of the allowed-signers files as the change leaves them.
+
+    The keys of the base decide, but only a new record needs them: a broken file would be noticed after its merge. The
+    head's is checked, so that a change can fix the file of the base.
+    """
+    head = _policy(frame.head, paths)
+    for policy in [*policies, *([head] if head else [])]:
+        keys = read_regular(frame.head, policy.allowed_signers) if policy.require == "signature" else None
+        if keys is not None:
+            signatures.allowed_signers(keys, policy.allowed_signers)
 
 
 def untouched(frame: GoldStates, policy: SignoffPolicy) -> bool:
