@@ -226,7 +226,16 @@ def test_ticks_are_round(ends, expected):
     assert plots.ticks(*ends) == expected
 
 
-@pytest.mark.parametrize(("heights", "drawn"), [((0.0, 1.0), ["168", "26"]), ((0.5, 2.5), ["156.2", "37.8"])])
+@pytest.mark.parametrize(
+    ("heights", "drawn"),
+    [
+        ((0.0, 1.0), ["168", "26"]),
+        ((0.5, 2.5), ["156.2", "37.8"]),
+        ((0.95,), ["75"]),
+        ((200.0,), ["97"]),
+        ((0.0,), ["168"]),
+    ],
+)
 def test_a_chart_has_room_around_its_dots_but_none_beyond_shares(heights, drawn):
     dots = [plots.Dot(0.5, height, "plain", "said") for height in heights]
     page = Page(f"<!DOCTYPE html><title>x</title>{plots.chart('x', 'x', 'x', dots, [dots], plots.Axes('a', 'b'))}")

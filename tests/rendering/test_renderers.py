@@ -332,6 +332,15 @@ def test_the_details_of_questions_are_rendered_as_expected(monkeypatch, command)
     expect("whole/details.html", page[page.index('<section id="questions"') : page.index("<footer>")])
 
 
+def test_the_files_of_a_report_have_everything_that_their_forms_can_show(monkeypatch, command, tmp_path):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("NO_COLOR", "1")
+    files = [f"--{kind}={QUICKSTART}/{name}" for kind, name in zip(("gold", "trace", "gates"), DETAILED, strict=True)]
+    page = command("score", *files, "-v", "--details", f"--out={tmp_path / 'out'}", "--quiet")[1]
+    assert (tmp_path / "out" / "report.txt").read_text("utf-8") == page
+    assert "Answer and evidence of <code>Q02</code>" in (tmp_path / "out" / "report.html").read_text("utf-8")
+
+
 @pytest.mark.parametrize("form", RENDERERS)
 def test_a_second_run_gives_the_same_bytes(form, example, report, tmp_path):
     assert render(report_of(example, tmp_path), form) == render(report, form)
