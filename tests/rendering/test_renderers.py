@@ -15,8 +15,8 @@ import pytest
 
 import compared
 import whole_report
-from cases import ROOT, gold_row, write_rows
-from hostile import BRACKETED, TAGS
+from cases import ROOT, gold_row, trace_row, write_rows
+from hostile import BRACKETED, TAGS, replaced
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import Base, rejudge_same_gates
@@ -221,6 +221,40 @@ EVERYTHING = {
 def test_a_report_with_something_in_every_field_is_rendered_as_expected(name):
     report = rejudge_same_gates(from_json(whole_report.REPORT))
     expect(f"whole/{name}", EVERYTHING[name](report).rstrip("\n") + "\n")
+
+
+def expect_cut(name, text):
+    """Compare with tests/expected/long/NAME, where ``<80>`` stands for as many characters of a text that was longer."""
+    text = re.sub("zz+…?", lambda cut: f"<{len(cut[0])}>", text)
+    expect(f"long/{name}", re.sub("-{4,}", "---", re.sub("(?<=\\S)  +", "  ", text)))
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "junit", "sarif", "codequality"])
+def test_long_texts_of_a_report_are_cut_to_the_expected_lengths(form):
+    report = from_json(replaced(whole_report.REPORT, whole_report.FREE, ["z" * 1_100]))
+    expect_cut(RENDERERS[form][1], render(report, form, **({"verbose": True} if form == "table" else {})))
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_long_texts_of_a_history_are_cut_to_the_expected_lengths(form):
+    series, reports, *_ = trend(["z" * 1_100] * 7)
+    expect_cut(f"history.{form}", history.render(series, reports, form))
+
+
+@pytest.mark.parametrize("more", ["--pareto", "--repeats"])
+def test_long_texts_of_a_comparison_are_cut_to_the_expected_lengths(command, tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    long = "z" * 190
+    write_rows(tmp_path / "gold.jsonl", [gold_row(qid=long, question=long * 4, gold_citations=["a"])])
+    rows = [
+        trace_row(qid=long, run=run, retrieved_ids=["a"], answer_json={"claim": "28 days", "citations": [cited]})
+        | {"latency_ms": {"total": 9.0}}
+        for run, cited in ((f"{long}1", "a"), (f"{long}2", "b"))
+    ]
+    write_rows(tmp_path / "trace.jsonl", rows)
+    code, text, err = command("compare", "trace.jsonl", "--gold=gold.jsonl", "--format=markdown", "--quiet", more)
+    assert (code, err) == (0, "")
+    expect_cut(f"{more.removeprefix('--')}.md", text)
 
 
 def repeated(name, key, count, **more):
