@@ -47,7 +47,7 @@ def slices(count, **changes):
         ("markdown", BAD | questions(10), "… and ", 0),
         ("markdown", BAD | questions(11), "… and 1 more.", 1),
         ("markdown", BAD | questions(200), "more questions are not shown", 0),
-        ("markdown", BAD | questions(201), "1 more questions are not shown; failing ones come first.", 1),
+        ("markdown", BAD | questions(201), "1 more question is not shown; failing ones come first.", 1),
         ("markdown", slices(100), "| `meta.n=0099` ", 1),
         ("markdown", slices(100), "… and 1 more; report.json has all.", 0),
         ("markdown", slices(101), "… and 1 more; report.json has all.", 1),

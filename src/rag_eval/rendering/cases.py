@@ -71,7 +71,8 @@ def _count_failing(report: Report) -> str:
 def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Block]:
     """List the first cases, failing ones first, with the meanings of their labels."""
     cut = len(report.questions) - limit
-    left_out = f"{cut} more questions are not shown; failing ones come first. report.json has all." if cut > 0 else ""
+    count = f"{quantity(cut, 'more question')} {'is' if cut == 1 else 'are'} not shown"
+    left_out = f"{count}; failing ones come first. report.json has all." if cut > 0 else ""
     meanings = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report.questions))
     return [_table(report, by_urgency(report.questions, limit), formatter), *paragraphs(left_out, f"{meanings}.")]
 

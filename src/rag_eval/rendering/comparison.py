@@ -256,7 +256,9 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
     always, never = (sum(question.passes == of for question in repeats.questions) for of in (count, 0))
     counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."
     rows = [[str(item.k), _value(item.every), _value(item.some)] for item in repeats.at]
-    title = f"{formatter.code(repeats.name, _NAME)}: {len(repeats.questions)} questions, {count} repeats each"
+    title = (
+        f"{formatter.code(repeats.name, _NAME)}: {quantity(len(repeats.questions), 'question')}, {count} repeats each"
+    )
     at = table_of(title, ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
     yield Section(title, [Paragraph(counts), *at])
     if flaky:
@@ -334,7 +336,7 @@ def _error_rates(probe: Probe, name: Name) -> list[Block]:
 def _probe_headline(probe: Probe) -> str:
     tried = [kind for kind in probe.kinds if kind.cases and kind.read]
     passing = sum(kind.passes for kind in probe.kinds)
-    head = f"Probed {probe.cases} cases"
+    head = f"Probed {quantity(probe.cases, 'case')}"
     if not tried:
         return f"{head}: no perturbation applies to them."
     if passing:

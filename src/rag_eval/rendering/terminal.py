@@ -169,7 +169,9 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         groups = quantity(len({result.perspective for result in valued}), "group")
         rest = sum(gate.outcome == "passed" and not is_completeness(gate) for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
-        parts.append(wrapped(f"Also measured: {passed}{len(valued)} metrics in {groups}. {_MORE} everything."))
+        parts.append(
+            wrapped(f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}. {_MORE} everything.")
+        )
     return join_parts(parts)
 
 
