@@ -7,13 +7,13 @@ names. A unit is the results of one question or cluster, in order, with their co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, repeat
 from math import fsum
 from operator import attrgetter, ne
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rag_eval.gates.results import Layouts, MetricResult, Question, distinct
 from rag_eval.gates.selection import clusters
@@ -30,7 +30,6 @@ Pair = tuple[Shown | None, Shown | None]
 Pairs = Counter[Pair]
 Unit = tuple[tuple[Any, int], ...]
 ColumnScores = tuple[Shown | None, ...]
-T = TypeVar("T")
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
 _CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "gold_sha256")
@@ -367,14 +366,13 @@ class RunEvidence:
 
     @cached_property
     def _slices(self) -> tuple[dict[str, list[Question]], dict[str, list[tuple[Question, Question]]]]:
-        """Return the cases and the pairs of cases by slice."""
-        return _by_slice(self.questions, _SLICES), _by_slice(self.pairs_of_cases, lambda pair: pair[1].slices)
-
-
-def _by_slice(items: Iterable[T], slices: Callable[[T], Iterable[str]]) -> dict[str, list[T]]:
-    """Group items by slice in one pass: there may be as many slices as items."""
-    groups: dict[str, list[T]] = {}
-    for item in items:
-        for part in dict.fromkeys(slices(item)):
-            groups.setdefault(part, []).append(item)
-    return groups
+        """Return the cases and the pairs of cases by slice, in one pass: there may be as many slices as cases."""
+        cases: dict[str, list[Question]] = {}
+        pairs: dict[str, list[tuple[Question, Question]]] = {}
+        for case in self.questions:
+            for part in dict.fromkeys(case.slices):
+                cases.setdefault(part, []).append(case)
+        for pair in self.pairs_of_cases:
+            for part in dict.fromkeys(pair[1].slices):
+                pairs.setdefault(part, []).append(pair)
+        return cases, pairs

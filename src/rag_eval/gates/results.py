@@ -18,6 +18,8 @@ from rag_eval.stats.tally import Score, Shown, Value, as_shown
 
 T = TypeVar("T")
 Split = tuple[T, Mapping[str, Shown]]
+Row = Sequence[Score | None]
+"""Scores by position, None where a metric does not apply."""
 MOST = 1e15
 """No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
 _REMEMBERED = 20_000
@@ -57,12 +59,7 @@ class Scores(Mapping[str, Shown]):
 
     __slots__ = ("case_scores", "positions", "shared_scores")
 
-    def __init__(
-        self,
-        positions: Mapping[str, int],
-        shared_scores: Sequence[Score | None],
-        case_scores: Sequence[Score | None] = (),
-    ) -> None:
+    def __init__(self, positions: Mapping[str, int], shared_scores: Row, case_scores: Row = ()) -> None:
         self.positions, self.shared_scores, self.case_scores = positions, shared_scores, case_scores
 
     def __getitem__(self, column: str) -> Shown:
@@ -92,7 +89,7 @@ class Scores(Mapping[str, Shown]):
         """Return the scores of all columns that apply."""
         return self.converted((*self.shared_scores, *self.case_scores))
 
-    def converted(self, scores: Sequence[Score | None], begin: int = 0) -> dict[str, Shown]:
+    def converted(self, scores: Row, begin: int = 0) -> dict[str, Shown]:
         """Return the scores that apply by column, the first of them in the column at ``begin``."""
         columns = islice(self.positions, begin, None)
         return {column: as_shown(score) for column, score in zip(columns, scores, strict=False) if score is not None}
