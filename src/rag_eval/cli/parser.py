@@ -60,22 +60,14 @@ SUB_COMMANDS = {
     },
 }
 _MODULES = {
-    "completion": "init",
-    "demo": "init",
-    "export": "import_export",
-    "import": "import_export",
+    **dict.fromkeys(("completion", "demo"), "init"),
+    **dict.fromkeys(("export", "import"), "import_export"),
     "gate": "score",
-    "gold check": "gold_signoff",
-    "gold diff": "gold_signoff",
-    "gold draft": "gold_drafts",
-    "gold review": "gold_drafts",
-    "gold freeze": "gold_files",
-    "gold lint": "gold_files",
-    "gold relink": "gold_files",
-    "gold stats": "gold_files",
-    "judge calibrate": "judge_labels",
+    **dict.fromkeys(("gold check", "gold diff"), "gold_signoff"),
+    **dict.fromkeys(("gold draft", "gold review"), "gold_drafts"),
+    **dict.fromkeys(("gold freeze", "gold lint", "gold relink", "gold stats"), "gold_files"),
+    **dict.fromkeys(("judge calibrate", "judge spot-check"), "judge_labels"),
     "judge repeat": "judge",
-    "judge spot-check": "judge_labels",
 }
 _WIDEST, _USUAL = 120, 100
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
