@@ -21,6 +21,7 @@ from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.results import Question
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import check, file_kind, unpacked
+from rag_eval.rendering.comparison import render, render_repeats
 from rag_eval.rendering.json_file import from_json
 from rag_eval.run.inputs import Options, open_policy, read_inputs
 from rag_eval.run.scored import score_run
@@ -55,8 +56,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
       rag-eval compare runs/five-times.jsonl --repeats
     """
-    from rag_eval.rendering.comparison import render, render_repeats
-    from rag_eval.rendering.html import comparison_page, repeats_page
+    from rag_eval.rendering.html import comparison_page, repeats_page  # only for --format html
 
     compares = args.base or args.metric or args.all or args.pareto
     refuse(
@@ -91,8 +91,6 @@ class RunComparison(SideBySide):
         return f"<RunComparison: {len(self.runs)} runs over {self.cases} cases>"
 
     def __str__(self) -> str:
-        from rag_eval.rendering.comparison import render
-
         return render(self, "table")
 
     def _repr_html_(self) -> str:
@@ -100,8 +98,6 @@ class RunComparison(SideBySide):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data."""
-        from rag_eval.rendering.comparison import render
-
         value: dict[str, Any] = json.loads(render(self, "json"))
         return value
 
