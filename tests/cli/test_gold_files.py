@@ -18,7 +18,7 @@ from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
 from rag_eval import cli
 from rag_eval.common.paths import repository_root
-from rag_eval.gold.signoff.freeze import TAG, digest
+from rag_eval.gold.inventory import TAG, digest
 from rag_eval.readers.signoff_record import matches
 from reading import gold as good_gold
 from reading import jsonl

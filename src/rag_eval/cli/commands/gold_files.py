@@ -22,12 +22,10 @@ from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.gold.counts import counts_of
+from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault, manifest_text
 from rag_eval.gold.lint import GoldFinding, GoldSample, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
 from rag_eval.gold.signoff.checking import Side, changed_hashes
-from rag_eval.gold.signoff.freeze import TAG, fault, freeze
-from rag_eval.gold.signoff.freeze import text as manifest_text
 from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import read_entries, read_gold
@@ -199,7 +197,7 @@ def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
     reader.ledger.stop_on_problems()
     # Content that is no manifest is different content, not an error.
     manifest = read_json(reader._replace(ledger=ProblemCollector(), contents={out: data}), out, "freeze")
-    if manifest is not None and not fault(manifest, tag) and not _changed(manifest, head):
+    if manifest is not None and not manifest_fault(manifest, tag) and not _changed(manifest, head):
         print_lines(f"Nothing to do: {out} already freezes the same gold set as {tag}.")
         return PASSED
     print_notes(f"{out} already exists with other content, and a tag is frozen only once. Choose another tag.")
@@ -215,7 +213,7 @@ def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
     """Return the exit code of the comparison with a manifest, and print the differences."""
     manifest = read_json(reader, out, "freeze")
     reader.ledger.stop_on_problems()
-    wrong = fault(manifest, tag) if manifest else "cannot be read"
+    wrong = manifest_fault(manifest, tag) if manifest else "cannot be read"
     if wrong or not manifest:
         raise InputError([Problem(out, 0, "", wrong, "Restore the manifest from the release.")])
     changed = _changed(manifest, head)
