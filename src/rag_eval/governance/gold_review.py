@@ -253,11 +253,8 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
 
     def lint(golds: GoldSet) -> dict[tuple[str, str, str], int]:
         sample = GoldSample([golds.golds[qid] for qid in qids if qid in golds.golds], policy, seen)
-        notes = [(code, note) for code in RULES for note in CHECKS[code](sample)]
-        return {
-            (code, note.gold.qid if note.gold else "", note.message): note.gold.line if note.gold else 0
-            for code, note in notes
-        }
+        notes = [(code, message, gold) for code in RULES for message, _, gold in CHECKS[code](sample)]
+        return {(code, gold.qid if gold else "", message): gold.line if gold else 0 for code, message, gold in notes}
 
     known = lint(old)
     weak = {key: line for key, line in lint(new).items() if key not in known}

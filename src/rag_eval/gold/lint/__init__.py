@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
+from rag_eval.cases import Case
+from rag_eval.contract import Gold, Settings, Trace
+from rag_eval.gates.policy import Policy
 from rag_eval.gold.lint import items, substrings, whole
-from rag_eval.gold.lint.sample import GoldSample, LintNote, Seen, watch
 
-__all__ = ["CHECKS", "GoldFinding", "GoldSample", "Seen", "lint", "watch"]
+LintNote = tuple[str, str, Gold | None]
+"""Message and hint of a check about one item, or about the whole set without one."""
+
+
+class Seen(NamedTuple):
+    """Observations in traces: lower-cased answers by qid, and all retrieved ids."""
+
+    answers: Mapping[str, frozenset[str]]
+    ids: frozenset[str]
+
+
+class GoldSample:
+    """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter."""
+
+    def __init__(self, golds: Iterable[Gold], policy: Policy, seen: Seen | None = None) -> None:
+        self.items = sorted((gold for gold in golds if gold.attack is None), key=lambda gold: gold.qid)
+        self.policy, self.settings, self.seen = policy, policy.settings, seen
+        self.answerable = [gold for gold in self.items if gold.answerable]
+
+    @cached_property
+    def labels(self) -> list[tuple[Gold, str]]:
+        """Return each item with each of its gold substrings, lower-cased as the scorer searches for them."""
+        return [(gold, text) for gold in self.answerable for text in dict.fromkeys(gold.substrings)]
+
+    def few_or_most(self, lacking: Sequence[Gold], note: tuple[str, str], summary: tuple[str, str]) -> list[LintNote]:
+        """Return a note for each answerable item that lacks something, or one summary if more than half of them do."""
+        if len(lacking) > 1 and 2 * len(lacking) > len(self.answerable):
+            return [(*summary, None)]
+        return [(*note, gold) for gold in lacking]
+
+
+def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings) -> Seen:
+    """Collect answers and retrieved ids from traces, without refusals and failures."""
+    answers: dict[str, set[str]] = {}
+    ids: set[str] = set()
+    for trace in traces:
+        ids.update(trace.retrieved, [chunk.id for chunk in trace.chunks or ()])
+        gold = golds.get(trace.qid)
+        if gold and trace.claim.strip() and not Case(gold, trace, settings).refused:
+            answers.setdefault(trace.qid, set()).add(trace.claim.strip().lower())
+    return Seen({qid: frozenset(claims) for qid, claims in answers.items()}, frozenset(ids))
+
 
 CHECKS: dict[str, Callable[[GoldSample], Iterable[LintNote]]] = {
     "no-substr": substrings.none,
@@ -26,8 +70,8 @@ CHECKS: dict[str, Callable[[GoldSample], Iterable[LintNote]]] = {
     "citation-variant": items.citation_variant,
     "citation-ungraded": items.citation_ungraded,
     "citation-unseen": items.citation_unseen,
-    "expected-without-substr": items.without_substring,
-    "expected-without-phrase": items.without_phrase,
+    "expected-without-substr": substrings.missing_in_answer,
+    "expected-without-phrase": substrings.no_phrase,
     "question-blank": items.blank,
     "question-contradiction": items.contradiction,
     "question-duplicate": items.duplicate,
@@ -54,9 +98,8 @@ class GoldFinding(NamedTuple):
 
 def lint(sample: GoldSample) -> list[GoldFinding]:
     """Return the findings of all checks, sorted by line."""
-    return sorted(_finding(code, remark) for code, check in CHECKS.items() for remark in check(sample))
-
-
-def _finding(code: str, remark: LintNote) -> GoldFinding:
-    gold = remark.gold
-    return GoldFinding(gold.line if gold else 0, code, gold.qid if gold else "", remark.message, remark.hint)
+    findings = []
+    for code, check in CHECKS.items():
+        for message, hint, gold in check(sample):
+            findings.append(GoldFinding(gold.line if gold else 0, code, gold.qid if gold else "", message, hint))
+    return sorted(findings)

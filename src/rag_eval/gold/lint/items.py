@@ -1,4 +1,4 @@
-"""Checks of single items and pairs: citations, expected answers, repeated and empty questions."""
+"""Checks of single items and pairs: citations, repeated and empty questions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.gold.lint.sample import LintNote, few_or_most, fold
-from rag_eval.metrics.answers import phrases
 from rag_eval.textual.tokens import tokens
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gold.lint.sample import GoldSample
+    from rag_eval.gold.lint import GoldSample, LintNote
 
     Stems = frozenset[str]
 
@@ -35,7 +33,7 @@ def blank(sample: GoldSample) -> Iterator[LintNote]:
     """Find questions without a word."""
     for gold in sample.items:
         if not tokens(gold.question):
-            yield LintNote("the question has no words", "Write a question, or remove the item.", gold)
+            yield "the question has no words", "Write a question, or remove the item.", gold
 
 
 def contradiction(sample: GoldSample) -> Iterator[LintNote]:
@@ -44,7 +42,7 @@ def contradiction(sample: GoldSample) -> Iterator[LintNote]:
         differs = _differences(first, gold)
         if differs:
             message = f"it asks the same question as {quoted(first.qid)} but differs in {' and '.join(differs)}"
-            yield LintNote(message, "Make the labels agree, or change one of the questions.", gold)
+            yield message, "Make the labels agree, or change one of the questions.", gold
 
 
 def duplicate(sample: GoldSample) -> Iterator[LintNote]:
@@ -52,7 +50,7 @@ def duplicate(sample: GoldSample) -> Iterator[LintNote]:
     for first, gold in _repeated(sample.items):
         if not _differences(first, gold):
             message = f"it asks the same question as {quoted(first.qid)}, so the question counts twice"
-            yield LintNote(message, "Remove one of them.", gold)
+            yield message, "Remove one of them.", gold
 
 
 def near_duplicate(sample: GoldSample) -> Iterator[LintNote]:
@@ -65,7 +63,7 @@ def near_duplicate(sample: GoldSample) -> Iterator[LintNote]:
     for gold, other in near_duplicates(firsts.values()):
         message = f"it asks nearly the same question as {quoted(other.qid)}: {quoted(other.question, 100)}"
         agrees = "" if gold.answerable == other.answerable else " One is answerable and the other is not: check both."
-        yield LintNote(message, f"Remove one of them, or make them differ.{agrees}", gold)
+        yield message, f"Remove one of them, or make them differ.{agrees}", gold
 
 
 def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:
@@ -141,13 +139,10 @@ def no_citation(sample: GoldSample) -> list[LintNote]:
     """Find answerable items without any evidence: the scorer requires their answers to cite nothing."""
     lacking = [gold for gold in sample.answerable if not evidence_level(gold)]
     wanted = "precision and chr require an answer without citations"
-    note = LintNote(
-        f"it is answerable but names no evidence: {wanted}",
-        "Name the chunks that contain the answer in gold_citations.",
-    )
+    note = f"it is answerable but names no evidence: {wanted}"
     count = f"no evidence in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
-    summary = LintNote(f"{count}: for these, {wanted}", "Name the chunks that contain the answers in gold_citations.")
-    return few_or_most(lacking, sample.answerable, note, summary)
+    fix = "Name the chunks that contain the answer{} in gold_citations."
+    return sample.few_or_most(lacking, (note, fix.format("")), (f"{count}: for these, {wanted}", fix.format("s")))
 
 
 def citation_variant(sample: GoldSample) -> Iterator[LintNote]:
@@ -155,7 +150,7 @@ def citation_variant(sample: GoldSample) -> Iterator[LintNote]:
     users = _users(sample)
     for name, main, where in _spellings(sample, users):
         message = f"the id {quoted(name)} is {'' if where else 'also '}written {quoted(main)}{where}"
-        yield LintNote(message, "Ids must be identical: use one spelling everywhere.", users[name][0])
+        yield message, "Ids must be identical: use one spelling everywhere.", users[name][0]
 
 
 def citation_ungraded(sample: GoldSample) -> Iterator[LintNote]:
@@ -165,33 +160,32 @@ def citation_ungraded(sample: GoldSample) -> Iterator[LintNote]:
         for name in gold.citations if grades else ():
             if not grades.get(name):
                 what = "graded 0 in" if name in grades else "missing from"
-                message = (
-                    f"the gold citation {quoted(name)} is {what} relevance_grades: retrieving it does not raise nDCG"
+                message = f"the gold citation {quoted(name)} is {what} relevance_grades"
+                yield (
+                    f"{message}: retrieving it does not raise nDCG",
+                    "Grade it 1 or more, or remove the citation.",
+                    gold,
                 )
-                yield LintNote(message, "Grade it 1 or more, or remove the citation.", gold)
 
 
-def citation_unseen(sample: GoldSample) -> list[LintNote]:
+def citation_unseen(sample: GoldSample) -> Iterator[LintNote]:
     """Find gold citations that no trace has retrieved."""
     users = _users(sample)
     if sample.seen is None or not users:
-        return []
+        return
     respelled = {name for name, *_ in _spellings(sample, users)}
     missing = sorted(users.keys() - sample.seen.ids - respelled)
     if len(missing) > 1 and 2 * len(missing) > len(users):
         example = f", as in {quoted(min(sample.seen.ids))}" if sample.seen.ids else ""
-        message = (
-            f"{len(missing)} of {len(users)} gold citations were retrieved by no trace, such as {quoted(missing[0])}"
-        )
-        return [LintNote(message, f"Write the ids as the traces do{example}.")]
-    notes = []
+        message = f"{len(missing)} of {len(users)} gold citations were retrieved by no trace"
+        yield f"{message}, such as {quoted(missing[0])}", f"Write the ids as the traces do{example}.", None
+        return
     for gold in sample.answerable:
         if strangers := sorted({*missing} & {*gold.citations}):
             several = f"{len(strangers)} of its {len(gold.citations)} gold citations, such as"
             which = several if len(gold.citations) > 1 else "its gold citation"
             message = f"no trace retrieved {which} {quoted(strangers[0])}"
-            notes.append(LintNote(message, "Check the id, and that the chunk is in the index.", gold))
-    return notes
+            yield message, "Check the id, and that the chunk is in the index.", gold
 
 
 def _users(sample: GoldSample) -> dict[str, list[Gold]]:
@@ -222,22 +216,3 @@ def _spellings(sample: GoldSample, users: Mapping[str, list[Gold]]) -> list[tupl
             main = min(names & ids or names, key=lambda name: (-uses[name], name))
             spellings += [(name, main, " in the traces" if main in ids else "") for name in wrong - {main}]
     return sorted(spellings)
-
-
-def without_substring(sample: GoldSample) -> Iterator[LintNote]:
-    """Find expected answers that would not count as right."""
-    for gold in sample.answerable:
-        answer = (gold.expected_answer or "").lower()
-        if answer.strip() and gold.substrings and not any(text in answer for text in gold.substrings):
-            nearly = any((plain := fold(text)) and plain in fold(answer) for text in gold.substrings)
-            but = ", unless white space, quotes, dashes and Markdown are ignored" if nearly else ""
-            message = f"expected_answer contains no text of gold_claim_substr{but}"
-            yield LintNote(message, "Correct expected_answer, or add a substring that it contains.", gold)
-
-
-def without_phrase(sample: GoldSample) -> Iterator[LintNote]:
-    """Find expected answers without a phrase for the metric containment."""
-    for gold in sample.answerable:
-        if gold.expected_answer is not None and not phrases(gold.expected_answer):
-            message = f"expected_answer {quoted(gold.expected_answer, 40)} has no phrase for the metric containment"
-            yield LintNote(message, "Write at least five letters a-z or digits in a row, or leave the field out.", gold)

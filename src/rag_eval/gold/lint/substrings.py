@@ -1,4 +1,4 @@
-"""Checks of gold substrings: those that match no answer, too many answers, or are never searched.
+"""Checks of gold substrings and expected answers: those that match no answer, too many, or are never searched.
 
 The scorer searches for a substring, lower-cased, in the claim, stripped and lower-cased. White space, quotes, dashes
 and Unicode forms must be exactly the same, and one substring of an item is enough.
@@ -6,6 +6,7 @@ and Unicode forms must be exactly the same, and one substring of an item is enou
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -13,17 +14,22 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases import PHRASE_LIMIT
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.gold.lint.sample import INVISIBLE, TYPOGRAPHIC, LintNote, few_or_most, fold, tidy
+from rag_eval.metrics.answers import phrases
 from rag_eval.textual.refusals import recognise
 from rag_eval.textual.tokens import content_words
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
-    from rag_eval.gold.lint.sample import GoldSample
+    from rag_eval.gold.lint import GoldSample, LintNote
 
 LONG = 100  # characters; an answer hardly ever repeats more of them exactly
 MOST_ANSWERS, LEAST_ANSWERS = 2000, 10  # how many answers a substring is tested on, and how many are enough to judge
 _GRAM = 3
+# Zero-width and bidirectional signs, soft hyphens, byte order marks; not the joiners, which some scripts need.
+INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]")
+_TYPED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "..."}
+TYPOGRAPHIC = re.compile(f"[{''.join(_TYPED)}\ufb00-\ufb06]")
+_PLAIN = str.maketrans({**_TYPED, **dict.fromkeys("*_`", "")})
 
 
 def white_space(sample: GoldSample) -> Iterator[LintNote]:
@@ -31,13 +37,13 @@ def white_space(sample: GoldSample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         plain = " ".join(text.split())
         if not plain:
-            yield LintNote(f"the substring {_shown(text)} is only white space", "Write the required text.", gold)
+            yield f"the substring {_shown(text)} is only white space", "Write the required text.", gold
         elif text != plain and not _covered(text, gold):
             where = "begins or ends with" if text.strip() != text else "contains"
             signs = sorted({f"U+{ord(sign):04X}" for sign in text if sign.isspace() and sign != " "})
             which = f"white space ({', '.join(signs)})" if signs else "white space"
             message = f"the substring {_shown(text)} {where} {which} that an answer must repeat exactly"
-            yield LintNote(message, f"Write {quoted(plain)}.", gold)
+            yield message, f"Write {quoted(plain)}.", gold
 
 
 def character(sample: GoldSample) -> Iterator[LintNote]:
@@ -45,10 +51,8 @@ def character(sample: GoldSample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         sign = _odd_sign(text)
         if sign and not _covered(text, gold):
-            hint = f"Write {quoted(tidy(text))}, or add it if answers are written both ways."
-            yield LintNote(
-                f"the substring {_shown(text)} contains {sign}, which an answer must repeat exactly", hint, gold
-            )
+            message = f"the substring {_shown(text)} contains {sign}, which an answer must repeat exactly"
+            yield message, f"Write {quoted(tidy(text))}, or add it if answers are written both ways.", gold
 
 
 def long(sample: GoldSample) -> Iterator[LintNote]:
@@ -57,41 +61,35 @@ def long(sample: GoldSample) -> Iterator[LintNote]:
         shortest = min(map(len, gold.substrings), default=0)
         if shortest > LONG:
             message = f"its shortest substring has {shortest} characters, which an answer must repeat exactly"
-            yield LintNote(message, "Keep the few words that make an answer right.", gold)
+            yield message, "Keep the few words that make an answer right.", gold
 
 
 def refusal(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings of a refusal, or ones that make an answer a refusal."""
-    token = sample.settings.token.lower()
+    token, only = sample.settings.token.lower(), "Write a text that only a right answer contains."
     for gold, text in sample.labels:
+        what = f"the substring {_shown(text)}"
         phrase = next((phrase for phrase in sample.settings.phrases if phrase in text), None)
         if text.strip() == token:
             hint = "Write the required text, or make the item unanswerable."
-            yield LintNote(
-                f"the substring {_shown(text)} is the refusal token: an answer that gives it is a refusal", hint, gold
-            )
+            yield f"{what} is the refusal token: an answer that gives it is a refusal", hint, gold
         elif text in token:
-            message = f"the substring {_shown(text)} is part of the refusal token: a longer refusal can contain it"
-            yield LintNote(message, "Write a text that only a right answer contains.", gold)
+            yield f"{what} is part of the refusal token: a longer refusal can contain it", only, gold
         elif phrase:
-            message = (
-                f"the substring {_shown(text)} contains the refusal phrase {_shown(phrase)}: an answer of up to "
-                f"{PHRASE_LIMIT} characters with it is a refusal"
-            )
-            yield LintNote(message, "Choose another substring, or remove the phrase.", gold)
+            effect = f"an answer of up to {PHRASE_LIMIT} characters with it is a refusal"
+            message = f"{what} contains the refusal phrase {_shown(phrase)}: {effect}"
+            yield message, "Choose another substring, or remove the phrase.", gold
         elif sample.settings.builtin and (built_in := recognise(text)):
-            message = f"the substring {_shown(text)} is {built_in} on its own: an answer of only this text is a refusal"
-            yield LintNote(message, "Write a text that only a right answer contains.", gold)
+            yield f"{what} is {built_in} on its own: an answer of only this text is a refusal", only, gold
 
 
 def in_question(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that occur in their own question."""
     for gold, text in sample.labels:
         if text.strip() and text in gold.question.lower():
-            message = (
-                f"the substring {_shown(text)} is in the question: an answer that only repeats the question contains it"
-            )
-            yield LintNote(message, "Add the words that make the answer right.", gold)
+            effect = "an answer that only repeats the question contains it"
+            message = f"the substring {_shown(text)} is in the question: {effect}"
+            yield message, "Add the words that make the answer right.", gold
 
 
 def stop_words(sample: GoldSample) -> Iterator[LintNote]:
@@ -99,7 +97,7 @@ def stop_words(sample: GoldSample) -> Iterator[LintNote]:
     for gold, text in sample.labels:
         if text.strip() and not content_words(text):
             message = f"the substring {_shown(text)} has no content words: almost any answer contains it"
-            yield LintNote(message, "Add the words that make the answer right.", gold)
+            yield message, "Add the words that make the answer right.", gold
 
 
 def in_citation(sample: GoldSample) -> Iterator[LintNote]:
@@ -108,7 +106,7 @@ def in_citation(sample: GoldSample) -> Iterator[LintNote]:
         name = next((name for name in sorted(gold.citations) if text.strip() and text in name.lower()), None)
         if name:
             message = f"the substring {_shown(text)} is in the id {_shown(name)}: a citation in the text contains it"
-            yield LintNote(message, "Choose words that the id does not contain.", gold)
+            yield message, "Choose words that the id does not contain.", gold
 
 
 def redundant(sample: GoldSample) -> Iterator[LintNote]:
@@ -117,7 +115,7 @@ def redundant(sample: GoldSample) -> Iterator[LintNote]:
         inner = [other for other in sorted(gold.substrings, key=lambda item: (len(item), item)) if other in text]
         if inner[0] != text:
             message = f"the substring {_shown(text)} contains the substring {_shown(inner[0])}, so it has no effect"
-            yield LintNote(message, f"Remove it, or remove {_shown(inner[0])} if that is too short.", gold)
+            yield message, f"Remove it, or remove {_shown(inner[0])} if that is too short.", gold
 
 
 def common(sample: GoldSample) -> Iterator[LintNote]:
@@ -137,9 +135,7 @@ def common(sample: GoldSample) -> Iterator[LintNote]:
         matches = sum(text in claim for qid, claim in answers if qid not in golds)
         if 2 * matches >= others:
             message = f"the substring {_shown(text)} occurs in {matches} of {others} answers to other questions"
-            yield from (
-                LintNote(message, "Add the words that make this answer right.", gold) for gold in golds.values()
-            )
+            yield from ((message, "Add the words that make this answer right.", gold) for gold in golds.values())
 
 
 def near_miss(sample: GoldSample) -> Iterator[LintNote]:
@@ -149,20 +145,49 @@ def near_miss(sample: GoldSample) -> Iterator[LintNote]:
         missed = [fold(claim) for claim in claims if not any(text in claim for text in gold.substrings)]
         for text in dict.fromkeys(gold.substrings):
             if (plain := fold(text)) and any(plain in claim for claim in missed):
-                message = (
-                    f"an answer writes {_shown(text)} with other white space, quotes, dashes or Markdown: no match"
-                )
-                yield LintNote(message, "Add the form that answers use.", gold)
+                form = "other white space, quotes, dashes or Markdown"
+                message = f"an answer writes {_shown(text)} with {form}: no match"
+                yield message, "Add the form that answers use.", gold
+
+
+def missing_in_answer(sample: GoldSample) -> Iterator[LintNote]:
+    """Find expected answers that would not count as right."""
+    for gold in sample.answerable:
+        answer = (gold.expected_answer or "").lower()
+        if answer.strip() and gold.substrings and not any(text in answer for text in gold.substrings):
+            nearly = any((plain := fold(text)) and plain in fold(answer) for text in gold.substrings)
+            but = ", unless white space, quotes, dashes and Markdown are ignored" if nearly else ""
+            message = f"expected_answer contains no text of gold_claim_substr{but}"
+            yield message, "Correct expected_answer, or add a substring that it contains.", gold
+
+
+def no_phrase(sample: GoldSample) -> Iterator[LintNote]:
+    """Find expected answers without a phrase for the metric containment."""
+    for gold in sample.answerable:
+        if gold.expected_answer is not None and not phrases(gold.expected_answer):
+            message = f"expected_answer {quoted(gold.expected_answer, 40)} has no phrase for the metric containment"
+            yield message, "Write at least five letters a-z or digits in a row, or leave the field out.", gold
 
 
 def none(sample: GoldSample) -> list[LintNote]:
     """Find answerable items that accept any claim."""
     lacking = [gold for gold in sample.answerable if not gold.substrings]
     hint = "Add a text of a right answer to gold_claim_substr."
-    note = LintNote("it has no substring: any claim with the right citations counts as right", hint)
+    note = "it has no substring: any claim with the right citations counts as right", hint
     count = f"no substring in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
-    summary = LintNote(f"{count}: precision judges only their citations", hint)
-    return few_or_most(lacking, sample.answerable, note, summary)
+    return sample.few_or_most(lacking, note, (f"{count}: precision judges only their citations", hint))
+
+
+def tidy(text: str) -> str:
+    """Return a text as typed on a keyboard: NFC, plain quotes and dashes, single spaces, no invisible characters."""
+    plain = TYPOGRAPHIC.sub(lambda sign: _TYPED.get(sign[0]) or unicodedata.normalize("NFKC", sign[0]), text)
+    return " ".join(INVISIBLE.sub("", unicodedata.normalize("NFC", plain)).split())
+
+
+def fold(text: str) -> str:
+    """Return a text without differences of form: NFKC, case, kinds of quotes and dashes, white space, Markdown."""
+    plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PLAIN)
+    return " ".join(plain.casefold().split())
 
 
 def _shown(text: str) -> str:

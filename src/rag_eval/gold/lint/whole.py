@@ -15,13 +15,12 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates.policy import BOUNDS, Gate
 from rag_eval.gates.selection import document, expanded, slices_of
-from rag_eval.gold.lint.sample import LintNote
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import Value, exactly, tally
 
 if TYPE_CHECKING:
-    from rag_eval.gold.lint.sample import GoldSample
+    from rag_eval.gold.lint import GoldSample, LintNote
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
 """Fields that the ideal trace has."""
@@ -45,7 +44,7 @@ def balance(sample: GoldSample) -> Iterator[LintNote]:
     counts = {"answerable": answerable, "unanswerable": n - answerable}
     for name, count in counts.items() if n >= LEAST_ITEMS else ():
         if count < LEAST_SHARE * n:
-            yield LintNote(f"less than a tenth of the items are {name}: {count} of {n}", _BALANCE[name])
+            yield f"less than a tenth of the items are {name}: {count} of {n}", _BALANCE[name], None
 
 
 def one_class(sample: GoldSample) -> Iterator[LintNote]:
@@ -61,9 +60,8 @@ def one_class(sample: GoldSample) -> Iterator[LintNote]:
         if len(classes) >= LEAST_SLICE and len(set(classes)) == 1 and len(classes) < len(sample.items):
             only = "answerable" if classes[0] else "unanswerable"
             message = f"all {len(classes)} items of {kind} {quoted(value)} are {only}"
-            yield LintNote(
-                message, "Add items of the other class. Otherwise a fixed behaviour answers all of these correctly."
-            )
+            otherwise = "Otherwise a fixed behaviour answers all of these correctly."
+            yield message, f"Add items of the other class. {otherwise}", None
 
 
 def coarse(sample: GoldSample) -> Iterator[LintNote]:
@@ -73,13 +71,10 @@ def coarse(sample: GoldSample) -> Iterator[LintNote]:
         slack = 1 - limit if gate.direction == "min" else limit
         if measured.is_rate and ideal.n and 0 < slack < Fraction(1, ideal.n):
             step = float(Fraction(1, ideal.n))
-            message = (
-                f"the gate {gate.written} applies to {quantity(ideal.n, 'item')}: one failed item moves the "
-                f"value by {step:.3g}, so none may fail"
-            )
-            strict = 1 if gate.direction == "min" else 0
-            fix = f"Add items, or set the limit to {strict}."
-            yield LintNote(message, f"With {-(-1 // slack)} such items one may fail. {fix}")
+            effect = f"one failed item moves the value by {step:.3g}, so none may fail"
+            fix = f"Add items, or set the limit to {1 if gate.direction == 'min' else 0}."
+            message = f"the gate {gate.written} applies to {quantity(ideal.n, 'item')}: {effect}"
+            yield message, f"With {-(-1 // slack)} such items one may fail. {fix}", None
 
 
 def clustered(sample: GoldSample) -> Iterator[LintNote]:
@@ -93,10 +88,9 @@ def clustered(sample: GoldSample) -> Iterator[LintNote]:
         return
     effect = 1 + _CORRELATION * (sum(size * size for size in sizes.values()) / n - 1)
     if effect >= _DESIGN_EFFECT:
-        message = (
-            f"{n} questions are about {len(sizes)} documents: intervals should be up to {effect**0.5:.2f} times as wide"
-        )
-        yield LintNote(message, "Group the questions by document in the gates file: statistics: {cluster: document}.")
+        width = f"intervals should be up to {effect**0.5:.2f} times as wide"
+        fix = "Group the questions by document in the gates file: statistics: {cluster: document}."
+        yield f"{n} questions are about {len(sizes)} documents: {width}", fix, None
 
 
 def without_items(sample: GoldSample) -> Iterator[LintNote]:
@@ -104,7 +98,7 @@ def without_items(sample: GoldSample) -> Iterator[LintNote]:
     for gate, measured, ideal in _judged(sample):
         if not ideal.n and gate.when_no_data == "fail":
             message = f"the gate {gate.written} has no items to judge: it applies to {measured.metric.applies}"
-            yield LintNote(message, "Add such items, remove the gate, or set when_no_data: skip.")
+            yield message, "Add such items, remove the gate, or set when_no_data: skip.", None
 
 
 def out_of_reach(sample: GoldSample) -> Iterator[LintNote]:
@@ -114,9 +108,7 @@ def out_of_reach(sample: GoldSample) -> Iterator[LintNote]:
     for gate, measured, ideal in _judged(sample):
         if measured.metric.depends_on == "ranking" and ideal.number is not None and not gate.keeps(ideal.number):
             message = f"the gate {gate.written} cannot pass: even an ideal run, with all relevant chunks ranked first, "
-            yield LintNote(
-                f"{message}gets {float(ideal.number):.3g}", "Lower the limit, change k, or label more chunks."
-            )
+            yield f"{message}gets {float(ideal.number):.3g}", "Lower the limit, change k, or label more chunks.", None
 
 
 def _judged(sample: GoldSample) -> list[tuple[Gate, Measure, Value]]:
