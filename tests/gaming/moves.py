@@ -12,9 +12,9 @@ import shutil
 from contextlib import chdir
 from dataclasses import dataclass, field
 
+import seams
 from gaming import answers, honest
 from gaming.honest import GATES, GOLD, RECORDS, Repository, named
-from rag_eval.gold.signoff import signatures
 from seams import render, score_files
 from verdicts import JUDGE, judge_hash, verdict_row
 
@@ -237,7 +237,7 @@ def sign(stage, terms):
 def _record(stage, terms):
     key, plain = terms.get("key"), {name: value for name, value in terms.items() if name != "key"}
     made = honest.record(stage.before, stage.repository.read(stage.gold), **plain)
-    return signatures.sign(made, str(stage.keys.file(key))) if key else made
+    return seams.sign(made, str(stage.keys.file(key))) if key else made
 
 
 @move

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval.gold.signoff import signatures
-from rag_eval.gold.signoff.signatures import SignatureError
+from rag_eval.gold.signoff import repository
+from rag_eval.gold.signoff.repository import SignatureError
 from seams import NAMESPACE, HashChange, Record, sign, verify
 from sshkeys import Keys, needs_ssh_keygen
 
@@ -165,7 +165,7 @@ def test_temporary_files_are_for_this_user_alone(keys, monkeypatch):
         return run(command, **more)
 
     key, allowed = keys.file("bob"), keys.allowed("bob")
-    monkeypatch.setattr(signatures.subprocess, "run", watching)
+    monkeypatch.setattr(repository.subprocess, "run", watching)
     verify(sign(RECORD, str(key)), allowed, NOW)
     assert seen == [0o700, 0o700]
 

@@ -19,7 +19,6 @@ from rag_eval.gold.signoff.checking import (
     Advice,
     Side,
     SignoffItem,
-    SignoffPolicy,
     breaches,
     changes,
     check,
@@ -27,6 +26,7 @@ from rag_eval.gold.signoff.checking import (
     items,
     unsigned,
 )
+from rag_eval.gold.signoff.identity import SignoffPolicy
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import PATTERNS
 from seams import HashChange, Record, main

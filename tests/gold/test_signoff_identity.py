@@ -12,15 +12,24 @@ from rag_eval.gold.signoff.checking import (
     Advice,
     Side,
     SignoffItem,
-    SignoffPolicy,
     breaches,
     changes,
     check,
     digest,
     new_records,
 )
-from rag_eval.gold.signoff.identity import NO_PROOF, Author, Authorship, Proof, Review, approvals, authors, unchecked
-from rag_eval.gold.signoff.signatures import proof as proof_of
+from rag_eval.gold.signoff.identity import (
+    NO_PROOF,
+    Author,
+    Authorship,
+    Proof,
+    Review,
+    SignoffPolicy,
+    approvals,
+    authors,
+    unchecked,
+)
+from rag_eval.gold.signoff.repository import signature_proof as proof_of
 from seams import NAMESPACE, HashChange, InputError, Record, sign
 from sshkeys import Keys, needs_ssh_keygen
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
-from rag_eval.gold.signoff.checking import Side, SignoffPolicy, counting, unsigned
+from rag_eval.gold.signoff.checking import Side, counting, unsigned
+from rag_eval.gold.signoff.identity import SignoffPolicy
 
 Row = dict[str, Any]
 

@@ -13,12 +13,12 @@ from rag_eval.common.escaping import quantity
 from rag_eval.errors import Finding, InputError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, follow_links, read, read_regular
 from rag_eval.gold.signoff import checking, repository
-from rag_eval.gold.signoff.identity import NO_PROOF, default_records, proves, unchecked
+from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, default_records, proves, unchecked
+from rag_eval.readers.source import PACKED
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
-    from rag_eval.gold.signoff.checking import SignoffPolicy
     from rag_eval.run.authority import Authority
     from rag_eval.run.inputs import Options
     from rag_eval.run.scored import ScoredRun
@@ -74,12 +74,12 @@ def review_signoff(context: ReviewContext, path: str | None) -> tuple[list[Findi
     if path is None or not tracked:
         where = "is outside the repository" if path is None else "is not in the commit under test"
         return [untracked(context, where)], None
-    if repository.is_packed(read(context.authority.head, path) or b""):
+    if (read(context.authority.head, path) or b"").startswith(PACKED):
         return [_without_items(context, repository.packed(path))], None
     policies = signoff_policies(context)
     policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
     findings = list(_unsigned(context, policies)) if policy_of_gold else [_ungoverned(context)]
-    return findings, policy_of_gold or checking.SignoffPolicy(gold=path)
+    return findings, policy_of_gold or SignoffPolicy(gold=path)
 
 
 def violations_of_base_policy(context: ReviewContext) -> list[str]:
@@ -90,7 +90,7 @@ def violations_of_base_policy(context: ReviewContext) -> list[str]:
     now = {violation.code for policy in policies for violation in _check(context, policy)}
     if now and (authority.signoff == "require" or "signoff" in context.head.stated):
         head_policy = _head_signoff_policy(context)
-        now -= {item.code for item in _check(context, head_policy or _at_place(context, checking.SignoffPolicy()))}
+        now -= {item.code for item in _check(context, head_policy or _at_place(context, SignoffPolicy()))}
     return sorted(now)
 
 

@@ -21,8 +21,8 @@ from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
 from rag_eval.gold.signoff import checking, identity
-from rag_eval.gold.signoff.checking import Side, SignoffPolicy
-from rag_eval.gold.signoff.identity import NO_PROOF
+from rag_eval.gold.signoff.checking import Side
+from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy
 from rag_eval.gold.signoff.repository import (
     GoldStates,
     Place,
@@ -32,6 +32,7 @@ from rag_eval.gold.signoff.repository import (
     policies,
     read_record,
     sides,
+    sign,
     untouched,
     used_records,
 )
@@ -354,8 +355,6 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
     if isinstance(read, str):
         raise UsageError(f"the record would be invalid: {read}. Correct the option.")
     if args.key:
-        from rag_eval.gold.signoff.signatures import sign
-
         return sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde in it
     if policy.require == "signature":
         raise UsageError("the sign-off policy requires signed records. Add your SSH key: --key ~/.ssh/id_ed25519")

@@ -18,11 +18,7 @@ from rag_eval.common.paths import shell_line
 from rag_eval.contract import item_hash as digest
 from rag_eval.errors import Problem
 from rag_eval.gold.signoff import identity
-from rag_eval.gold.signoff.identity import LEVELS as LEVELS
-from rag_eval.gold.signoff.identity import NO_PROOF, PLAIN, Proof
-from rag_eval.gold.signoff.identity import Advice as Advice
-from rag_eval.gold.signoff.identity import SignoffPolicy as SignoffPolicy
-from rag_eval.gold.signoff.identity import Violation as Violation
+from rag_eval.gold.signoff.identity import NO_PROOF, Proof, SignoffPolicy
 from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]
@@ -57,6 +53,33 @@ class Side(NamedTuple):
     def named(self, qid: str) -> SignoffItem | None:
         """Return the item of a qid, also in gold that moved."""
         return self.items.get(qid) or self.moved.get(qid)
+
+
+class Violation(NamedTuple):
+    """A breach of the sign-off rules: a stable code, where, what, and the command that fixes it.
+
+    If no command does, ``fix`` is a shell comment with advice.
+    """
+
+    code: str
+    file: str
+    line: int
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        prefix = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{prefix}: [{self.code}] {self.message}"
+
+
+class Advice(NamedTuple):
+    """Advice in findings: the sign-off command, and the commit to restore records from."""
+
+    sign: str = "rag-eval gold signoff --reason '…'"
+    restore: str = "HEAD"
+
+
+PLAIN = Advice()
 
 
 def items(
@@ -202,7 +225,8 @@ def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Violation]:
         who = "no signer other than the authors of the change" if policy.four_eyes else "no signer"
         fix = f"# ask one of these to approve the pull request: {asked}"
         yield Violation("no-approval", policy.gold, 0, f"{who} has approved the last commit", fix)
-    for name in identity.unresolved(proof) if policy.four_eyes else ():
+    unresolved = sorted({author.name for author in proof.authors or () if not author.login})
+    for name in unresolved if policy.four_eyes else ():
         message = f"{quoted(name)} wrote commits of this change, but the GitHub account is unknown"
         fix = "# add the e-mail address of these commits to the GitHub account, or to signoff.signers"
         yield Violation("unresolved-author", policy.gold, 0, message, fix)
@@ -215,7 +239,9 @@ def _one_pair_of_eyes(
     if not policy.four_eyes or proof.authors is None or policy.require == "review":
         return
     uncovered = {change.qid for change, _ in breaches(base, head, policy, used_records)}
-    by_authors = identity.of_authors(new_records(base, head, policy, used_records), policy, proof)
+    new = new_records(base, head, policy, used_records)
+    wrote = {*identity.accounts(proof), ""}  # a signer whose account is unknown may be an author
+    by_authors = {path for path, record in new.items() if policy.signers.get(record.signer, "").lower() in wrote}
     for change, _ in breaches(base, _without(head, by_authors), policy, used_records):
         if change.qid not in uncovered:
             line = head.items[change.qid].line if change.qid in head.items else 0

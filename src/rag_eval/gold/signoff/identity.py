@@ -1,4 +1,4 @@
-"""Sign-off policies, and the identities behind a change of the gold: which records count, who approved, who may sign.
+"""Sign-off policies, the keys of signers, and the identities behind a change: which records count, who approved.
 
 All functions are pure: the results of ssh-keygen and GitHub are passed in as a :class:`Proof`. Accounts are compared
 without regard to case, as GitHub does.
@@ -6,6 +6,8 @@ without regard to case, as GitHub does.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
-from rag_eval.readers.signoff_record import PATTERNS, matches
+from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, matches
 from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
@@ -31,6 +33,23 @@ _NOREPLY = re.compile(
 )
 LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"
 """An account of GitHub. Bots are none: what is in brackets signs nothing."""
+
+KEY_TYPES = (
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
+EXAMPLE = f'bob@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA…'
+_WORD = r'(?:[^ \t"]|"[^"]*")+'
+_LINE = re.compile(rf"({_WORD})(?:[ \t]+({_WORD}))?(?:[ \t]+({_WORD}))?(?:[ \t]+({_WORD}))?")
+_OPTIONS = re.compile(r'[A-Za-z-]+(?:="[^"\\]*")?(?:,[A-Za-z-]+(?:="[^"\\]*")?)*')
+_OPTION = re.compile(r'([A-Za-z-]+)(?:="([^"]*)")?')
+_TIME = re.compile(r"[0-9]{8}(?:[0-9]{4}(?:[0-9]{2})?)?Z?")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 _KINDS: dict[str, tuple[type, str, str]] = {
     "four_eyes": (bool, "true or false", "Write true or false, without quotes."),
@@ -154,31 +173,90 @@ def _problem(file: str, message: str, hint: str, line: int = 0) -> InputError:
     return InputError([Problem(file, line, "", message, hint)])
 
 
-class Violation(NamedTuple):
-    """A breach of the sign-off rules: a stable code, where, what, and the command that fixes it.
-
-    If no command does, ``fix`` is a shell comment with advice.
-    """
-
-    code: str
-    file: str
-    line: int
-    message: str
-    fix: str
-
-    def __str__(self) -> str:
-        prefix = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{prefix}: [{self.code}] {self.message}"
-
-
-class Advice(NamedTuple):
-    """Advice in findings: the sign-off command, and the commit to restore records from."""
-
-    sign: str = "rag-eval gold signoff --reason '…'"
-    restore: str = "HEAD"
+def allowed_signers(data: bytes, file: str) -> frozenset[str]:
+    """Return the principals of an allowed-signers file from its bytes; raise :class:`InputError` with every problem."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError([Problem(file, 0, "", "is not UTF-8 text", f"Write lines like: {EXAMPLE}")]) from None
+    signers: set[str] = set()
+    problems, owners = [], dict[str, tuple[str, int]]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip(" \t\r") or line.lstrip(" \t").startswith("#"):
+            continue
+        principal, wrong = _read_signer(line.removesuffix("\r").strip(" \t"), number, owners)
+        signers.add(principal)
+        problems += [Problem(file, number, "", *wrong)] if wrong else []
+    if not signers:
+        problems = [Problem(file, 0, "", "lists no signers", f"Write lines like: {EXAMPLE}")]
+    if problems:
+        raise InputError(problems[:100], max(0, len(problems) - 100))
+    return frozenset(signers)
 
 
-PLAIN = Advice()
+def _read_signer(line: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[str, tuple[str, str] | None]:
+    """Return the principal of a line and the problem of the line; ``owners`` remembers the line of each key."""
+    words = _LINE.match(line)
+    if words is None or _CONTROL.search(line):
+        return "", ("not a valid line of an allowed-signers file", f"Write it like: {EXAMPLE}")
+    principal, *rest = words.groups()
+    options, kind, key = (None, *rest[:2]) if rest[0] in KEY_TYPES else rest
+    if not matches(PATTERNS["signer"], principal):
+        hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
+        return principal, (f"{quoted(principal)} is not one e-mail address", hint)
+    if wrong := _wrong_options(options) or _wrong_key(kind, key):
+        return principal, wrong
+    owner, first = owners.setdefault(f"{kind} {key}", (principal, number))
+    if first == number:
+        return principal, None
+    if owner == principal:
+        return principal, (f"the same key is already on line {first}", "Remove one of the lines.")
+    hint = "A key belongs to one person: give each their own."
+    return principal, (f"the key also belongs to {quoted(owner)} on line {first}", hint)
+
+
+def _wrong_options(options: str | None) -> tuple[str, str] | None:
+    needed = f'Write namespaces="{NAMESPACE}" after the address.'
+    if options is None:
+        return "'namespaces' is missing, so the key could sign for any purpose", needed
+    if not _OPTIONS.fullmatch(options):
+        return f"{quoted(options)} is not a list of options, or the key type is unknown", f"Like: {EXAMPLE}"
+    given = [(name.lower(), value) for name, value in _OPTION.findall(options)]
+    wrong: list[tuple[str, str]] = []
+    for name, value in given:
+        if name == "cert-authority":
+            wrong.append(("'cert-authority' lets an authority name signers", "Name each signer's own key."))
+        elif name in ("valid-after", "valid-before"):
+            hint = 'Write it like valid-before="20271231Z".'
+            wrong += [] if _TIME.fullmatch(value) else [(f"{name!r} is {quoted(value)}, not a time", hint)]
+        elif name != "namespaces":
+            wrong.append((f"{quoted(name)} is not a known option", "Remove it."))
+        elif NAMESPACE not in value.split(",") or any(mark in value for mark in "*?!"):
+            hint = f'Write it without a wildcard: namespaces="{NAMESPACE}"'
+            wrong.append((f"'namespaces' is {quoted(value)}, not that of rag-eval", hint))
+    names = [name for name, _ in given]
+    if len(set(names)) < len(names):
+        wrong.append(("an option is repeated", "Write each option once."))
+    if "namespaces" not in names:
+        wrong.append(("'namespaces' is missing", needed))
+    return wrong[0] if wrong else None
+
+
+def _wrong_key(kind: str | None, key: str | None) -> tuple[str, str] | None:
+    if kind not in KEY_TYPES:
+        return f"{quoted(kind or '')} is not a known key type", f"Use one of: {', '.join(KEY_TYPES)}."
+    try:
+        blob = base64.b64decode(key or "", validate=True)
+    except (binascii.Error, ValueError):
+        blob = b""
+    parts, start = [], 0  # the type first, each with its length in four bytes before it
+    while start < len(blob):
+        end = start + 4 + int.from_bytes(blob[start : start + 4], "big")
+        parts.append(blob[start + 4 : end])
+        start = end
+    if start == len(blob) and len(parts) > 1 and parts[0] == kind.encode():
+        return None
+    return f"the key is not a valid {kind} key", "Copy the whole second word of the .pub file."
 
 
 class Author(NamedTuple):
@@ -264,20 +342,9 @@ def refused(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Pro
     return {path: reason for path, reason in wrong if reason}
 
 
-def of_authors(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Proof) -> set[str]:
-    """Return the paths of new records signed by people who wrote a part of the change, or whose account is unknown."""
-    wrote = {*_accounts(proof), ""}
-    return {path for path, record in new_records.items() if policy.signers.get(record.signer, "").lower() in wrote}
-
-
-def unresolved(proof: Proof) -> list[str]:
-    """Return the names of the authors without a known account."""
-    return sorted({author.name for author in proof.authors or () if not author.login})
-
-
 def reviewers(policy: SignoffPolicy, proof: Proof) -> list[str]:
     """Return the accounts whose approval counts: of all signers, with four eyes of those who wrote no part."""
-    wrote = _accounts(proof) if policy.four_eyes else set()
+    wrote = accounts(proof) if policy.four_eyes else set()
     return sorted({login for login in policy.signers.values() if login.lower() not in wrote})
 
 
@@ -307,5 +374,6 @@ def _wrong(path: str, record: Record, policy: SignoffPolicy, proof: Proof) -> tu
     return ("bad-signature", f"its signature is invalid: {reason}") if reason else None
 
 
-def _accounts(proof: Proof) -> set[str]:
+def accounts(proof: Proof) -> set[str]:
+    """Return the known accounts of the authors, in lower case."""
     return {author.login.lower() for author in proof.authors or () if author.login}

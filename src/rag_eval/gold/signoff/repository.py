@@ -1,33 +1,48 @@
 """Sign-off of the repository's files: the compared states of the gold, and the policy that applies.
 
-The command, the hook and CI share it; they differ only in the :class:`GoldStates`.
+The command, the hook and CI share it; they differ only in the :class:`GoldStates`. Signatures of records are made and
+checked by ssh-keygen. A signature is checked at the current time, never at the date that the record gives. So a key
+that has expired, or was removed from the list, signs nothing any more.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
+import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
-from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file
-from rag_eval.errors import InputError, Problem, UsageError
+from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
+from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, read, read_regular
-from rag_eval.gold.signoff import checking, signatures
-from rag_eval.gold.signoff.checking import Advice, Side, SignoffPolicy
-from rag_eval.gold.signoff.identity import NO_PROOF, Author, default_records, signoff_policy
+from rag_eval.gold.signoff import checking
+from rag_eval.gold.signoff.checking import Advice, Side
+from rag_eval.gold.signoff.identity import (
+    NO_PROOF,
+    Author,
+    Proof,
+    SignoffPolicy,
+    allowed_signers,
+    default_records,
+    signoff_policy,
+)
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
-from rag_eval.readers.signoff_record import Record
+from rag_eval.readers.signoff_record import NAMESPACE, Record
+from rag_eval.readers.source import PACKED
 
 if TYPE_CHECKING:
     from rag_eval.git.plumbing import Git
 
 People = Callable[[SignoffPolicy], tuple[Collection[str], Collection[Author]]]
 MOST_PROBLEMS = 100
+_DAY = 86_400.0
 
 
 class GoldStates(NamedTuple):
@@ -184,7 +199,7 @@ def findings(
         rules = frame.rules or frame.base
         rules = frame.head if rules is NOTHING else rules
         allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
-        proof = signatures.proof(new, policy, allowed, time.time())
+        proof = signature_proof(new, policy, allowed, time.time())
     needs_people = policy.require == "review" or policy.four_eyes  # git alone cannot prove who approved or wrote it
     if people and needs_people and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
@@ -202,7 +217,7 @@ def check_signers(frame: GoldStates, paths: Place, policies: Iterable[SignoffPol
     for policy in [*policies, *([head] if head else [])]:
         keys = read_regular(frame.head, policy.allowed_signers) if policy.require == "signature" else None
         if keys is not None:
-            signatures.allowed_signers(keys, policy.allowed_signers)
+            allowed_signers(keys, policy.allowed_signers)
 
 
 def untouched(frame: GoldStates, policy: SignoffPolicy) -> bool:
@@ -286,13 +301,6 @@ def packed(gold: str) -> str:
     return f"{quoted(gold)} is compressed, but sign-off needs plain lines. Keep the gold set uncompressed in git."
 
 
-def is_packed(blob: bytes) -> bool:
-    """Return whether a scorer would unpack these bytes."""
-    from rag_eval.readers.source import PACKED  # start-up time
-
-    return blob.startswith(PACKED)
-
-
 def _items(
     tree: Tree, files: Mapping[str, str], policy: SignoffPolicy, parsed: dict[bytes, Any]
 ) -> tuple[dict[str, checking.SignoffItem], list[Problem]]:
@@ -313,7 +321,7 @@ def _items(
         except strict_json.JsonError as error:
             where = f"column {error.column}" if error.column else ""
             unread.append(Problem(gold, line, where, error.message, error.hint))
-    if unread and is_packed(blob):
+    if unread and blob.startswith(PACKED):
         what = "is compressed, but sign-off needs plain lines"
         return {}, [Problem(gold, 0, "", what, "Keep it uncompressed in git.")]
     items, problems = checking.items(rows, gold, is_array(blob))
@@ -334,3 +342,101 @@ def read_record(blob: bytes) -> Record | str:
         return Record.read(strict_json.parse(blob))
     except strict_json.JsonError as error:
         return error.message
+
+
+class SignatureError(RagEvalError):
+    """A signature that cannot be made or checked here; the message ends with the fix."""
+
+
+def signature_proof(
+    new_records: Mapping[str, Record], policy: SignoffPolicy, allowed: bytes | None, now: float
+) -> Proof:
+    """Return the evidence in the records at ``now`` in seconds since 1970, without approvals and authors.
+
+    ``new_records`` are by path, ``allowed`` the bytes of the policy's allowed-signers file on the base, None if it is
+    missing. InputError is raised if that file is missing or has problems, SignatureError if ssh-keygen cannot be run.
+    Only the level ``signature`` needs either.
+    """
+    latest = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + _DAY))
+    if policy.require != "signature":
+        return Proof(latest=latest)
+    if allowed is None:
+        hint = "Merge it first, or correct 'allowed_signers'. The file of the base branch applies."
+        raise InputError([Problem(policy.allowed_signers, 0, "", "is not on the base branch", hint)])
+    principals = allowed_signers(allowed, policy.allowed_signers)
+    asked = {path: record for path, record in new_records.items() if record.signer in principals}
+    return Proof(principals, {path: verify(record, allowed, now) for path, record in asked.items()}, latest)
+
+
+def sign(record: Record, key: str) -> Record:
+    """Sign ``record`` with ``key``, the file of a private key, or of a public key that an agent can use.
+
+    ssh-keygen may ask for a passphrase at the terminal. Raises SignatureError if it does not sign.
+    """
+    with _folder() as folder:
+        message = folder / "record"
+        message.write_bytes(record.text.encode())
+        # From a file: with the text at its stdin ssh-keygen could not ask for a passphrase.
+        done = _keygen("sign", "-n", NAMESPACE, "-f", key, str(message))
+        made = folder / "record.sig"
+        if done.returncode or not made.exists():
+            what = f"ssh-keygen cannot sign with {quoted(key)}: {_output_of(done, folder)}"
+            raise SignatureError(f"{what}. Name the file of your key: --key ~/.ssh/id_ed25519")
+        return record._replace(sig=made.read_text("ascii"))
+
+
+def verify(record: Record, allowed: bytes, now: float) -> str | None:
+    """Return why the signature of ``record`` is invalid, None if it is valid.
+
+    It must be the signer's, by a key that the allowed-signers file ``allowed`` gives them at ``now``, in seconds since
+    1970. Times without a zone in that file are read as UTC. Raises SignatureError if ssh-keygen cannot be run.
+    """
+    if not record.sig:
+        return "it has none"
+    with _folder() as folder:
+        signers, signature = folder / "allowed", folder / "sig"
+        signers.write_bytes(allowed)
+        signature.write_bytes(record.sig.encode("utf-8", "replace"))
+        at = f"-Overify-time={time.strftime('%Y%m%d%H%M%S', time.gmtime(now))}"
+        files = ("-f", str(signers), "-I", record.signer, "-n", NAMESPACE, "-s", str(signature))
+        done = _keygen("verify", *files, at, data=record.text.encode())
+        if not done.returncode:
+            return None
+        output = _output_of(done, folder)
+        if output == "'Could not verify signature.'":
+            return "it is not by a key that the base branch lists for the signer, or not for this text"
+        return f"ssh-keygen reports: {output}"
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """Yield a temporary folder that only this user can read."""
+    try:
+        made = TemporaryDirectory(prefix="rag-eval-")
+    except OSError as error:
+        why = f"A temporary folder for the signature cannot be created ({error.strerror})"
+        raise SignatureError(f"{why}. Set TMPDIR to a folder that you can write to.") from None
+    with made as name:
+        yield Path(name)
+
+
+def _keygen(verb: str, *words: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    trust_no_program_here()
+    try:
+        return subprocess.run(  # noqa: S603 - a list, no shell; each value follows its option
+            ["ssh-keygen", "-Y", verb, *words],  # noqa: S607 - the ssh-keygen of the PATH is the user's own
+            env=os.environ | {"LC_ALL": "C", "TZ": "UTC"},
+            input=data,
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        fix = "Install OpenSSH and put it on the PATH, on Debian: apt-get install openssh-client"
+        raise SignatureError(f"ssh-keygen cannot be run ({error.strerror}). {fix}") from None
+
+
+def _output_of(done: subprocess.CompletedProcess[bytes], folder: Path) -> str:
+    """Return the first line with content, without the name of the temporary folder."""
+    lines = (done.stderr + done.stdout).decode("utf-8", "replace").replace(f"{folder}{os.sep}", "").splitlines()
+    first = next((line for line in lines if any(letter.isalpha() for letter in line)), "nothing")
+    return quoted(one_line(first, 200), 200)
