@@ -1,10 +1,14 @@
-"""Review of the gold of a change under test: its changes, and their effects on the cases of this run."""
+"""Review of the gold of a change under test: its changes, who signed them, and their effects on this run's cases.
+
+Sign-off goes by the policies of both sides.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,33 +19,28 @@ from rag_eval.analysis.report import RescoredRun, SignedAt, rejudge
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD, Limits
-from rag_eval.errors import Finding, InputError
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, read
+from rag_eval.errors import Finding, InputError, UsageError
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
-from rag_eval.gold.signoff.identity import NO_PROOF, unchecked
-from rag_eval.governance.signoff_review import (
-    ReviewContext,
-    is_enforced,
-    named_gold,
-    review_signoff,
-    signed_at,
-    signoff_policies,
-    unsigned_without_base,
-    untracked,
-)
+from rag_eval.gold.signoff import checking, repository
+from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, default_records, proves, unchecked
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
+from rag_eval.readers.source import PACKED
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
 from rag_eval.run.scored import rescore_on
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
     from rag_eval.analysis.report import Earlier, Report
+    from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
-
+    from rag_eval.run.authority import Authority
+    from rag_eval.run.inputs import Options
+    from rag_eval.run.scored import ScoredRun
 
 RULES = (
     "no-substr",
@@ -58,10 +57,34 @@ RULES = (
 )
 """The rules of `gold lint` that say that an item judges too little."""
 _SHOWN = 5
+_ASK = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."
 _ANSWERS = 20_000  # of the run, in which a substring is searched
 _LFS = re.compile(
     rb"version https://git-lfs\.github\.com/spec/.*?^oid sha256:([0-9a-f]{64})$", re.DOTALL | re.MULTILINE
 )
+
+
+class ReviewContext(NamedTuple):
+    """A scored run, its options, and the authority that it is compared with."""
+
+    authority: Authority
+    run: ScoredRun
+    options: Options
+
+    @property
+    def head(self) -> Policy:
+        """Return the policy of the pull request."""
+        return self.run.inputs.policy
+
+    @property
+    def base(self) -> Policy | None:
+        """Return the policy of the base branch."""
+        return self.run.inputs.base
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Return the policies that apply."""
+        return self.run.inputs.policies
 
 
 class ItemChange(NamedTuple):
@@ -98,15 +121,19 @@ def review_gold(context: ReviewContext) -> GoldReview:
     authority, file = context.authority, context.head.gold
     path = authority.inside(file)
     if authority.gates is None:
-        return GoldReview(findings=tuple(unsigned_without_base(context, path)))
-    findings, policy = review_signoff(context, path)
+        # Without a base, items must be as their last record says, if sign-off is required.
+        if authority.signoff != "off" and not is_enforced(context):
+            return GoldReview()
+        policies = [policy for policy in signoff_policies(context) if policy.gold == path]
+        return GoldReview(findings=tuple(_unsigned(context, policies[:1]) if policies else [_ungoverned(context)]))
+    findings, policy = _review_signoff(context, path)
     diff = compare(context)
     if diff.old is None and diff.changes and context.base:
         message = "the base branch has no gold set at the path in its gates file, so all items count as new"
         fix = "Name the gold set in the gates file by its path on the base branch."
         findings.append(Finding("gold-not-on-base", "warning", message, fix, file))
     if diff.not_comparable:
-        findings.append(untracked(context, f"cannot be compared: {diff.not_comparable}"))
+        findings.append(_untracked(context, f"cannot be compared: {diff.not_comparable}"))
     is_unproved = not authority.people and diff.changes and is_enforced(context)
     if policy and is_unproved and (asked := unchecked(policy, NO_PROOF)):
         where = "on this event" if authority.ci else "outside GitHub Actions"
@@ -116,7 +143,11 @@ def review_gold(context: ReviewContext) -> GoldReview:
     if diff.old is None and not policy:
         return GoldReview(findings=tuple(findings))
     review = _with_impact(context, diff, findings)
-    return review._replace(signed_at=signed_at(context, policy)) if policy else review
+    if not policy:
+        return review
+    known = NO_PROOF._replace(approvals=(), authors=()) if authority.people else NO_PROOF
+    level = SignedAt(policy.require, is_enforced(context), proves(policy), tuple(unchecked(policy, known)))
+    return review._replace(signed_at=level)
 
 
 def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]) -> GoldReview:
@@ -157,6 +188,136 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
         then = recorded[gate.name].n if gate.name in recorded and not gate.slice else 0
         counts[gate.label] = max(counts.get(gate.label, 0), gate.n, then)
     return counts
+
+
+# --- who signed the changes ------------------------------------------------------------------------------------------
+
+
+def _review_signoff(context: ReviewContext, path: str | None) -> tuple[list[Finding], SignoffPolicy | None]:
+    """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
+    try:
+        tracked = path is not None and bool(context.authority.after.files(path))
+    except Irregular as error:
+        if path is None or not repository.is_folder(error, path):
+            raise
+        return [_without_items(context, repository.no_items(path))], None
+    if path is None or not tracked:
+        where = "is outside the repository" if path is None else "is not in the commit under test"
+        return [_untracked(context, where)], None
+    if (read(context.authority.head, path) or b"").startswith(PACKED):
+        return [_without_items(context, repository.packed(path))], None
+    policies = signoff_policies(context)
+    policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
+    findings = list(_unsigned(context, policies)) if policy_of_gold else [_ungoverned(context)]
+    return findings, policy_of_gold or SignoffPolicy(gold=path)
+
+
+def violations_of_base_policy(context: ReviewContext) -> list[str]:
+    """Return the codes that block sign-off of this change now, but not under the head's own policy."""
+    if not is_enforced(context):
+        return []
+    policies, authority = signoff_policies(context), context.authority
+    now = {violation.code for policy in policies for violation in _check(context, policy)}
+    if now and (authority.signoff == "require" or "signoff" in context.head.stated):
+        head_policy = _head_signoff_policy(context)
+        now -= {item.code for item in _check(context, head_policy or _at_place(context, SignoffPolicy()))}
+    return sorted(now)
+
+
+def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
+    """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
+    authority = context.authority
+    head = _head_signoff_policy(context)
+    path = authority.on_base(context.base.file) if context.base else None
+    base = signoff_policy_at(context, authority.gates, path)
+    first = authority.fork is NOTHING or authority.gates is None
+    return repository.in_force(base, head, lambda policy: _at_place(context, policy), first=first)
+
+
+def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
+    path = context.authority.inside(context.head.file) if context.head.file else None
+    return signoff_policy_at(context, context.authority.head, path)
+
+
+def signoff_policy_at(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
+    """Return the sign-off policy of a gates file for the scored gold, None without one."""
+    policy = repository.policy_at(tree, path) if tree and path else None
+    return _at_place(context, policy) if policy else None
+
+
+def named_gold(context: ReviewContext) -> str | None:
+    """Return the path of the gold that the caller named, by the links of the base."""
+    path = context.authority.on_base(context.options.gold) if context.options.gold else None
+    return follow_links(context.authority.fork, path) if path else None
+
+
+def _at_place(context: ReviewContext, policy: SignoffPolicy) -> SignoffPolicy:
+    """Return the policy for the gold that the caller named in place of the policy's own."""
+    gold = named_gold(context)
+    return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=default_records(gold or ""))
+
+
+def is_enforced(context: ReviewContext) -> bool:
+    """Return whether an unsigned change fails the run, by option or by a policy that applies."""
+    asked = context.authority.signoff
+    return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in context.policies))
+
+
+def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator[Finding]:
+    if context.authority.signoff == "off":
+        yield Finding("signoff-off", "warning", "signoff: off turns off the sign-off check")
+        return
+    enforced = is_enforced(context)
+    try:
+        violations = [finding for policy in policies for finding in _check(context, policy)]
+    except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off reads lines
+        if enforced:
+            raise
+        yield _without_items(context, error.first)
+        return
+    if enforced:
+        yield from (Finding(item.code, "error", item.message, item.fix, item.file, item.line) for item in violations)
+    elif violations:
+        count = quantity(len(violations), "finding")
+        message = f"the gold changed, and no policy requires a sign-off (with one: {count})"
+        yield Finding("gold-not-governed", "warning", message, _ASK, context.head.gold)
+
+
+def _check(context: ReviewContext, policy: SignoffPolicy) -> list[checking.Violation]:
+    authority, has_no_base = context.authority, context.authority.gates is None
+    # A branch's name may contain shell commands.
+    since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"
+    states = repository.GoldStates(
+        authority.fork,
+        authority.head,
+        authority.ref,
+        authority.used_records,
+        has_no_base,
+        restore=authority.commit or authority.ref,
+        rules=authority.gates,
+    )
+    return repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
+
+
+def _ungoverned(context: ReviewContext) -> Finding:
+    message = "the scored gold set is not the one in the sign-off policy"
+    fix = "Name the same gold file in the gates file and under signoff."
+    return _unsure(context, "gold-not-governed", message, fix)
+
+
+def _untracked(context: ReviewContext, where: str) -> Finding:
+    """Return the finding that nobody knows who signed changes of gold that git does not have."""
+    message = f"the gold set {where}, so the signers of its changes are unknown"
+    return _unsure(context, "gold-not-in-git", message, "Commit the gold set.")
+
+
+def _without_items(context: ReviewContext, why: str) -> Finding:
+    message, _, fix = why.partition(". ")
+    return _unsure(context, "gold-not-in-items", message, fix)
+
+
+def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Finding:
+    return Finding(code, "error" if is_enforced(context) else "warning", message, fix, context.head.gold)
 
 
 # --- the gold of both sides -------------------------------------------------------------------------------------------

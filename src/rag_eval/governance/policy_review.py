@@ -21,9 +21,8 @@ from rag_eval.errors import Finding
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
-from rag_eval.git.snapshots import Irregular, follow_links, read_regular
-from rag_eval.governance.gold_review import review_gold
-from rag_eval.governance.signoff_review import ReviewContext, key_changes, violations_of_base_policy
+from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
+from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -110,7 +109,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     ]
     report = report._replace(
         gates=tuple(merged(judged, report.gates)),
-        policy_changes=(*changed, *key_changes(context)),
+        policy_changes=(*changed, *_key_changes(context)),
         findings=tuple(_sorted(findings)),
         scope=scope_of(context.policies, report.scope.questions, report.scope.of) if report.scope else None,
         notes=(*report.notes, *notes),
@@ -139,6 +138,25 @@ def _without_base_changes(
     ref, keys = quoted(authority.ref, 60), some(base_keys, _NAMED, quoted)
     message = f"{ref} has changed {keys} since this branch left it, and its version applies. Rebase to get it"
     return [change for change in changed if change.key not in base_keys], [InputNote(base.file, 0, message, 1)]
+
+
+def _key_changes(context: ReviewContext) -> list[PolicyChange]:
+    """Return the keys that the change adds to the base's allowed-signers file, and those that it removes."""
+    authority, base = context.authority, context.base
+    policy = signoff_policy_at(context, authority.gates, authority.on_base(base.file)) if base else None
+    if not policy or not policy.allowed_signers:
+        return []
+
+    def lines_of(data: bytes | None) -> set[str]:
+        lines = (line.strip() for line in (data or b"").decode("utf-8", "replace").split("\n"))
+        return {line for line in lines if line and not line.startswith("#")}
+
+    file, began = policy.allowed_signers, authority.fork_of_gates
+    old, new = (lines_of(read(tree, file) if tree else None) for tree in (authority.gates, authority.head))
+    then = lines_of(read_regular(began, file)) if began else old  # later changes of the base are not this change's
+    key = f"signoff.allowed_signers: {file}"
+    added = [PolicyChange(key, "looser", None, json.dumps(line)) for line in sorted(new - old - then)]
+    return added + [PolicyChange(key, "stricter", json.dumps(line), None) for line in sorted((old & then) - new)]
 
 
 def _findings_under_base(report: Report, other: Report) -> list[Finding]:
