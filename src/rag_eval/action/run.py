@@ -38,20 +38,7 @@ from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEv
 from rag_eval.git.plumbing import Git
 from rag_eval.github import posting
 from rag_eval.github.api import GitHub, Network
-from rag_eval.github.posting import (
-    MOST_CHARACTERS,
-    MOST_CHECK_CHARACTERS,
-    MOST_CHECK_NOTES,
-    Annotation,
-    Check,
-    CommentBody,
-    last_line,
-    marker,
-    name_of,
-    post,
-    publish_check,
-    run_address,
-)
+from rag_eval.github.posting import Annotation, CommentBody, marker
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
 from rag_eval.run.authority import WorkTree
@@ -60,9 +47,9 @@ from rag_eval.run.inputs import Options
 if TYPE_CHECKING:
     from rag_eval.action.runner import Runner
     from rag_eval.analysis.report import Report
-    from rag_eval.github.posting import Mode, Posted
+    from rag_eval.github.posting import Posted
     from rag_eval.gold.signoff.identity import Author, SignoffPolicy
-    from rag_eval.run.authority import Authority, Signoff
+    from rag_eval.run.authority import Authority
 
     Connect = Callable[[str, str, str], GitHub]
     Open = Callable[[], GitHub]
@@ -155,7 +142,7 @@ def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome
     """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
         _remove_old_reports(inputs, runner)
-    outcome = outcome._replace(text=partial(markdown.named_within, name_of(inputs.comment_id), outcome.text))
+    outcome = outcome._replace(text=partial(markdown.named_within, posting.name_of(inputs.comment_id), outcome.text))
     for note in limit_per_level(outcome.notes) if inputs.annotations else ():
         print(annotation(*note))
     if outcome.why:
@@ -212,7 +199,7 @@ def judge(inputs: ActionInputs, runner: Runner, open_api: Open) -> ActionOutcome
     inside = folder.relative_to(workspace).as_posix()
     paths = {f"report-{name}": f"{inside}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}
     notes = []
-    failing = () if report.passed else islice(of_questions(report), MOST_CHECK_NOTES)
+    failing = () if report.passed else islice(of_questions(report), posting.MOST_CHECK_NOTES)
     for pointer in chain(of_gates(report), of_findings(report), failing):
         title = f"gate {pointer.code}" if pointer.kind == "gate" else pointer.code
         notes.append(Annotation(pointer.level, pointer.text, pointer.file, pointer.line, title))
@@ -235,8 +222,7 @@ def _authority(inputs: ActionInputs, runner: Runner, open_api: Open) -> Authorit
         return None
     head = WorkTree(_root(inputs, runner))
     histories = (lambda: ApiHistory(open_api(), head), lambda: GitHistory(Git(head.top, foreign=True)))
-    signoff: Signoff = inputs.signoff  # type: ignore[assignment]
-    decider = authority(runner.trigger, inputs.gates_ref, signoff, head, histories)
+    decider = authority(runner.trigger, inputs.gates_ref, inputs.signoff, head, histories)
     decider = decider._replace(workflow=runner.workflow_file)
     number = runner.pull_request or runner.trigger.queued
     if number is None and not runner.trigger.name.startswith("pull_request"):
@@ -290,7 +276,6 @@ def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_
     """Update the sticky comment; return its address, and whether it was written. A failure is only a notice."""
     if inputs.comment == "off":
         return "", False
-    mode: Mode = inputs.comment  # type: ignore[assignment]
     try:
         number, head = runner.pull_request, runner.trigger.head
         if number is None:
@@ -298,9 +283,9 @@ def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_
         if not inputs.github_token:
             raise UsageError("there is no github-token.")
         first = marker(inputs.comment_id, head, runner.run, runner.workflow, runner.by, failed=outcome.failed) + "\n"
-        last = last_line(head, runner.run, run_address(runner.server, runner.repository, runner.run_id))
-        body = first + outcome.text(MOST_CHARACTERS - len(first + last), len) + last
-        posted = post(open_api(), number, body, mode)
+        last = posting.last_line(head, runner.run, posting.run_address(runner.server, runner.repository, runner.run_id))
+        body = first + outcome.text(posting.MOST_CHARACTERS - len(first + last), len) + last
+        posted = posting.post(open_api(), number, body, inputs.comment)
     except RagEvalError as error:
         announce("notice", f"No comment: {error} {_report_location(inputs)}")
         return "", False
@@ -314,21 +299,21 @@ def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_ap
         return ""
     failed = outcome.outputs["failed-gates"]
     title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
-    wanted = Check(
+    wanted = posting.Check(
         name=f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
         head=runner.trigger.head,
         conclusion="failure" if outcome.code else "neutral" if outcome.failed else "success",
         title=title.get(outcome.verdict, "Nothing was judged"),
-        summary=outcome.text(MOST_CHECK_CHARACTERS, len),
+        summary=outcome.text(posting.MOST_CHECK_CHARACTERS, len),
         attempt=runner.by,
-        details=run_address(runner.server, runner.repository, runner.run_id),
+        details=posting.run_address(runner.server, runner.repository, runner.run_id),
     )
     try:
         if not wanted.head:
             raise UsageError("the event names no commit.")
         if not inputs.github_token:
             raise UsageError("there is no github-token.")
-        made, written = publish_check(open_api(), wanted, outcome.notes)
+        made, written = posting.publish_check(open_api(), wanted, outcome.notes)
     except RagEvalError as error:
         announce("notice", f"No check run: {error} {_report_location(inputs)}")
         return ""
@@ -359,8 +344,7 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wr
 
 def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: CommentBody) -> Posted:
     origin = posting.ReportOrigin.of_event(runner.trigger.event)
-    mode: Mode = inputs.comment  # type: ignore[assignment]
-    return posting.publish(open_api(), origin, body, inputs.comment_id, mode, runner.server, runner.by)
+    return posting.publish(open_api(), origin, body, inputs.comment_id, inputs.comment, runner.server, runner.by)
 
 
 def _handed_over(inputs: ActionInputs, runner: Runner) -> CommentBody:

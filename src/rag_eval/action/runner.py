@@ -12,8 +12,9 @@ import secrets
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis.report import CiRun
@@ -31,6 +32,10 @@ from rag_eval.github.posting import (
     of_folder,
 )
 from rag_eval.readers.source import RELATIVE
+
+if TYPE_CHECKING:
+    from rag_eval.github.posting import Mode
+    from rag_eval.run.authority import Signoff
 
 _MOST_EVENT = 64 << 20
 """Bytes of an event file: GitHub sends no event of more than 25 MB."""
@@ -92,19 +97,24 @@ def read_runner(environ: Mapping[str, str]) -> Runner:
     """Read the runner's environment; an unreadable event counts as none."""
     environ = {name: text.encode("utf-8", "replace").decode() for name, text in environ.items()}
     run = environ.get("GITHUB_RUN_NUMBER", "")
-    names = ("GITHUB_EVENT_NAME", "GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF")
-    name, ref, sha, base_ref = (environ.get(variable_name, "") for variable_name in names)
-    event = _event(environ.get("GITHUB_EVENT_PATH", ""))
+    run_id = environ.get("GITHUB_RUN_ID", "")
+    trigger = Trigger(
+        name=environ.get("GITHUB_EVENT_NAME", ""),
+        event=_event(environ.get("GITHUB_EVENT_PATH", "")),
+        ref=environ.get("GITHUB_REF", ""),
+        sha=environ.get("GITHUB_SHA", ""),
+        base_ref=environ.get("GITHUB_BASE_REF", ""),
+    )
     return Runner(
         workspace=environ.get("GITHUB_WORKSPACE") or ".",
         api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
         repository=environ.get("GITHUB_REPOSITORY", ""),
         run=int(run) if re.fullmatch("[0-9]{1,18}", run) else 0,
-        run_id=(run_id := environ.get("GITHUB_RUN_ID", "")),
+        run_id=run_id,
         by=attempt(run_id, environ.get("GITHUB_RUN_ATTEMPT", "")),
         workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
         server=environ.get("GITHUB_SERVER_URL", ""),
-        trigger=Trigger(name, event, ref, sha, base_ref),
+        trigger=trigger,
         output_file=environ.get("GITHUB_OUTPUT", ""),
         summary_file=environ.get("GITHUB_STEP_SUMMARY", ""),
     )
@@ -119,10 +129,10 @@ def _event(path: str) -> dict[str, Any]:
             is_regular = stat.S_ISREG(os.fstat(file).st_mode)
             data = opened.read(_MOST_EVENT + 1) if is_regular else b""
         event = json.loads(data if len(data) <= _MOST_EVENT else b"")  # which is no JSON
+        return event if isinstance(event, dict) else {}
     except (OSError, ValueError, RecursionError):
         announce("warning", "The event file cannot be read, so no comment is posted.")
         return {}
-    return event if isinstance(event, dict) else {}
 
 
 class ActionInputs(NamedTuple):
@@ -134,9 +144,9 @@ class ActionInputs(NamedTuple):
     gates_ref: str = "base"
     baseline: str = ""
     report: str = ""
-    signoff: str = "policy"
+    signoff: Signoff = "policy"
     k: tuple[int, ...] = ()
-    comment: str = "always"
+    comment: Mode = "always"
     comment_id: str = DEFAULT_COMMENT_ID
     check: bool = False
     annotations: bool = True
@@ -151,8 +161,7 @@ class ActionInputs(NamedTuple):
 
     def __repr__(self) -> str:
         hidden = {name: "***" if getattr(self, name) else "" for name in ("github_token", "proxy")}
-        shown = {**self._asdict(), **hidden}
-        return f"ActionInputs({shown})"
+        return f"ActionInputs({self._asdict() | hidden})"
 
 
 def read_inputs(environ: Mapping[str, str]) -> tuple[ActionInputs, UsageError | None]:
@@ -196,19 +205,16 @@ def _cutoffs(text: str) -> tuple[int, ...]:
         raise ValueError("is not a list of whole numbers from 1, such as 5 or 1,3,5") from None
 
 
+def _choice(allowed: tuple[str, ...], text: str) -> str:
+    if text not in allowed:
+        raise ValueError(f"is not one of {', '.join(allowed)}")
+    return text
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("is not true or false")
     return text.lower() == "true"
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"is not one of {', '.join(allowed)}")
-        return text
-
-    return parse
 
 
 def _path(text: str) -> str:
@@ -244,11 +250,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "ca_certificates": _certificates,
     "working_directory": _folder,
     **dict.fromkeys(_PATHS, _path),
-    "check": _boolean,
-    "annotations": _boolean,
-    "summary": _boolean,
-    "details": _boolean,
-    **{name: _one_of(*allowed) for name, allowed in CHOICES.items()},
+    **dict.fromkeys(("check", "annotations", "summary", "details"), _boolean),
+    **{name: partial(_choice, allowed) for name, allowed in CHOICES.items()},
 }
 
 

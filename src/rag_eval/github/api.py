@@ -430,13 +430,12 @@ def _unsigned(answer: Mapping[str, Any]) -> Iterator[str]:
     head = "".join(
         [f"tree {answer['tree']['sha']}\n", *(f"parent {parent['sha']}\n" for parent in answer["parents"]), "author "]
     )
-    author, committer = (_person(answer[role]) for role in ("author", "committer"))
+    author, committer = (
+        f"{person['name']} <{person['email']}> {int(datetime.fromisoformat(person['date']).timestamp())}"
+        for person in (answer["author"], answer["committer"])
+    )
     zones = [(zone, zone) for zone in _ZONES]
     if len(message) <= _LONG:
         zones += [(entry, other) for entry, other in product(_ZONES, repeat=2) if entry != other]
     for (item, other), end in product(zones if len(message) <= _TOO_LONG else [], ("\n", "")):
         yield f"{head}{author} {item}\ncommitter {committer} {other}\n\n{message}{end}"
-
-
-def _person(person: Mapping[str, str]) -> str:
-    return f"{person['name']} <{person['email']}> {int(datetime.fromisoformat(person['date']).timestamp())}"

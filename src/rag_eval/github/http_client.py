@@ -101,11 +101,6 @@ class Response(NamedTuple):
     data: bytes
 
     @property
-    def good(self) -> bool:
-        """Return whether the request succeeded."""
-        return 200 <= self.status < 300
-
-    @property
     def is_outage(self) -> bool:
         """Return whether GitHub is unreachable or returns a server error."""
         return self.status == 0 or self.status >= 500
@@ -163,7 +158,7 @@ class Http:
             took = max(self._network.now() - began, 0.0)
             self._patience -= took
             self._outage = self._outage + took if answer.is_outage else 0.0
-            if answer.good:
+            if 200 <= answer.status < 300:
                 yield answer
                 return
             seconds = _delay(answer, attempt, self._network.now())
@@ -171,9 +166,7 @@ class Http:
             if is_outage_over_limit:
                 self._outage = self.outage_limit
             if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_outage_over_limit:
-                text = _sentence(request, answer, seconds, attempt)
-                if not self._token and answer.status in (401, 403, 404, 429):
-                    text = _without_token(request.aim, answer)
+                text = _sentence(request, answer, seconds, attempt, has_token=bool(self._token))
                 raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
             self._patience -= seconds
             self._outage += seconds if answer.is_outage else 0.0
@@ -211,7 +204,9 @@ class Http:
             seconds = self._network.body_seconds
             data = _within(seconds + 1, lambda: _read_body(got, seconds, remaining, self._network.now))
         except exceptions.SSLError as error:
-            raise GitHubError(f"No secure connection to the API: {one_line(str(error), 200)}. {_TRUST}") from None
+            fix = "Name the authority's certificate in the input ca-certificates, or on the command line in"
+            what = f"No secure connection to the API: {one_line(str(error), 200)}"
+            raise GitHubError(f"{what}. {fix} REQUESTS_CA_BUNDLE.") from None
         except (exceptions.HTTPError, OSError) as error:
             self._pool.clear()
             reason = one_line(str(error), 200)
@@ -219,9 +214,6 @@ class Http:
                 reason = f"the proxy of {self._network.proxy_from} fails: {one_line(str(error.original_error), 200)}"
             return Response(0, {}, reason.encode())
         return Response(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
-
-
-_TRUST = "Name the authority's certificate in the input ca-certificates, or on the command line in REQUESTS_CA_BUNDLE."
 
 
 def _within(seconds: float, work: Callable[[], T]) -> T:
@@ -304,10 +296,19 @@ def _delay(answer: Response, attempt: int, now: float) -> float | None:
     return max(seconds, 1.0)
 
 
-def _sentence(request: Request, answer: Response, seconds: float | None, attempts: int) -> str:
+def _sentence(request: Request, answer: Response, seconds: float | None, attempts: int, *, has_token: bool) -> str:
     """Return what went wrong and how to fix it."""
     aim, needs = request.aim, request.needs or "the permission"
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
+    if not has_token and answer.status in (
+        401,
+        403,
+        404,
+        429,
+    ):  # jobs of forks get no secrets, but a token of their own
+        what = f"GitHub refuses it without a token.{reply}"
+        what = "GitHub's rate limit without a token is used up." if answer.rate_limited() else what
+        return f"Could not {aim}: {what} Pass github-token: ${{{{ github.token }}}}."
     if answer.rate_limited():
         return f"Could not {aim}: GitHub's rate limit lasts another {seconds:.0f} s. Run the job again later."
     if seconds is not None:
@@ -327,14 +328,6 @@ def _sentence(request: Request, answer: Response, seconds: float | None, attempt
     return f"Could not {aim}: {reasons.get(answer.status, f'GitHub answered {answer.status}.{reply}')}"
 
 
-def _without_token(aim: str, answer: Response) -> str:
-    """Return what went wrong without a token: jobs of forks get no secrets, but a token of their own."""
-    reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
-    what = f"GitHub refuses it without a token.{reply}"
-    what = "GitHub's rate limit without a token is used up." if answer.rate_limited() else what
-    return f"Could not {aim}: {what} Pass github-token: ${{{{ github.token }}}}."
-
-
 def text_of(value: object, *path: str) -> str:
     """Return the string at the end of a path of keys through JSON objects, empty if there is none."""
     for key in path:
@@ -343,17 +336,15 @@ def text_of(value: object, *path: str) -> str:
 
 
 def _checked_address(api_url: str) -> str:
-    shown = quoted(api_url.rpartition("@")[2])
-    wrong = UsageError(f"{shown} is not the address of GitHub's API. Use the value of GITHUB_API_URL.")
     try:
         address = urlsplit(api_url.rstrip("/"))
-        _origin(address)
-    except ValueError:
-        raise wrong from None
-    unwanted = address.username or address.password or address.query or address.fragment
-    if address.scheme not in ("https", "http") or not address.hostname or unwanted:
-        raise wrong
-    return address.geturl()
+        unwanted = address.username or address.password or address.query or address.fragment
+        if address.scheme in ("https", "http") and address.hostname and _origin(address) and not unwanted:
+            return address.geturl()
+    except ValueError:  # an invalid host or port
+        pass
+    shown = quoted(api_url.rpartition("@")[2])
+    raise UsageError(f"{shown} is not the address of GitHub's API. Use the value of GITHUB_API_URL.")
 
 
 def _redirected(url: str, location: str) -> str:

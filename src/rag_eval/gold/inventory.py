@@ -7,7 +7,6 @@ bytes.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -124,11 +123,6 @@ def digest(hashes: Iterable[str]) -> str:
     """Return one hash of all items in any order: the sha256 of their sorted hashes, each with a line feed."""
     lines = "".join(f"{item}\n" for item in sorted(hashes))
     return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
-
-
-def manifest_text(manifest: Mapping[str, Any]) -> str:
-    """Return the content of a manifest's file."""
-    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
 def manifest_fault(manifest: Mapping[str, Any], tag: str) -> str:

@@ -50,19 +50,17 @@ class Relinker:
 
     def links(self, golds: Iterable[Gold]) -> list[Link]:
         """Return a link for each id of the gold whose chunk changed or disappeared."""
-        named = [(gold, dict.fromkeys([*gold.citations, *(gold.relevance_grades or {})])) for gold in golds]
-        return [self._link(gold, name) for gold, names in named for name in names if not self._is_unchanged(name)]
+        links = []
+        for gold in golds:
+            for name in dict.fromkeys([*gold.citations, *(gold.relevance_grades or {})]):
+                old, new = self._old.get(name), self._new.get(name)
+                texts = [chunk.text for chunk in (old, new) if chunk and chunk.text is not None]
+                if new and (len(texts) < 2 or tokens(texts[0]) == tokens(texts[1])):
+                    continue  # unchanged, as far as known
+                links.append(self._link(gold, name, old) if old else Link(gold.qid, gold.line, name, (), ""))
+        return links
 
-    def _is_unchanged(self, name: str) -> bool:
-        old, new = self._old.get(name), self._new.get(name)
-        if new is None:
-            return False
-        return old is None or old.text is None or new.text is None or tokens(old.text) == tokens(new.text)
-
-    def _link(self, gold: Gold, name: str) -> Link:
-        old = self._old.get(name)
-        if old is None:
-            return Link(gold.qid, gold.line, name, (), "")
+    def _link(self, gold: Gold, name: str, old: Chunk) -> Link:
         new, by = self._containment(old)
         substrings = [part for part in gold.substrings if part in (old.text or "").lower()]
         telling = [item for item in new if any(part in (self._new[item].text or "").lower() for part in substrings)]

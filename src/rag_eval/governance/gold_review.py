@@ -354,11 +354,11 @@ def compare(context: ReviewContext) -> GoldDiff:
     changes = []
     for qid in changed:
         before, after = old.golds.get(qid), new.golds.get(qid)
-        if before is None or after is None:
-            changes.append(ItemChange(qid, "added" if before is None else "removed", False))
-        else:
+        if before and after:
             mutation = (before.question, before.answerable) != (after.question, after.answerable)
             changes.append(ItemChange(qid, "changed", mutation))
+        else:
+            changes.append(ItemChange(qid, "removed" if before else "added", False))
     return GoldDiff(tuple(changes), old, new)
 
 

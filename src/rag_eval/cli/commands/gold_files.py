@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from argparse import Namespace
 from collections import Counter
@@ -22,7 +23,7 @@ from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault, manifest_text
+from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault
 from rag_eval.gold.lint import GoldFinding, GoldSample, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
 from rag_eval.gold.signoff.checking import Side, changed_hashes
@@ -180,7 +181,7 @@ def run_freeze(args: Namespace) -> int:
         return GATE_FAILED
     if os.path.lexists(out):
         return _frozen_already(reader, head, out, args.tag)
-    write(out, manifest_text(manifest))
+    write(out, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     items = quantity(manifest["counts"]["items"], "item")
     print_lines(f"Wrote {out}: {items}, {manifest['signed']} signed, frozen as {args.tag}.")
     return PASSED
