@@ -196,8 +196,7 @@ def findings(
     used, proof = used_records(frame, policy), NO_PROOF
     if new := checking.new_records(base, head, policy, used):
         # Keys come from the policy's side: new ones do not count.
-        rules = frame.rules or frame.base
-        rules = frame.head if rules is NOTHING else rules
+        rules = next((tree for tree in (frame.rules, frame.base) if tree and tree is not NOTHING), frame.head)
         allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
         proof = signature_proof(new, policy, allowed, time.time())
     needs_people = policy.require == "review" or policy.four_eyes  # git alone cannot prove who approved or wrote it
