@@ -102,13 +102,13 @@ class CommitTree:
         return files
 
     def _at(self, path: str) -> dict[str, Entry]:
-        here, gone = self._rows(self._root), ""
+        here, folder = self._rows(self._root), ""
         for part in path.split("/") if path else []:
-            gone = f"{gone}/{part}" if gone else part
+            folder = f"{folder}/{part}" if folder else part
             if part not in here:
                 return {}
             if here[part].mode not in FOLDERS:
-                refuse_irregular(here[part].mode, gone)
+                refuse_irregular(here[part].mode, folder)
                 return {}
             here = self._rows(here[part].id)
         return here
@@ -200,13 +200,13 @@ def follow_links(tree: CommitTree, path: str) -> str:
     for _ in range(_MOST_LINKS):
         try:
             tree.files(path)
-        except Irregular as odd:
-            if not odd.link:
+        except Irregular as irregular:
+            if not irregular.link:
                 return path
-            folder, name = posixpath.split(odd.path)
+            folder, name = posixpath.split(irregular.path)
             link = tree.entries(folder)[name]
             target = tree.contents([link])[link].decode("utf-8", "replace")
-            path = posixpath.normpath(posixpath.join(folder, target) + path.removeprefix(odd.path))
+            path = posixpath.normpath(posixpath.join(folder, target) + path.removeprefix(irregular.path))
         else:
             return path
     return path

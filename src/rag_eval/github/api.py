@@ -192,7 +192,7 @@ class GitHub:
                 raise GitHubError(f"GitHub lists only a part of tree {sha[:12]}. Keep fewer files in one folder.")
             data = commit_bytes(answer, sha) if kind == "commit" else tree_bytes(_tree_rows(answer), sha)
         if data is None:
-            raise _other(kind, sha)
+            raise _mismatch(kind, sha)
         self._raw[sha] = data
         return data
 
@@ -213,7 +213,7 @@ class GitHub:
             all_listed = answer.get("truncated") is False
             below = trees_bytes(_tree_rows(answer), sha) if all_listed else {sha: self.raw("tree", sha)}
             if below is None:
-                raise _other("tree", sha)
+                raise _mismatch("tree", sha)
             trees |= below
         return trees
 
@@ -308,7 +308,7 @@ def _checked_hash(sha: str) -> str:
     return sha
 
 
-def _other(kind: str, sha: str) -> GitHubError:
+def _mismatch(kind: str, sha: str) -> GitHubError:
     """Return the error for an answer that does not match its hash: forged, or in a form that the API cannot show."""
     what = f"GitHub's answer for {kind} {sha[:12]} does not match its hash. {_SURPRISE}"
     return GitHubError(f"{what} Otherwise check out with fetch-depth: 2 or more, so that git has it.")

@@ -200,9 +200,9 @@ class Http:
 
         try:
             remaining = max(self.outage_limit - self._outage, 1.0)
-            got = _within(min(self._network.headers_seconds, self._patience, remaining), ask)
+            reply = _within(min(self._network.headers_seconds, self._patience, remaining), ask)
             seconds = self._network.body_seconds
-            data = _within(seconds + 1, lambda: _read_body(got, seconds, remaining, self._network.now))
+            data = _within(seconds + 1, lambda: _read_body(reply, seconds, remaining, self._network.now))
         except exceptions.SSLError as error:
             fix = "Name the authority's certificate in the input ca-certificates, or on the command line in"
             what = f"No secure connection to the API: {one_line(str(error), 200)}"
@@ -213,7 +213,7 @@ class Http:
             if isinstance(error, exceptions.ProxyError):
                 reason = f"the proxy of {self._network.proxy_from} fails: {one_line(str(error.original_error), 200)}"
             return Response(0, {}, reason.encode())
-        return Response(got.status, {name.lower(): value for name, value in got.headers.items()}, data)
+        return Response(reply.status, {name.lower(): value for name, value in reply.headers.items()}, data)
 
 
 def _within(seconds: float, work: Callable[[], T]) -> T:
@@ -239,22 +239,22 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
         raise TimeoutError(_TOO_LONG.format(seconds)) from None
 
 
-def _read_body(got: BaseHTTPResponse, seconds: float, remaining: float, now: Callable[[], float]) -> bytes:
+def _read_body(reply: BaseHTTPResponse, seconds: float, remaining: float, now: Callable[[], float]) -> bytes:
     """Return the body of an answer.
 
     TimeoutError if it takes longer than ``seconds``, or than ``remaining`` with almost no data; GitHubError if it is
     too long.
     """
     began, size, pieces = now(), 0, []
-    while piece := got.read1(_PIECE):
+    while piece := reply.read1(_PIECE):
         size += len(piece)
         pieces.append(piece)
         if size > MOST_BYTES:
-            got.close()
+            reply.close()
             raise GitHubError(f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
         maximum = min(seconds, remaining + size / _SLOW)
         if now() - began > maximum:
-            got.close()
+            reply.close()
             raise TimeoutError(_TOO_LONG.format(maximum))
     return b"".join(pieces)
 

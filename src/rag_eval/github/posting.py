@@ -192,41 +192,41 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     if mode == "off":
         return Posted("", "skipped", "comments are off")
     author = api.login()
-    standing = find(api.comments(number), author, marker.id)
-    if standing is not None:
+    existing = find(api.comments(number), author, marker.id)
+    if existing is not None:
         try:
-            return _replace(api, standing, body, marker, mode)
+            return _replace(api, existing, body, marker, mode)
         except GitHubError as error:
             if error.status not in (404, 410):  # otherwise it was deleted after it was listed
                 raise
     if mode == "on-failure" and not marker.failed:
         return Posted("", "skipped", "no gate failed, and there is no comment to update")
-    made = api.create_comment(number, body, lambda: find(api.comments(number), author, marker.id))
+    created = api.create_comment(number, body, lambda: find(api.comments(number), author, marker.id))
     # A comment that appeared before a retry may be another run's.
-    if not _same(made.body, body):
-        return _replace(api, made, body, marker, mode)
-    if made.author == author:
-        return Posted(made.url, "created", "")
-    why = f"its author is {quoted(made.author)}, not {quoted(author)}, so the next run will add another comment"
-    return Posted(made.url, "created", why, needs_attention=True)
+    if not _same(created.body, body):
+        return _replace(api, created, body, marker, mode)
+    if created.author == author:
+        return Posted(created.url, "created", "")
+    why = f"its author is {quoted(created.author)}, not {quoted(author)}, so the next run will add another comment"
+    return Posted(created.url, "created", why, needs_attention=True)
 
 
-def _replace(api: GitHub, standing: Comment, body: str, ours: Marker, mode: Mode) -> Posted:
-    theirs = parse_marker(standing.body) or Marker(ours.id, "", 0)
-    rival = ""  # the other writer, if known
+def _replace(api: GitHub, existing: Comment, body: str, ours: Marker, mode: Mode) -> Posted:
+    theirs = parse_marker(existing.body) or Marker(ours.id, "", 0)
+    writer = ""  # the other writer, if known
     if theirs.workflow and ours.workflow and theirs.workflow != ours.workflow:
-        rival = "another workflow"
+        writer = "another workflow"
     elif theirs.run > ours.run:
         newer = f"run {theirs.run} is newer and has already commented"
-        return Posted(standing.url, "skipped", newer, needs_attention=True)
+        return Posted(existing.url, "skipped", newer, needs_attention=True)
     elif theirs.by and (theirs.by, theirs.run) == (ours.by, ours.run):
-        rival = _FAILED if theirs.failed and not ours.failed else "another use in this run"
-    reason = f"{rival} wrote it. If both should comment, give each its own comment-id" if rival else ""
-    if rival == _FAILED:
-        return Posted(standing.url, "unchanged", reason, needs_attention=True)
-    if _same(standing.body, body) or (mode == "on-change" and _same(_text(standing.body), _text(body))):
-        return Posted(standing.url, "unchanged", reason or "it already has the same text", needs_attention=bool(reason))
-    url = api.update_comment(standing.id, body).url or standing.url
+        writer = _FAILED if theirs.failed and not ours.failed else "another use in this run"
+    reason = f"{writer} wrote it. If both should comment, give each its own comment-id" if writer else ""
+    if writer == _FAILED:
+        return Posted(existing.url, "unchanged", reason, needs_attention=True)
+    if _same(existing.body, body) or (mode == "on-change" and _same(_text(existing.body), _text(body))):
+        return Posted(existing.url, "unchanged", reason or "it already has the same text", needs_attention=bool(reason))
+    url = api.update_comment(existing.id, body).url or existing.url
     return Posted(url, "updated", reason, needs_attention=bool(reason))
 
 
@@ -358,12 +358,12 @@ def publish_check(api: GitHub, check: Check, notes: Sequence[Annotation]) -> tup
         runs = api.check_runs(check.head, check.name) if check.attempt else []
         return next((run for run in runs if run.external_id == check.attempt), None)
 
-    made, written = api.create_check_run(content, already), len(first)
+    created, written = api.create_check_run(content, already), len(first)
     for batch in batches:
-        if not api.add_to_check_run(made.id, {**output, "annotations": batch}):
+        if not api.add_to_check_run(created.id, {**output, "annotations": batch}):
             break
         written += len(batch)
-    return made, written
+    return created, written
 
 
 def _annotation(note: Annotation) -> dict[str, Any]:
