@@ -22,9 +22,9 @@ def called(tree):
     """Code and level of each finding that is made where both are written; None for a level that is worked out."""
     for node in ast.walk(tree):
         name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
-        if name in ("Finding", "Violation") and node.args and isinstance(node.args[0], ast.Constant):
+        if name == "Finding" and node.args and isinstance(node.args[0], ast.Constant):
             level = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
-            yield node.args[0].value, level if name == "Finding" else None
+            yield node.args[0].value, level
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple) and isinstance(node.target, ast.Tuple):
             # Codes in a table of tuples, of which each makes a finding: for code, … in (("gone", …), …)
             inside = [call for call in ast.walk(node) if isinstance(call, ast.Call) and call.args]

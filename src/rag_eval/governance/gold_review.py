@@ -22,7 +22,7 @@ from rag_eval.contract import DEFAULT_GOLD, Limits
 from rag_eval.errors import Finding, InputError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
-from rag_eval.gold.signoff import checking, repository
+from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, default_records, proves, unchecked
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.jsonl import paired_traces
@@ -276,14 +276,14 @@ def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator
         yield _without_items(context, error.first)
         return
     if enforced:
-        yield from (Finding(item.code, "error", item.message, item.fix, item.file, item.line) for item in violations)
+        yield from violations
     elif violations:
         count = quantity(len(violations), "finding")
         message = f"the gold changed, and no policy requires a sign-off (with one: {count})"
         yield Finding("gold-not-governed", "warning", message, _ASK, context.head.gold)
 
 
-def _check(context: ReviewContext, policy: SignoffPolicy) -> list[checking.Violation]:
+def _check(context: ReviewContext, policy: SignoffPolicy) -> list[Finding]:
     authority, has_no_base = context.authority, context.authority.gates is None
     # A branch's name may contain shell commands.
     since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"

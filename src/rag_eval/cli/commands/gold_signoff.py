@@ -17,7 +17,7 @@ from rag_eval.cli.commands._shared import now, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
-from rag_eval.errors import GATE_FAILED, PASSED, InputError, UsageError
+from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
 from rag_eval.gold.signoff import checking, identity
@@ -213,7 +213,7 @@ def run_check(args: Namespace) -> int:
     return GATE_FAILED
 
 
-def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[checking.Violation]:
+def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[Finding]:
     if not states.has_no_base and untouched(states, policy):
         # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
         # (`pre-commit run --all-files`) has no change to check: it checks every item.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.contract import item_hash as digest
-from rag_eval.errors import Problem
+from rag_eval.errors import Finding, Problem
 from rag_eval.gold.signoff import identity
 from rag_eval.gold.signoff.identity import NO_PROOF, Proof, SignoffPolicy
 from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
@@ -53,23 +53,6 @@ class Side(NamedTuple):
     def named(self, qid: str) -> SignoffItem | None:
         """Return the item of a qid, also in gold that moved."""
         return self.items.get(qid) or self.moved.get(qid)
-
-
-class Violation(NamedTuple):
-    """A breach of the sign-off rules: a stable code, where, what, and the command that fixes it.
-
-    If no command does, ``fix`` is a shell comment with advice.
-    """
-
-    code: str
-    file: str
-    line: int
-    message: str
-    fix: str
-
-    def __str__(self) -> str:
-        prefix = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{prefix}: [{self.code}] {self.message}"
 
 
 class Advice(NamedTuple):
@@ -134,7 +117,7 @@ def check(
     advice: Advice = PLAIN,
     used_records: Records | None = None,
     proof: Proof = NO_PROOF,
-) -> list[Violation]:
+) -> list[Finding]:
     """Return the violations of sign-off in ``head``: hook and CI differ only in ``base``.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
@@ -154,7 +137,7 @@ def check(
     return [
         *removed,
         *formed,
-        *(Violation(code, path, 0, message, _again(path, advice)) for path, (code, message) in refused.items()),
+        *(Finding(code, "error", message, _again(path, advice), path) for path, (code, message) in refused.items()),
         *(_breach(change, code, base, head, policy, advice) for change, code in breaking),
         *(_unapproved(policy, proof) if changes(base.items, head.items) else ()),
         *_one_pair_of_eyes(base, trusted, policy, advice, used_records, proof),
@@ -216,7 +199,7 @@ def _without(head: Side, paths: Container[str]) -> Side:
     return head._replace(records={path: record for path, record in head.records.items() if path not in paths})
 
 
-def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Violation]:
+def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Finding]:
     """Yield a missing approving review, and authors without an account."""
     reviewers, approvals = identity.reviewers(policy, proof), proof.approvals
     is_asked = policy.require == "review" and approvals is not None
@@ -224,17 +207,17 @@ def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Violation]:
         asked = ", ".join(reviewers[:_SHOWN]) or "a signer who is not an author of the change"
         who = "no signer other than the authors of the change" if policy.four_eyes else "no signer"
         fix = f"# ask one of these to approve the pull request: {asked}"
-        yield Violation("no-approval", policy.gold, 0, f"{who} has approved the last commit", fix)
+        yield Finding("no-approval", "error", f"{who} has approved the last commit", fix, policy.gold)
     unresolved = sorted({author.name for author in proof.authors or () if not author.login})
     for name in unresolved if policy.four_eyes else ():
         message = f"{quoted(name)} wrote commits of this change, but the GitHub account is unknown"
         fix = "# add the e-mail address of these commits to the GitHub account, or to signoff.signers"
-        yield Violation("unresolved-author", policy.gold, 0, message, fix)
+        yield Finding("unresolved-author", "error", message, fix, policy.gold)
 
 
 def _one_pair_of_eyes(
     base: Side, head: Side, policy: SignoffPolicy, advice: Advice, used_records: Records | None, proof: Proof
-) -> Iterator[Violation]:
+) -> Iterator[Finding]:
     """Yield the changes that are covered, but not by records of signers who wrote no part of them."""
     if not policy.four_eyes or proof.authors is None or policy.require == "review":
         return
@@ -247,7 +230,7 @@ def _one_pair_of_eyes(
             line = head.items[change.qid].line if change.qid in head.items else 0
             message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change signed it"
             fix = f"{advice.sign}  # run by a signer who is not an author of the change"
-            yield Violation("four-eyes", policy.gold, line, message, fix)
+            yield Finding("four-eyes", "error", message, fix, policy.gold, line)
 
 
 def _reach(start: str | None, edges: list[Edge]) -> set[str | None]:
@@ -282,19 +265,19 @@ def counting(records: Mapping[str, Record | str], policy: SignoffPolicy) -> dict
 
 def _removed_or_edited(
     base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice
-) -> Iterator[Violation]:
+) -> Iterator[Finding]:
     # An invalid record file never counted for anything: it may be fixed or removed.
     for path, record in _sound(base).items():
         if head.get(path) != record:
             code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
             fix = f"git checkout {advice.restore} -- {shell_line(f':/{path}')}"
             message = f"a record of the base branch was {verb}, but records may only be added"
-            yield Violation(code, path, 0, message, fix)
+            yield Finding(code, "error", message, fix, path)
 
 
 def _malformed(
     head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: SignoffPolicy, advice: Advice
-) -> Iterator[Violation]:
+) -> Iterator[Finding]:
     sound = _sound(base)
     texts = {record.text for record in sound.values()}
     for path, record in head.items():
@@ -311,23 +294,23 @@ def _malformed(
             wrong = "wrong-dataset", f"it signs data set {dataset}, but this is {quoted(policy.dataset)}"
         else:
             continue
-        yield Violation(wrong[0], path, 0, wrong[1], _again(path, advice))
+        yield Finding(wrong[0], "error", wrong[1], _again(path, advice), path)
 
 
 def _again(path: str, advice: Advice) -> str:
     return f"git rm -f -- {shell_line(f':/{path}')} && {advice.sign}"
 
 
-def _unsigned(head: Side, policy: SignoffPolicy, advice: Advice) -> Iterator[Violation]:
+def _unsigned(head: Side, policy: SignoffPolicy, advice: Advice) -> Iterator[Finding]:
     led = {(qid, after) for record in counting(head.records, policy).values() for qid, _, after in record.changes}
     for qid, _, here in unsigned(head, policy):
         message = f"no record of data set {quoted(policy.dataset)} signs this state of item {quoted(qid)}"
         if (qid, here) in led:
             message = f"item {quoted(qid)} was reverted to an earlier state without a record"
-        yield Violation("unsigned-item", policy.gold, head.items[qid].line, message, advice.sign)
+        yield Finding("unsigned-item", "error", message, advice.sign, policy.gold, head.items[qid].line)
 
 
-def _breach(change: HashChange, code: str, base: Side, head: Side, policy: SignoffPolicy, advice: Advice) -> Violation:
+def _breach(change: HashChange, code: str, base: Side, head: Side, policy: SignoffPolicy, advice: Advice) -> Finding:
     item = head.items.get(change.qid)
     moved = ", ".join(mutated(base.named(change.qid), item))
     what = {
@@ -339,4 +322,4 @@ def _breach(change: HashChange, code: str, base: Side, head: Side, policy: Signo
     }[code]
     message = f"item {quoted(change.qid)} was {change.verb}{' ' if code == 'mutation' else ', '}{what}"
     fix = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
-    return Violation(code, policy.gold, item.line if item else 0, message, fix)
+    return Finding(code, "error", message, fix, policy.gold, item.line if item else 0)

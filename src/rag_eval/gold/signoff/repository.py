@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
-from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
+from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, read, read_regular
 from rag_eval.gold.signoff import checking
 from rag_eval.gold.signoff.checking import Advice, Side
@@ -181,9 +181,7 @@ def _path(paths: Place, path: str) -> str:
     return joined
 
 
-def findings(
-    frame: GoldStates, policy: SignoffPolicy, command: str, people: People | None = None
-) -> list[checking.Violation]:
+def findings(frame: GoldStates, policy: SignoffPolicy, command: str, people: People | None = None) -> list[Finding]:
     """Return the violations of sign-off in ``frame``'s head; ``command`` is the sign-off that fixes them.
 
     ``people`` returns who approved and who wrote the change. It is called only if the policy requires it and the gold
@@ -258,7 +256,7 @@ def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     return Side(base_items, base_records, moved), Side(head_items, head_records)
 
 
-def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[checking.Violation]:
+def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[Finding]:
     """Return the items with unchanged bytes but other fields, because the gold became an array, or lines again."""
     blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
@@ -267,7 +265,7 @@ def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: 
     what = "is unchanged, but in this form of the gold file other fields of it count"
     fix = "# remove the fields of the other form"
     return [
-        checking.Violation("unsigned-change", policy.gold, item.line, f"item {quoted(item.row['qid'])} {what}", fix)
+        Finding("unsigned-change", "error", f"item {quoted(item.row['qid'])} {what}", fix, policy.gold, item.line)
         for item in same[:MOST_PROBLEMS]
     ]
 
