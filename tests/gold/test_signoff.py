@@ -105,7 +105,7 @@ def test_a_record_on_the_base_never_counts_again():
 def test_a_record_that_is_used_up_elsewhere_never_counts():
     head = Side(EDITED, files(EDIT))
     assert found(BASE, head) == []
-    assert found(BASE, head, used_records=files(EDIT)) == ["replayed-record"]
+    assert found(BASE._replace(used=files(EDIT)), head) == ["replayed-record"]
 
 
 def test_a_copy_of_a_record_of_the_base_is_a_replay():

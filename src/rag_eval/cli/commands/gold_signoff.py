@@ -34,7 +34,6 @@ from rag_eval.gold.signoff.repository import (
     sides,
     sign,
     untouched,
-    used_records,
 )
 from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.run.authority import WorkTree
@@ -330,12 +329,12 @@ def run_signoff(args: Namespace) -> int:
 def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: str) -> Record | None:
     """Return the missing record, None if none is missing."""
     base, head = sides(states, policy)
-    used, mine = used_records(states, policy), head
+    mine = head
     if policy.four_eyes:  # items signed by others can be signed once more
-        fresh = checking.new_records(base, head, policy, used)
+        fresh = checking.new_records(base, head, policy)
         others = {path for path, record in fresh.items() if record.signer != signer}
         mine = head._replace(records={path: record for path, record in head.records.items() if path not in others})
-    changes = [change for change, _ in checking.breaches(base, mine, policy, used)]
+    changes = [change for change, _ in checking.breaches(base, mine, policy)]
     moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
         more = f", and so do {len(moved) - 1} more" if moved[1:] else ""

@@ -43,16 +43,22 @@ Records = dict[str, Record | str]
 class Side(NamedTuple):
     """One state of the gold: its items by qid, and the files of its records folder.
 
-    ``moved`` are the items of the base's gold if the change moves it to another path.
+    ``moved`` are the items of the base's gold if the change moves it to another path, ``used`` records that do not
+    count either, although they are not on this base.
     """
 
     items: Mapping[str, SignoffItem] = {}
     records: Mapping[str, Record | str] = {}
     moved: Mapping[str, SignoffItem] = {}
+    used: Mapping[str, Record | str] = {}
 
     def named(self, qid: str) -> SignoffItem | None:
         """Return the item of a qid, also in gold that moved."""
         return self.items.get(qid) or self.moved.get(qid)
+
+    def used_records(self) -> list[Record]:
+        """Return the records that signed this state or a later one, and sign no change of it."""
+        return list(_sound({**self.used, **self.records}).values())
 
 
 class Advice(NamedTuple):
@@ -115,15 +121,14 @@ def check(
     head: Side,
     policy: SignoffPolicy,
     advice: Advice = PLAIN,
-    used_records: Records | None = None,
     proof: Proof = NO_PROOF,
 ) -> list[Finding]:
     """Return the violations of sign-off in ``head``: hook and CI differ only in ``base``.
 
     Every item that was added, changed or removed since ``base`` has to be covered by new records whose changes lead
-    from the base's hash to the head's. Records on the base never count again and must not be edited or removed.
-    ``used_records``, which are not on this base, do not count either. New records count if ``proof`` confirms their
-    signers as ``policy``, the base's, requires. Without a base every live item must be the result of its records.
+    from the base's hash to the head's. Records on the base never count again and must not be edited or removed. New
+    records count if ``proof`` confirms their signers as ``policy``, the base's, requires. Without a base every live
+    item must be the result of its records.
     """
     formed = list(_malformed(head.records, base.records if base else {}, policy, advice))
     if base is None:
@@ -131,33 +136,28 @@ def check(
         formed = [violation for violation in formed if violation.code != "wrong-dataset"]
         return formed + list(_unsigned(head, policy, advice))
     removed = list(_removed_or_edited(base.records, head.records, advice))
-    refused = identity.refused(new_records(base, head, policy, used_records), policy, proof)
+    refused = identity.refused(new_records(base, head, policy), policy, proof)
     trusted = _without(head, refused)
-    breaking = breaches(base, trusted, policy, used_records)
+    breaking = breaches(base, trusted, policy)
     return [
         *removed,
         *formed,
         *(Finding(code, "error", message, _again(path, advice), path) for path, (code, message) in refused.items()),
         *(_breach(change, code, base, head, policy, advice) for change, code in breaking),
         *(_unapproved(policy, proof) if changes(base.items, head.items) else ()),
-        *_one_pair_of_eyes(base, trusted, policy, advice, used_records, proof),
+        *_one_pair_of_eyes(base, trusted, policy, advice, proof),
     ]
 
 
-def new_records(
-    base: Side, head: Side, policy: SignoffPolicy, used_records: Records | None = None
-) -> dict[str, Record]:
+def new_records(base: Side, head: Side, policy: SignoffPolicy) -> dict[str, Record]:
     """Return the records of the head that may count, by path: well-formed, for this gold, and never used before."""
-    used = {record.text for record in _sound({**(used_records or {}), **base.records}).values()}
+    used = {record.text for record in base.used_records()}
     return {path: record for path, record in counting(head.records, policy).items() if record.text not in used}
 
 
-def breaches(
-    base: Side, head: Side, policy: SignoffPolicy, used_records: Records | None = None
-) -> list[tuple[HashChange, str]]:
+def breaches(base: Side, head: Side, policy: SignoffPolicy) -> list[tuple[HashChange, str]]:
     """Return the changes that new records do not cover, each with the code of the rule that it breaks."""
-    new_edges = _edges(new_records(base, head, policy, used_records).values())
-    old_edges = _edges(_sound({**(used_records or {}), **base.records}).values())
+    new_edges, old_edges = _edges(new_records(base, head, policy).values()), _edges(base.used_records())
     results = []
     for change in changes(base.items, head.items):
         moved = bool(mutated(base.named(change.qid), head.items.get(change.qid)))
@@ -215,17 +215,15 @@ def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Finding]:
         yield Finding("unresolved-author", "error", message, fix, policy.gold)
 
 
-def _one_pair_of_eyes(
-    base: Side, head: Side, policy: SignoffPolicy, advice: Advice, used_records: Records | None, proof: Proof
-) -> Iterator[Finding]:
+def _one_pair_of_eyes(base: Side, head: Side, policy: SignoffPolicy, advice: Advice, proof: Proof) -> Iterator[Finding]:
     """Yield the changes that are covered, but not by records of signers who wrote no part of them."""
     if not policy.four_eyes or proof.authors is None or policy.require == "review":
         return
-    uncovered = {change.qid for change, _ in breaches(base, head, policy, used_records)}
-    new = new_records(base, head, policy, used_records)
+    uncovered = {change.qid for change, _ in breaches(base, head, policy)}
+    new = new_records(base, head, policy)
     wrote = {*identity.accounts(proof), ""}  # a signer whose account is unknown may be an author
     by_authors = {path for path, record in new.items() if policy.signers.get(record.signer, "").lower() in wrote}
-    for change, _ in breaches(base, _without(head, by_authors), policy, used_records):
+    for change, _ in breaches(base, _without(head, by_authors), policy):
         if change.qid not in uncovered:
             line = head.items[change.qid].line if change.qid in head.items else 0
             message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change signed it"

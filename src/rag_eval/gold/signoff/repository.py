@@ -191,8 +191,8 @@ def findings(frame: GoldStates, policy: SignoffPolicy, command: str, people: Peo
     advice = Advice(command, frame.restore)
     if frame.has_no_base:
         return checking.check(None, head, policy, advice)
-    used, proof = used_records(frame, policy), NO_PROOF
-    if new := checking.new_records(base, head, policy, used):
+    proof = NO_PROOF
+    if new := checking.new_records(base, head, policy):
         # Keys come from the policy's side: new ones do not count.
         rules = next((tree for tree in (frame.rules, frame.base) if tree and tree is not NOTHING), frame.head)
         allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
@@ -201,7 +201,7 @@ def findings(frame: GoldStates, policy: SignoffPolicy, command: str, people: Peo
     if people and needs_people and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
-    return _read_otherwise(frame, policy, base, head) + checking.check(base, head, policy, advice, used, proof)
+    return _read_otherwise(frame, policy, base, head) + checking.check(base, head, policy, advice, proof)
 
 
 def check_signers(frame: GoldStates, paths: Place, policies: Iterable[SignoffPolicy]) -> None:
@@ -222,11 +222,6 @@ def untouched(frame: GoldStates, policy: SignoffPolicy) -> bool:
     return _files(frame.base, policy) == _files(frame.head, policy)
 
 
-def used_records(frame: GoldStates, policy: SignoffPolicy) -> checking.Records:
-    """Return the records that are used up although they are not on the base."""
-    return _records(frame.used_records, _files(frame.used_records, policy), policy)
-
-
 def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     """Return base and head; problems of the head's gold are an :class:`InputError`.
 
@@ -241,9 +236,10 @@ def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     head_items, problems = _items(frame.head, head_files, policy, parsed)
     if problems:
         raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
+    tip_files = _files(frame.used_records, policy)
     changed = checking.changes(base_items, head_items) if frame.used_records is not NOTHING else []
     if changed:
-        tip = _items(frame.used_records, _files(frame.used_records, policy), policy, parsed)[0]
+        tip = _items(frame.used_records, tip_files, policy, parsed)[0]
         same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
         base_items = {qid: item for qid, item in base_items.items() if qid not in same}
         base_items |= {qid: head_items[qid] for qid in same & head_items.keys()}
@@ -252,8 +248,9 @@ def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
         before = policy._replace(gold=policy.was)
         with suppress(UsageError):  # a folder, which was never signed
             moved = _items(frame.base, _files(frame.base, before), before, parsed)[0]
-    base_records, head_records = _records(frame.base, base_files, policy), _records(frame.head, head_files, policy)
-    return Side(base_items, base_records, moved), Side(head_items, head_records)
+    used = _records(frame.used_records, tip_files, policy)
+    base = Side(base_items, _records(frame.base, base_files, policy), moved, used)
+    return base, Side(head_items, _records(frame.head, head_files, policy))
 
 
 def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[Finding]:
