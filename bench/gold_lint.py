@@ -38,7 +38,7 @@ def sample(n):
     ]
     pairs = zip(traces, golds.values(), strict=True)
     seen = watch(golds, (Trace.from_row(row, gold.qid, gold.line) for row, gold in pairs), Settings())
-    return GoldSample(zip(golds.values(), rows, strict=True), Policy(gates=REFERENCE_GATES), seen)
+    return GoldSample(golds.values(), Policy(gates=REFERENCE_GATES), seen)
 
 
 def main():
