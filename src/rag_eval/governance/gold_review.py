@@ -23,7 +23,7 @@ from rag_eval.errors import Finding, InputError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
-from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, default_records, proves, unchecked
+from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
@@ -220,7 +220,7 @@ def violations_of_base_policy(context: ReviewContext) -> list[str]:
     now = {violation.code for policy in policies for violation in _check(context, policy)}
     if now and (authority.signoff == "require" or "signoff" in context.head.stated):
         head_policy = _head_signoff_policy(context)
-        now -= {item.code for item in _check(context, head_policy or _at_place(context, SignoffPolicy()))}
+        now -= {item.code for item in _check(context, head_policy or SignoffPolicy().for_gold(named_gold(context)))}
     return sorted(now)
 
 
@@ -231,7 +231,7 @@ def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
     path = authority.on_base(context.base.file) if context.base else None
     base = signoff_policy_at(context, authority.gates, path)
     first = authority.fork is NOTHING or authority.gates is None
-    return repository.in_force(base, head, lambda policy: _at_place(context, policy), first=first)
+    return repository.in_force(base, head, named_gold(context), first=first)
 
 
 def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
@@ -242,19 +242,13 @@ def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
 def signoff_policy_at(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
     """Return the sign-off policy of a gates file for the scored gold, None without one."""
     policy = repository.policy_at(tree, path) if tree and path else None
-    return _at_place(context, policy) if policy else None
+    return policy.for_gold(named_gold(context)) if policy else None
 
 
 def named_gold(context: ReviewContext) -> str | None:
     """Return the path of the gold that the caller named, by the links of the base."""
     path = context.authority.on_base(context.options.gold) if context.options.gold else None
     return follow_links(context.authority.fork, path) if path else None
-
-
-def _at_place(context: ReviewContext, policy: SignoffPolicy) -> SignoffPolicy:
-    """Return the policy for the gold that the caller named in place of the policy's own."""
-    gold = named_gold(context)
-    return policy if gold in (None, policy.gold) else policy._replace(gold=gold, records=default_records(gold or ""))
 
 
 def is_enforced(context: ReviewContext) -> bool:

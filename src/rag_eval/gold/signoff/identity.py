@@ -81,6 +81,12 @@ class SignoffPolicy(NamedTuple):
     stated: bool = False
     was: str = ""
 
+    def for_gold(self, gold: str | None) -> SignoffPolicy:
+        """Return the policy for a gold set that the caller named, with its default records; unchanged without one."""
+        if gold is None or gold == self.gold:
+            return self
+        return self._replace(gold=gold, records=default_records(gold))
+
     def at_least_as_strict_as(self, base: SignoffPolicy) -> SignoffPolicy:
         """Return the same gold and records under the signing rules of ``base``: moving the gold brings no new rules."""
         rules = {name: getattr(base, name) for name in ("require", "four_eyes", "allowed_signers", "signers")}

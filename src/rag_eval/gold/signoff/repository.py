@@ -29,7 +29,6 @@ from rag_eval.gold.signoff.identity import (
     Proof,
     SignoffPolicy,
     allowed_signers,
-    default_records,
     signoff_policy,
 )
 from rag_eval.readers import strict_json
@@ -100,24 +99,20 @@ def policies(frame: GoldStates, paths: Place) -> list[SignoffPolicy]:
     if paths.gates and not (head or base):
         raise UsageError(f"{quoted(paths.gates)} is not in git. Correct the path, or add the file first.")
     first = frame.base is NOTHING and frame.rules is None
-    return in_force(None if first else base, head, lambda policy: _overridden(policy, paths), first=first)
+    return in_force(None if first else base, head, _named_gold(paths), first=first)
 
 
 def in_force(
-    base: SignoffPolicy | None,
-    head: SignoffPolicy | None,
-    adapt: Callable[[SignoffPolicy], SignoffPolicy] = lambda policy: policy,
-    *,
-    first: bool,
+    base: SignoffPolicy | None, head: SignoffPolicy | None, gold: str | None, *, first: bool
 ) -> list[SignoffPolicy]:
-    """Return the policies that apply, of base and head; ``adapt`` fits the default to the place.
+    """Return the policies that apply, of base and head; ``gold`` is the path that the caller named.
 
     ``first``: there is nothing to change yet, and the head's is the only one.
     """
-    ahead = head or adapt(SignoffPolicy())
+    ahead = head or SignoffPolicy().for_gold(gold)
     if first:
         return [ahead]
-    now = base or adapt(SignoffPolicy())
+    now = base or SignoffPolicy().for_gold(gold)
     now = now if now.stated else now._replace(dataset=ahead.dataset)
     if (now.gold, now.records) == (ahead.gold, ahead.records):
         return [now if base else ahead]
@@ -144,14 +139,12 @@ def _policy(tree: Tree, paths: Place, *, one: bool = False) -> SignoffPolicy | N
     folder, name = posixpath.split(present[0])
     if one and name in GATES_FILES:
         only_file([path for path in present if path in [posixpath.join(folder, usual) for usual in GATES_FILES]])
-    return _overridden(signoff_policy(tree.contents([ids[present[0]]])[ids[present[0]]], present[0]), paths)
+    data = tree.contents([ids[present[0]]])[ids[present[0]]]
+    return signoff_policy(data, present[0]).for_gold(_named_gold(paths))
 
 
-def _overridden(policy: SignoffPolicy, paths: Place) -> SignoffPolicy:
-    if not paths.gold:
-        return policy
-    gold = _path(paths, paths.gold)
-    return policy if gold == policy.gold else policy._replace(gold=gold, records=default_records(gold))
+def _named_gold(paths: Place) -> str | None:
+    return _path(paths, paths.gold) if paths.gold else None
 
 
 def _nearest(tree: Tree, prefix: str) -> list[str]:
