@@ -497,6 +497,8 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("promptfoo", b"- a\n", ":1: has no results"),
         ("langfuse", b'{"a": 1, "b": 2}', ":1: is neither a trace nor an observation: its keys are a, b."),
         ("opik", b'{"name": "ask"}', ":1: is neither a trace nor a span. Export the project: opik export"),
+        *(("opik", b'{"trace": {"id": "a", "start_time": "2026-01-01T00:00:00Z"}, "spans": %s}' % given,
+           ":1: /spans: is not a list of spans. Export the project") for given in (b"3", b"[1]", b"[null]")),
         ("braintrust", b'{"span_id": "a"}', ":1: is not a span: span_id or root_span_id is missing. Export all spans"),
         ("langsmith", b'{"a": 1}', ":1: is not a run: its keys are a."),
         ("langfuse", b'{"data": [1]}', ":1: /data: has an element that is not a trace or an observation"),

@@ -23,7 +23,11 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         rows = [value]
         if "spans" in value:
             conversion.drop_unread(value, ("trace", "spans"))
-            rows = [unwrap.as_dict(value.get("trace")), *value["spans"]]
+            below = value["spans"] or []  # null, if none were recorded
+            if not isinstance(below, list) or not all(isinstance(row, dict) for row in below):
+                conversion.problem("/spans", "is not a list of spans", _FORMS)
+                continue
+            rows = [unwrap.as_dict(value.get("trace")), *below]
         for row in rows:
             if "id" in row and row.keys() & {"trace_id", "start_time"}:
                 root = {} if "trace_id" in row else {"trace_id": row["id"], "type": "trace"}
