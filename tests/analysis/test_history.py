@@ -366,6 +366,13 @@ def test_amounts_have_their_unit_and_a_fall_a_minus_sign():
     assert "the largest significant drop is 0.400, from `r0` to `r1`." in text
 
 
+def test_an_unchanged_latency_has_a_change_of_0_ms():
+    same = Contrast("r0", "r1", 812.0, 812.0, 0.0, 0.0, 0.0, 30, 1.0, "equal")
+    latency = Series("latency_total_ms.p95", "lower", readings(812.0, 812.0), same)
+    row = next(line for line in trend.render([latency], 2, "markdown").splitlines() if line.startswith("| `"))
+    assert [cell.strip() for cell in row.split("|")[3:7]] == ["812 ms", "812 ms", "0 ms", "0 ms to 0 ms"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_names_stay_words(form):
     contrast = Contrast(HOSTILE, HOSTILE + "2", 1.0, 0.5, 0.5, 0.3, 0.7, 30, 0.001, "worse")

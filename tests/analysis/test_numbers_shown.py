@@ -240,6 +240,8 @@ def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
         (-0.0002, "precision", "−0.0002"),
         (0.0, "precision", "0.000"),
         (-0.0, "precision", "0.000"),
+        (0.0, "latency_total_ms.p50", "0 ms"),
+        (-0.0, "cost_usd", "0 USD"),
         (-780.4, "latency_total_ms.p50", "−780 ms"),
         (0.00312, "cost_usd", "+0.00312 USD"),
     ],

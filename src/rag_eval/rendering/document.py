@@ -148,7 +148,9 @@ def decimals(value: float, name: str = "") -> int:
 
 
 def signed(number: float, name: str = "") -> str:
-    """Return a change with its sign and unit, ``−0.033``; only a change of 0 is shown as 0, without a sign."""
+    """Return a change with its sign and unit, ``−0.033``; only a change of 0 has no sign, ``0 ms``."""
+    if not number and unit(name):
+        return f"0{unit(name)}"
     far = shown(abs(exactly(number)), bool, decimals(abs(number), name))
     return f"{'+' if number > 0 else '−' if number else ''}{far}{unit(name)}"
 
