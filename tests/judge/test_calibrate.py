@@ -73,6 +73,12 @@ def test_kappa_is_the_quadratic_weighted_one_of_the_oracle(calibrate, scores):
     assert result["confusion"] == table.tolist()
 
 
+def test_negative_numbers_have_the_minus_sign_of_reports(calibrate):
+    _, out, _ = calibrate(csv_of([5] * N))
+    pattern = r"^bias +−\d\.\d{3} \[−\d\.\d{3}, −\d\.\d{3}\] +judge minus people, points$"
+    assert re.search(pattern, out, re.MULTILINE), out
+
+
 def test_binary_labels_are_recognised_and_cut(calibrate, scores):
     people, judge = scores
     good = [int(score >= 3) for score in people]

@@ -287,12 +287,17 @@ def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, 
 
 def shown(estimate: Estimate, *, sign: bool = False) -> str:
     """Return a value with its interval as text."""
-    form = "+.3f" if sign else ".3f"
     if estimate.value is None:
         return "none"
+    value = _rounded(estimate.value, sign=sign)
     if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:{form}} no interval"
-    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
+        return f"{value} no interval"
+    return f"{value} [{_rounded(estimate.low, sign=sign)}, {_rounded(estimate.high, sign=sign)}]"
+
+
+def _rounded(number: float, *, sign: bool = False) -> str:
+    """Return a number with three decimals and the minus sign of reports."""
+    return f"{number:{'+' if sign else ''}.3f}".replace("-", "−")
 
 
 def agreement_lines(scales: Mapping[str, Scale], pairs: Matched, measured: Sequence[Agreement]) -> Iterator[str]:
@@ -323,7 +328,7 @@ def _agreement_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
         rows.insert(1, ("kappa of people", shown(agreement.people), "one person and the mean of the others"))
     for name, bias in (("length", agreement.length), ("position", agreement.position)):
         if bias:
-            groups = "; ".join(f"{label} {mean:+.3f} ({n})" for label, n, mean in bias.groups)
+            groups = "; ".join(f"{label} {_rounded(mean, sign=True)} ({n})" for label, n, mean in bias.groups)
             rows.append((f"bias by {name}", shown(bias.difference, sign=True), f"difference: {groups}"))
             rows.append(("", shown(bias.correlation, sign=True), f"correlation of bias and {name}"))
     yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
@@ -437,10 +442,10 @@ def noise_lines(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[
     headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
     yield from grid(headers, rows).split("\n")
     for item in noises:
-        means = ", ".join(f"{mean:.3f}" for mean in item.means)
+        means = ", ".join(map(_rounded, item.means))
         yield f"{item.metric}: {means} (repeats: {len(item.means)}, answers: {item.n} of {item.total})"
     for gate in margins:
-        away = f"{gate.value:.3f} is {abs(gate.value - gate.threshold):.3f} away"
+        away = f"{_rounded(gate.value)} is {abs(gate.value - gate.threshold):.3f} away"
         share = f"; the noise of the judge is {gate.share:.0%} of that" if gate.share is not None else ""
         if gate.share is None or gate.share >= 1:
             share = ", which is within the noise of the judge: this gate may change if the judge is asked again"
