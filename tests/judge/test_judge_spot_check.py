@@ -179,6 +179,16 @@ def hostile(n):
     return [verdict_row(*pair, judge) for pair in zip(golds, traces, strict=True)]
 
 
+def test_an_existing_form_is_overwritten_only_with_force(check, tmp_path):
+    (tmp_path / "form.html").write_text("mine")
+    code, out, err = check("--html", "form.html")
+    fix = "Name another file with --html, or overwrite it with --force"
+    assert (code, out, err) == (2, "", f"rag-eval: form.html already exists. {fix}\n")
+    assert (tmp_path / "form.html").read_text() == "mine"
+    assert check("--html", "form.html", "--force")[0] == 0
+    assert "<html" in (tmp_path / "form.html").read_text("utf-8")
+
+
 def test_the_form_is_self_contained_and_shows_hostile_texts_as_texts(check, tmp_path):
     made = hostile(len(PIECES))
     write_rows(tmp_path / "eval/verdicts.jsonl", made)

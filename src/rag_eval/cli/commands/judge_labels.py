@@ -22,6 +22,7 @@ from rag_eval.cli.commands._shared import (
     now,
     print_lines,
     print_notes,
+    refuse_existing,
     with_line,
     write,
     write_data,
@@ -251,6 +252,7 @@ def add_spot_check_arguments(parser: Parser) -> None:
     parser.add_option("--rater", "NAME", "person who grades (default: git's user.email)")
     parser.add_option("--out", "FILE", f"record of the grades (default: {USUAL_LABELS})", default=USUAL_LABELS)
     parser.add_option("--html", "FILE", "write a form to fill in with a browser")
+    parser.add_flag("--force", "overwrite an existing form")
     parser.add_option("--rubric", "FILE", "rubric to show (default: the packaged one)")
     parser.add_gold(gates=False)
     _add_recorded(parser)
@@ -264,6 +266,8 @@ def run_spot_check(args: argparse.Namespace) -> int:
     Examples:
       rag-eval judge spot-check --n 20 --seed 7 --rater ann@example.org
     """
+    if args.html:
+        refuse_existing(args.html, force=args.force, other="file with --html")
     policy, path, judge, rows = _recorded_by(args)
     judged = [row for row in rows if "error" not in row]
     if not judged:
