@@ -14,6 +14,7 @@ import uuid
 import pytest
 
 from rag_eval.trace import current, trace
+from seams import Contract, load_schema
 
 
 def rows(path):
@@ -150,6 +151,25 @@ def test_a_wrong_value_is_refused_and_leaves_a_valid_row(call, kind, said, comma
     (row,) = rows(path)
     assert row["error"].startswith(kind.__name__)
     assert command("validate", path)[0] == 0
+
+
+VALUES = [None, True, 0, -1, 1.5, 2.0, 10**16, "", "x", "x" * 201, [], [1], ["x"], [None], {}, {"id": "x"}, {"id": 1}]
+VALUES += [{"total": -1}, {"total": 1}, {"x": "y"}, {"claim": 1}, {"mode": "on", "folders": ["a"]}, {"mode": "x"}]
+VALUES += [{"score": 2}, {"blocked": 1}, {"input_tokens": 1.5}, {"cost_usd": True}, {"model": "x", "other": [1]}]
+VALUES += [[{"id": "x", "tokens": -1}], [{"text": "x"}], [{"ids": [1]}], [{"chunks": [{"id": "x", "score": "1"}]}]]
+
+
+@pytest.mark.parametrize("field", sorted(load_schema("trace")["properties"]))
+def test_set_refuses_what_the_schema_refuses_and_nothing_else(field, tmp_path):
+    for value in VALUES:
+        with trace("A1", path=tmp_path / "t.jsonl") as t:
+            try:
+                t.set(**{field: value})
+                is_refused = False
+            except (TypeError, ValueError):
+                is_refused = True
+            t.answer("No.")
+        assert is_refused == bool(Contract("trace").faults({"answer": "No.", field: value})), value
 
 
 @pytest.mark.parametrize("name", ["qid", "question", "run"])
