@@ -171,7 +171,7 @@ READS = {
 }
 OTHERS = {
     "blob": (lambda github: github.raw("blob", SHA), "read blob aaaaaaaaaaaa", "contents: read"),
-    "named": (lambda github: github.commit("main"), "find 'main'", "contents: read"),
+    "named": (lambda github: github.branch("main"), "find 'main'", "contents: read"),
     "create_comment": (lambda github: github.create_comment(2, "x", nothing), "comment", "pull-requests: write"),
     "update_comment": (lambda github: github.update_comment(7, "x"), "change the comment", "pull-requests: write"),
     "create_check_run": (

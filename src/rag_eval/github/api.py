@@ -151,7 +151,7 @@ class GitHub:
         tips = {}
         for form in () if is_object_id(ref) else ("heads", "tags"):
             try:
-                tips[self._commit(f"{form}/{_checked_ref(ref)}")] = form
+                tips[self._commit(f"{form}/{_checked_ref(ref)}", ref)] = form
             except GitHubError as error:
                 if error.status not in (404, 422):
                     raise
@@ -159,15 +159,15 @@ class GitHub:
             raise UsageError(
                 f"{quoted(ref)} is a branch and a tag. Write heads/… for the branch, or tags/… for the tag."
             )
-        return next(iter(tips), "") or self._commit(ref)
+        return next(iter(tips), "") or self._commit(ref, ref)
 
     def branch(self, name: str) -> str:
         """Return the full hash of the last commit of a branch, even if a tag has the same name."""
-        return self._commit(f"heads/{name}")
+        return self._commit(f"heads/{name}", name)
 
-    def _commit(self, ref: str) -> str:
+    def _commit(self, ref: str, named: str) -> str:
         where = self._path(f"commits/{quote(_checked_ref(ref), safe='')}")
-        answer = self._http.send(Request("GET", where, f"find {quoted(ref)}", "contents: read", _SHA))
+        answer = self._http.send(Request("GET", where, f"find {quoted(named)}", "contents: read", _SHA))
         return _sha(answer.data.decode("ascii", "replace").strip())
 
     def default_branch(self) -> str:
