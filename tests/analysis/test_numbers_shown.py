@@ -142,6 +142,11 @@ def test_an_interval_is_as_short_as_it_can_be(low, high, shown):
     assert document.interval(low, high, Fraction(13, 15)) == shown
 
 
+def test_an_interval_of_an_amount_has_the_decimals_of_the_amount():
+    assert document.interval(1.49, 1.52, Fraction(3, 2)) == " (1.49–1.52)"
+    assert document.interval(14.9, 15.2, Fraction(15)) == " (14.9–15.2)"
+
+
 def test_a_value_without_cases_has_no_interval():
     empty = MetricResult(None, 0, None, None, "higher", "answers")
     assert (document.number(empty.value), document.metric_interval(empty)) == ("–", "")

@@ -54,6 +54,25 @@ def test_a_comparison_with_the_baseline_says_what_was_compared(changes, said):
     assert said in markdown_of(**changes)
 
 
+BASE = {"kind": "base", "ref": "main", "commit": "0123456789abcdef", "through": "git"}
+
+
+@each_row(
+    ("base", "said"),
+    [
+        (BASE, "The gates of `main` (`0123456789ab`, read through git) and those of this change both apply."),
+        (BASE | {"commit": ""}, "The gates of `main` and those of this change both apply."),
+        (BASE | {"kind": "head"}, "Only the gates of this change apply, as requested: the base branch has no say."),
+        (
+            BASE | {"kind": "bootstrap", "commit": ""},
+            "**Initial setup.** `main` has no gates file, so only the gates of this change apply.",
+        ),
+    ],
+)
+def test_a_report_says_whose_gates_apply(base, said):
+    assert f"\n\n{said}\n\n" in markdown_of(base=base)
+
+
 @each_row(
     ("changes", "said"),
     [
