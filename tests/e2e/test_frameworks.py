@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -148,6 +149,67 @@ def test_llama_index_events(tmp_path):
     assert first["chunks"][0] == {"id": "n1", "text": "Null keys are rejected.", "score": 0.9}
     assert first["answer_json"]["claim"]
     assert (second["qid"], second["retrieved_ids"]) == ("A2", ["n1"])
+
+
+def test_llama_index_queries_that_fail_stream_or_ask_others(tmp_path):
+    from llama_index.core.base.base_query_engine import BaseQueryEngine
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import RetrieverQueryEngine
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    from rag_eval.trace.llama_index import record_queries
+
+    class Fixed(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            if query_bundle.query_str == "boom":
+                raise RuntimeError("no index")
+            return [NodeWithScore(node=TextNode(text="Null keys are rejected.", id_=query_bundle.query_str))]
+
+    engine = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(max_tokens=3))
+    streaming = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(max_tokens=3), streaming=True)
+
+    class AskingOthers(BaseQueryEngine):
+        def _query(self, query_bundle):
+            engine.query("first")
+            return engine.query("second")
+
+        async def _aquery(self, query_bundle):
+            return await asyncio.gather(engine.aquery("first"), engine.aquery("second"))
+
+        def _get_prompt_modules(self):
+            return {}
+
+    async def asked():
+        await asyncio.gather(engine.aquery("third"), engine.aquery("fourth"))
+        answer = await streaming.aquery("fifth")
+        assert [part async for part in answer.async_response_gen()] == ["text ", "text ", "text"]
+
+    path = tmp_path / "trace.jsonl"
+    handler = record_queries(path, run="r1")
+    with pytest.raises(RuntimeError):
+        engine.query("boom")
+    answer = streaming.query("streamed")
+    assert rows(path)[1:] == []  # nobody has read the answer yet
+    assert list(answer.response_gen) == ["text ", "text ", "text"]
+    AskingOthers(callback_manager=CallbackManager()).query("asks others")
+    asyncio.run(asked())
+    with trace("A7", "streamed", path=path):
+        list(streaming.query("streamed").response_gen)
+    handler.path = str(tmp_path / "elsewhere.jsonl")
+    failed, streamed, outer, *others, named = rows(path)
+    assert (failed["q"], failed["error"], failed["ok"], failed["run"]) == ("boom", "no index", False, "r1")
+    assert "answer_json" not in failed
+    assert (streamed["retrieved_ids"], streamed["answer_json"]) == (["streamed"], {"claim": "text text text"})
+    assert (outer["q"], outer["retrieved_ids"]) == ("asks others", ["first", "second"])
+    assert outer["retrievals"] == [{"ids": ["first"]}, {"ids": ["second"]}]
+    assert sorted((row["q"], *row["retrieved_ids"]) for row in others) == [
+        ("fifth", "fifth"),
+        ("fourth", "fourth"),
+        ("third", "third"),
+    ]
+    assert (named["qid"], named["answer_json"]) == ("A7", {"claim": "text text text"})
 
 
 def test_opentelemetry_spans_import(command, tmp_path):

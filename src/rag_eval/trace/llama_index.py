@@ -11,27 +11,38 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from rag_eval.trace import Row, append, as_chunk, current
+from rag_eval.trace import Row, add_retrieval, append, current
 
 try:
     from llama_index.core.instrumentation import get_dispatcher
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
     from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
+    from llama_index.core.instrumentation.events.span import SpanDropEvent
     from pydantic import PrivateAttr
 except ImportError as error:
     raise ImportError('llama-index-core is not installed: pip install "rag-eval-action[llama-index]"') from error
 
+Done = Callable[[str, str], None]
+"""Called with the answer and the error of a query, empty if there is none."""
+
+
+def _no_queries() -> ContextVar[tuple[tuple[str, Row], ...]]:
+    return ContextVar("open_queries", default=())
+
 
 class QueryHandler(BaseEventHandler):  # type: ignore[misc]
-    """Collects what a query retrieves and answers, by the span that the query runs in."""
+    """Collects what a query and the queries inside it retrieve, and the answer or the error of the outermost one."""
 
     path: str
     run: str = ""
-    _open: list[Row] = PrivateAttr(default_factory=list)
+    # Span and row of each query that this thread or task has open, the outermost first.
+    _open: ContextVar[tuple[tuple[str, Row], ...]] = PrivateAttr(default_factory=_no_queries)
 
     @classmethod
     def class_name(cls) -> str:
@@ -39,27 +50,73 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
         return "RagEvalQueryHandler"
 
     def handle(self, event: Any, **_: Any) -> None:
-        """Fill the row of the current query; write it when the query ends."""
-        outer = current()
+        """Fill the row of the outermost query; write it when that query ends or fails."""
+        queries = self._open.get()
         if isinstance(event, QueryStartEvent):
             question = getattr(event.query, "query_str", None) or str(event.query)
-            self._open.append({"q": question, "started": time.perf_counter(), "ts": round(time.time(), 3)})
+            row: Row = {"q": question, "started": time.perf_counter(), "ts": round(time.time(), 3)}
+            self._open.set((*queries, (event.span_id, row)))
         elif isinstance(event, RetrievalEndEvent):
+            outer = current()
             if outer is not None:
                 outer.retrieved(event.nodes)
-            elif self._open:
-                chunks = [as_chunk(node) for node in event.nodes]
-                self._open[-1] |= {"chunks": chunks, "retrieved_ids": [chunk["id"] for chunk in chunks]}
-        elif isinstance(event, QueryEndEvent):
-            answer = str(getattr(event.response, "response", None) or event.response)
-            row: Row = self._open.pop() if self._open else {"q": "", "started": time.perf_counter()}
-            milliseconds = round((time.perf_counter() - row.pop("started")) * 1000, 3)
-            if outer is not None:
+            elif queries:
+                add_retrieval(queries[0][1], event.nodes)
+        elif isinstance(event, (QueryEndEvent, SpanDropEvent)):
+            spans = [span for span, _ in queries]
+            if event.span_id in spans:
+                self._open.set(queries[: spans.index(event.span_id)])
+            if queries and event.span_id == spans[0]:
+                self._end(event, queries[0][1])
+
+    def _end(self, event: Any, row: Row) -> None:
+        outer, started = current(), row.pop("started")
+
+        def done(answer: str, error: str) -> None:
+            if outer is not None:  # an exception reaches the block of the trace, which records it
                 outer.answer(answer)
-            elif row["q"] and not self._open:
-                row |= {"run": self.run} if self.run else {}
-                row |= {"answer_json": {"claim": answer}, "latency_ms": {"total": milliseconds}}
-                append(Path(self.path), row)
+                return
+            row["latency_ms"] = {"total": round((time.perf_counter() - started) * 1000, 3)}
+            result: Row = {"answer_json": {"claim": answer}} if answer or not error else {}
+            failure: Row = {"error": error, "ok": False} if error else {}
+            append(Path(self.path), {**row, **({"run": self.run} if self.run else {}), **result, **failure})
+
+        response: Any = getattr(event, "response", None)
+        if isinstance(event, SpanDropEvent):
+            if outer is None:
+                done("", event.err_str or "the query failed")
+        elif getattr(response, "response_gen", None) is not None:  # the caller reads the stream, which can be read once
+            record = _recorded_async if hasattr(response.response_gen, "__aiter__") else _recorded
+            response.response_gen = record(response.response_gen, done)
+        else:
+            done(str(getattr(response, "response", None) or response), "")
+
+
+def _recorded(stream: Iterator[str], done: Done) -> Iterator[str]:
+    """Yield the parts of an answer; record what was read when the stream ends, fails or is closed."""
+    parts, failure = [], ""
+    try:
+        for part in stream:
+            parts.append(part)
+            yield part
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        done("".join(parts), failure)
+
+
+async def _recorded_async(stream: AsyncIterator[str], done: Done) -> AsyncIterator[str]:
+    parts, failure = [], ""
+    try:
+        async for part in stream:
+            parts.append(part)
+            yield part
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        done("".join(parts), failure)
 
 
 def record_queries(path: str | os.PathLike[str] = "runs/trace.jsonl", run: str = "") -> QueryHandler:
