@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.report import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import MissingExtra, Problem, UsageError
-from rag_eval.gates.selection import is_field
+from rag_eval.gates.selection import gold_fields
 from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.inputs import Options, load_inputs
+from rag_eval.run.inputs import load_inputs
+from rag_eval.run.options import Options, PathLike, Rows, as_cutoffs, as_json, as_lines, as_names, as_path
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
 
 __all__ = ["Options", "Report", "load_gold", "load_traces", "render", "run", "score", "validate"]
-
-PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-Rows = PathLike | Iterable[Mapping[str, Any]] | Any
-"""A path, rows as mappings, or a data frame of pandas or polars."""
-_MOST = 999_999
 
 
 class Report(AnalysisReport):
@@ -143,12 +138,12 @@ def score(
             paths[what] = as_path(stated, what)
         else:
             paths[what] = f"<{what}>"
-            contents[f"<{what}>"] = _as_lines(stated, what)
+            contents[f"<{what}>"] = as_lines(stated, what)
     if isinstance(gates, Mapping):
         policy = "<gates>"
         # Metrics with their bounds, or the whole content of such a file.
         whole = gates if {"gates", "version"} & gates.keys() else {"gates": gates}
-        contents[policy] = _dumped({"version": 1, **whole}, "gates")
+        contents[policy] = as_json({"version": 1, **whole}, "gates")
     elif gates is not None:
         policy = as_path(gates, "gates")
     options = Options(
@@ -157,9 +152,9 @@ def score(
         policy,
         as_cutoffs(k),
         baseline="" if baseline is None else as_path(baseline, "baseline"),
-        perspectives=_as_names(perspectives, "perspectives"),
-        suite=_as_names([suite], "suite")[0],
-        by=gold_fields(_as_names(by, "by")),
+        perspectives=as_names(perspectives, "perspectives"),
+        suite=as_names([suite], "suite")[0],
+        by=gold_fields(as_names(by, "by")),
         contents=contents,
     )
     return run(options)
@@ -247,87 +242,3 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     from rag_eval.governance.policy_review import review
 
     return Report(*review(scored, authority, options))
-
-
-def _as_lines(stated: Any, what: str) -> bytes:
-    """Return rows as JSON Lines; an empty cell of a data frame is an absent field."""
-    rows: Any = stated
-    if hasattr(stated, "to_dicts"):  # polars
-        rows = stated.to_dicts()
-    elif hasattr(stated, "to_dict") and hasattr(stated, "columns"):  # pandas
-        rows = stated.to_dict("records")
-    if rows is not stated:
-        rows = [{name: value for name, value in row.items() if not _is_missing(value)} for row in rows]
-    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
-        raise UsageError(f"{what}: expected a path, a list of dicts or a data frame, but got {type(stated).__name__}")
-    return b"".join(_dumped(row, f"{what}, row {number}") + b"\n" for number, row in enumerate(rows, 1))
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a cell has no value: None, or NaN, NaT and NA, which do not equal themselves."""
-    if value is None or hasattr(value, "__len__"):  # arrays are compared element by element
-        return value is None
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA is neither true nor false
-        return True
-
-
-def _dumped(value: object, where: str) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"{where}: cannot be written as JSON ({error}). Give texts, numbers, lists and dicts"
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers and arrays of numpy as plain Python values."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (tuple, set, frozenset)):
-        return list(value)
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def as_cutoffs(stated: object) -> tuple[int, ...]:
-    """Return one or several whole numbers from 1, ascending, each once; none for None."""
-    several: Iterable[Any] = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
-    numbers = set()
-    for item in several if stated is not None else ():
-        try:
-            number = 0 if isinstance(item, bool) else index(item)
-        except TypeError:
-            number = 0
-        if not 1 <= number <= _MOST:
-            raise UsageError(f"k: {quoted(item, 40)} is not a whole number from 1 to {_MOST}. Write 5 or [1, 3, 5]")
-        numbers.add(number)
-    return tuple(sorted(numbers))
-
-
-def as_path(stated: PathLike, what: str) -> str:
-    """Return a path; refuse another type, and an empty path, which would mean the default file."""
-    if not isinstance(stated, (str, bytes, os.PathLike)):
-        raise UsageError(f"{what}: expected a path, but got {type(stated).__name__}. Name a file")
-    text = os.fsdecode(stated)
-    if not text:
-        raise UsageError(f"{what}: the path is empty. Name a file")
-    return text
-
-
-def _as_names(stated: object, what: str) -> tuple[str, ...]:
-    several = tuple(stated) if isinstance(stated, Iterable) and not isinstance(stated, str) else (stated,)
-    for item in several:
-        if not isinstance(item, str):
-            raise UsageError(f"{what}: {quoted(item, 40)} is not a name")
-    return several
-
-
-def gold_fields(stated: Iterable[str]) -> tuple[str, ...]:
-    """Return the gold fields of some names: ``tag`` is ``tags``, and an unknown name is a field of ``meta``."""
-    plain = ["tags" if item == "tag" else item for item in stated]
-    if "meta." in plain or "" in plain:
-        raise UsageError("'meta.' lacks the name of a field. Write meta.NAME, such as meta.team")
-    resolved = [item if is_field(item) else f"meta.{item}" for item in plain]
-    return tuple(dict.fromkeys(resolved))

@@ -445,7 +445,7 @@ def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeyp
     def contradicted(_):
         raise ValueError("secret")
 
-    monkeypatch.setattr("rag_eval.cli.commands.score.rejudge_same_gates", contradicted)
+    monkeypatch.setattr("rag_eval.cli.commands.gate.rejudge_same_gates", contradicted)
     code, out, err = rag("gate", report_file)
     assert (code, out) == (2, "")
     assert err == f"{report_file}: contradicts itself (ValueError). Score the run again.\n"

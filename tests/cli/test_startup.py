@@ -8,7 +8,7 @@ import pytest
 from project import GATES, GOLD, TRACE, gates, gold_of, json_lines, trace_of
 
 HEAVY = ["jsonschema", "referencing", "yaml", "tabulate", "urllib3", "numpy", "dask", "distributed"]
-HEAVY += ["concurrent.futures", "multiprocessing", "importlib.metadata", "socket"]
+HEAVY += ["concurrent.futures", "multiprocessing", "importlib.metadata", "socket", "statistics", "tempfile"]
 HELP = ["--help", "--version", "score --help", "compare --help", "gate --help", "gold --help", "demo --help"]
 
 
@@ -39,6 +39,19 @@ sys.__stdout__.write(' '.join(name for name in {HEAVY!r} if name in sys.modules)
 @pytest.mark.parametrize("words", HELP)
 def test_to_show_help_nothing_heavy_is_loaded(words, tmp_path):
     assert loaded_by(words.split(), tmp_path) == []
+
+
+@pytest.mark.parametrize("words", ["score --help", "score --format scores", "gold check --help"])
+def test_without_metrics_their_modules_are_not_loaded(words, project):
+    code = f"""
+import contextlib, sys
+from rag_eval import cli
+with contextlib.suppress(SystemExit):
+    cli.main({words.split()!r})
+sys.exit('rag_eval.metrics' in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("form", ["scores", "markdown", "html", "csv", "junit", "sarif", "json"])

@@ -30,8 +30,8 @@ from rag_eval.action.runner import (
     report_folder,
 )
 from rag_eval.cli import OUT_OF_MEMORY, is_out_of_memory
+from rag_eval.cli.commands._failed import details_of
 from rag_eval.cli.commands._shared import write_together
-from rag_eval.cli.commands.score import details_of
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
@@ -42,7 +42,7 @@ from rag_eval.github.posting import Annotation, CommentBody, marker
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
 from rag_eval.run.authority import WorkTree
-from rag_eval.run.inputs import Options
+from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.action.runner import Runner

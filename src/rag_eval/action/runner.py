@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis.report import CiRun
-from rag_eval.api import as_cutoffs
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.github.posting import (
@@ -32,6 +31,7 @@ from rag_eval.github.posting import (
     of_folder,
 )
 from rag_eval.readers.source import RELATIVE
+from rag_eval.run.options import as_cutoffs
 
 if TYPE_CHECKING:
     from rag_eval.github.posting import Mode

@@ -62,7 +62,6 @@ SUB_COMMANDS = {
 _MODULES = {
     **dict.fromkeys(("completion", "demo"), "init"),
     **dict.fromkeys(("export", "import"), "import_export"),
-    "gate": "score",
     **dict.fromkeys(("gold check", "gold diff"), "gold_signoff"),
     **dict.fromkeys(("gold draft", "gold review"), "gold_drafts"),
     **dict.fromkeys(("gold freeze", "gold lint", "gold relink", "gold stats"), "gold_files"),
@@ -279,7 +278,7 @@ def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
 
 def cutoffs(text: str) -> tuple[int, ...]:
     """Parse ``1,3,5`` into numbers, ascending, each once."""
-    from rag_eval.api import as_cutoffs  # loads all metrics
+    from rag_eval.run.options import as_cutoffs  # loads the engines' options and JSON
 
     try:
         return as_cutoffs(int(part) for part in text.split(","))

@@ -130,6 +130,15 @@ def is_slice(name: str) -> bool:
     return is_field(field) and bool(equals) and bool(value)
 
 
+def gold_fields(stated: Iterable[str]) -> tuple[str, ...]:
+    """Return the gold fields of some names: ``tag`` is ``tags``, and an unknown name is a field of ``meta``."""
+    plain = ["tags" if item == "tag" else item for item in stated]
+    if "meta." in plain or "" in plain:
+        raise UsageError("'meta.' lacks the name of a field. Write meta.NAME, such as meta.team")
+    resolved = [item if is_field(item) else f"meta.{item}" for item in plain]
+    return tuple(dict.fromkeys(resolved))
+
+
 def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
     """Return the slices of ``fields`` that an item is in; a list such as tags gives one for each entry."""
     return tuple(dict.fromkeys(f"{field}={_text(value)}" for field in fields for value in field_values(gold, field)))

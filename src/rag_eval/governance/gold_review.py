@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
     from rag_eval.run.authority import Authority
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
 RULES = (

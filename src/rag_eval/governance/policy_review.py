@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.run.authority import Authority
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Limits
-from rag_eval.engines import DEFAULT_EXECUTION, ExecutionOptions
+from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import in_suite, restrict, within
@@ -16,45 +16,11 @@ from rag_eval.metrics import Measure, measures
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
+from rag_eval.run.options import DEFAULT_CUTOFFS, Options, headline
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
     from rag_eval.run.baseline import BaselineFile
-
-DEFAULT_CUTOFFS = (1, 3, 5, 10)
-
-
-class Options(NamedTuple):
-    """The inputs of a run. An empty path means the one in the gates file, otherwise the default path."""
-
-    gold: str = ""
-    trace: str = ""
-    gates: str = ""
-    cutoffs: tuple[int, ...] = ()
-    root: str | None = None
-    """No link may lead out of this folder; None means the folder of the named file."""
-    folder: str = ""
-    """The folder of the usual places if there is no gates file."""
-    baseline: str = ""
-    """Replaces the baseline of the gates file."""
-    perspectives: tuple[str, ...] = ()
-    """Measure and judge only these; empty means all."""
-    suite: str = "full"
-    """``full``, or ``smoke`` or ``smoke:N`` for a part of the questions."""
-    execution: ExecutionOptions = DEFAULT_EXECUTION
-    by: tuple[str, ...] = ()
-    """Gold fields to cut the metrics by, besides those of the gates file."""
-    verdicts: str = ""
-    """Replaces the verdicts of the gates file."""
-    is_discovered: bool = False
-    """The gates file was found, not named by the caller: the base branch's pyproject.toml may name another."""
-    contents: Mapping[str, bytes] = {}
-    """What is read in place of the files of these names: stdin, and rows that are given as objects."""
-
-
-def headline(cutoffs: Sequence[int], default: int) -> int:
-    """Return the k of labels and diagnosis: the policy's, unless other cutoffs are requested."""
-    return default if not cutoffs or default in cutoffs else max(cutoffs)
 
 
 class Inputs(NamedTuple):

@@ -6,10 +6,9 @@ Newton's steps inside a bracket that each step narrows, so that none diverges.
 
 from __future__ import annotations
 
-from math import exp, inf, lgamma, log, log1p, sqrt
-from statistics import NormalDist
+from functools import lru_cache
+from math import erfc, exp, inf, lgamma, log, log1p, pi, sqrt
 
-_STANDARD_NORMAL = NormalDist()
 _TINY, _EPSILON = 1e-300, 1e-16
 _STEPS, _TERMS = 200, 100_000
 _CLOSE = 1e-9  # each of Newton's steps squares the error: after this one it is below the precision of a float
@@ -64,9 +63,19 @@ def log_binomial(k: int, n: int, p: float) -> float:
     )
 
 
+@lru_cache(maxsize=64)
 def normal_quantile(p: float) -> float:
     """Return the z with P(Z <= z) = p, p strictly between 0 and 1."""
-    return _STANDARD_NORMAL.inv_cdf(p)
+    if p > 1 / 2:
+        return -normal_quantile(1 - p)
+    z = -sqrt(-2 * log(p))
+    for _ in range(_STEPS):  # Newton on the logarithm: it is concave, so a step cannot overshoot on this side
+        tail = erfc(-z / sqrt(2)) / 2
+        step = (log(tail) - log(p)) * tail * sqrt(2 * pi) * exp(z * z / 2)
+        z -= step
+        if abs(step) <= 4 * _EPSILON * abs(z):
+            break
+    return z
 
 
 def student_upper(tail: float, degrees: float) -> float:

@@ -23,7 +23,8 @@ from rag_eval.gold.signoff.repository import GoldStates
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.inputs import Options, open_policy, read_gates_policy, read_inputs
+from rag_eval.run.inputs import open_policy, read_gates_policy, read_inputs
+from rag_eval.run.options import Options
 from rag_eval.run.scored import rescore, rescore_on, score_run
 
 _SHOWN = 10

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.readers.source import Reader
     from rag_eval.rendering import Details
-    from rag_eval.run.inputs import Options
+    from rag_eval.run.options import Options
 
 STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
@@ -53,7 +53,7 @@ def gates_path(given: str) -> str:
 
 def input_options(args: argparse.Namespace) -> Options:
     """Return the files and cutoffs that the options of :meth:`Parser.add_inputs` name; ``-`` is read from stdin."""
-    from rag_eval.run.inputs import Options  # loads all metrics
+    from rag_eval.run.options import Options
 
     stdin = [name for name in ("gold", "trace") if getattr(args, name) == "-"]
     if len(stdin) > 1:

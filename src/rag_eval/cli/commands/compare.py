@@ -13,7 +13,6 @@ from typing import Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
-from rag_eval.api import PathLike
 from rag_eval.cli.commands._shared import check_scores, checked_reader, gates_path, print_notes, refuse
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import hypertext, quantity, quoted
@@ -23,7 +22,8 @@ from rag_eval.readers.report_file import read_report
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.comparison import render, render_repeats
 from rag_eval.rendering.json_file import from_json
-from rag_eval.run.inputs import Options, open_policy, read_inputs
+from rag_eval.run.inputs import open_policy, read_inputs
+from rag_eval.run.options import Options, PathLike
 from rag_eval.run.scored import score_run
 
 FORMATS = ("table", "markdown", "html", "json", "csv")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from rag_eval.api import PathLike, as_cutoffs, as_path
 from rag_eval.cases import MEANING, Case, label
 from rag_eval.cli.commands._shared import gates_path, input_options, print_lines
 from rag_eval.cli.parser import Parser
@@ -37,7 +36,8 @@ from rag_eval.metrics._metric import Example
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import did_you_mean
-from rag_eval.run.inputs import DEFAULT_CUTOFFS, Options, open_policy
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import DEFAULT_CUTOFFS, Options, PathLike, as_cutoffs, as_path
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
 from rag_eval.textual.detectors import VERBATIM

@@ -35,7 +35,8 @@ from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.schema_validation import Contract
-from rag_eval.run.inputs import Options, open_policy
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import Options
 from rag_eval.scoring.scorer import plain_question
 
 Row = dict[str, Any]

@@ -37,7 +37,8 @@ from rag_eval.readers.report_file import read_json
 from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run.authority import WorkTree
-from rag_eval.run.inputs import Options, open_policy
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import Options
 
 _FINDINGS, _ROWS, _TEXT = 100, 20, 60
 

@@ -14,7 +14,7 @@ from rag_eval.cli.parser import Parser, build_parser
 from rag_eval.common.paths import GATES_FILES, from_here, repository_root, shipped
 from rag_eval.errors import PASSED, MissingExtra
 from rag_eval.rendering import render
-from rag_eval.run.inputs import Options
+from rag_eval.run.options import Options
 
 PRESETS = {
     "reference": "four gates on precision, citations and refusals, and retrieval as a warning",

@@ -34,7 +34,8 @@ from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, n
 from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
-from rag_eval.run.inputs import Options, read_gates_policy
+from rag_eval.run.inputs import read_gates_policy
+from rag_eval.run.options import Options
 
 Row = dict[str, Any]
 

@@ -44,7 +44,8 @@ from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.rendering.html import grading_form
-from rag_eval.run.inputs import Options, read_gates_policy
+from rag_eval.run.inputs import read_gates_policy
+from rag_eval.run.options import Options
 
 Row = dict[str, Any]
 

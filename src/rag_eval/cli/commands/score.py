@@ -1,29 +1,19 @@
-"""The commands ``rag-eval score``, once or after each change of a file, and ``rag-eval gate``, on its report."""
+"""The command ``rag-eval score``: score once, or again after each change of a file."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from rag_eval import api
-from rag_eval.analysis import failed_cases
-from rag_eval.analysis.failed_cases import Row
-from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
-from rag_eval.api import gold_fields
-from rag_eval.cases import Case
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     INLINE_GATES,
-    check_scores,
     checked_reader,
     gates_path,
     input_options,
@@ -31,45 +21,25 @@ from rag_eval.cli.commands._shared import (
     print_notes,
     refuse,
     uncollected,
-    write_data,
     write_report,
 )
 from rag_eval.cli.parser import Parser, names, whole
-from rag_eval.common.digests import Digests
-from rag_eval.common.escaping import log_line, quantity
+from rag_eval.common.escaping import log_line
 from rag_eval.common.progress import watch as progress
-from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings, Trace
 from rag_eval.engines import ENGINES, ExecutionOptions
-from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.gates.results import Question
-from rag_eval.gates.selection import FIELDS
-from rag_eval.readers.gates_file import read_policy
-from rag_eval.readers.gold_file import read_entries, read_gold_as
-from rag_eval.readers.jsonl import read_trace_rows
-from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import check_gates, checked_report, read_report, sidecar_of
-from rag_eval.readers.source import Reader
-from rag_eval.rendering import RENDERERS, render
-from rag_eval.rendering.cases import by_urgency
-from rag_eval.rendering.json_file import from_json
-from rag_eval.run.inputs import Options, headline, open_policy, read_gates_policy
-from rag_eval.scoring import reference
-from rag_eval.scoring.reference import PackedGold, ReferenceScorer
-from rag_eval.scoring.scorer import QuestionIndex
 
+# Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
+    from rag_eval.analysis.report import Report
     from rag_eval.rendering import Details
+    from rag_eval.run.options import Options
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
-_MOST_JOBS, _PAUSE, _UNFOLDED = 512, 0.5, 1_000
+_MOST_JOBS, _PAUSE = 512, 0.5
 
 
-# score
-
-
-def add_score_arguments(parser: Parser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_inputs()
     parser.add_baseline()
     parser.add_option("--base", "REF", "compare gates, policy and gold with this branch or commit")
@@ -91,7 +61,7 @@ def add_score_arguments(parser: Parser) -> None:
     parser.add_outputs(FORMATS)
 
 
-def run_score(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Score traces against the gold set and judge the gates.
 
     Examples:
@@ -124,10 +94,13 @@ def _score(args: argparse.Namespace) -> int:
         is_discovered=not args.gates,
         perspectives=args.perspective,
         suite=args.suite,
-        by=gold_fields(args.by) if args.by else (),
     )
     if args.format == "scores":
         return _print_scores(args, options, inline)
+    from rag_eval import api
+    from rag_eval.gates.selection import FIELDS, gold_fields
+
+    options = options._replace(by=gold_fields(args.by) if args.by else ())
     has_html = args.out or args.open or args.format == "html"
     refuse(
         (inline, INLINE_GATES),
@@ -144,12 +117,18 @@ def _score(args: argparse.Namespace) -> int:
         field = next(log_line(field) for field in options.by if field in unknown)
         fix = f"Choose from: {', '.join(FIELDS)}, meta.NAME"
         raise UsageError(f"--by: no gold item has the field '{field}'. {fix}")
-    details = details_of(report, options) if args.details else None
+    details = None
+    if args.details:
+        from rag_eval.cli.commands._failed import details_of
+
+        details = details_of(report, options)
     write_report(report, args, by=bool(options.by), details=details)
     if args.open:
         _open(report, args.out, details)
     if args.save_trace:
-        print_notes(_save_failed(report, options, args.save_trace), quiet=args.quiet)
+        from rag_eval.cli.commands._failed import save_failed
+
+        print_notes(save_failed(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
 
 
@@ -161,62 +140,12 @@ def _notes(report: Report) -> Iterator[str]:
             yield f"{item.path} is the sample of rag-eval init, for its own questions. {fix}"
 
 
-def details_of(report: Report, options: Options) -> Details:
-    """Return the first cases of a run for people, failing ones first; the traces are read a second time."""
-    cases, gates = by_urgency(report.questions, _UNFOLDED), failed_cases.gated(report)
-    return {
-        (question.qid, question.run): failed_cases.case_details(case, question, gates)
-        for question, case, *_ in _read_again(options, cases)
-    }
-
-
-def _save_failed(report: Report, options: Options, folder: str) -> str:
-    """Write one line for each failed case, and return a sentence that names the file.
-
-    The traces are read a second time, as a stream: memory holds the failed cases of the report, not their rows.
-    UsageError is raised if another file of that name exists.
-    """
-    path, fix = Path(folder) / "failed.jsonl", "Choose another folder: --save-trace DIR"
-    beginning = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
-    try:
-        with path.open("rb") as file:
-            first = file.read(len(beginning))
-    except FileNotFoundError:
-        first = b""
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}. {fix}") from None
-    if first not in (b"", beginning):
-        raise UsageError(f"{path} is not a file of failed cases. {fix}")
-    cases, gates = failed_cases.failed(report), failed_cases.gated(report)
-    lines = (
-        failed_cases.details(case, question, gates, gold, trace)
-        for question, case, gold, trace in _read_again(options, cases)
-    )
-    write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))
-    return f"wrote {path}: {quantity(len(cases), 'failed case')} of {len(report.questions)}"
-
-
-def _read_again(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, Row, Row | None]]:
-    """Yield cases with their gold and trace rows: in the order of the traces, then those without a trace."""
-    reader, policy, _ = open_policy(options)
-    reader = reader._replace(ledger=ProblemCollector())
-    entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
-    by_line = {case.trace_line: case for case in cases if case.trace_line}
-    for trace, row in read_trace_rows(reader, policy.trace) if by_line else ():
-        question = by_line.get(trace.line)
-        if question is not None:
-            gold, gold_row = entries[question.qid]
-            yield question, Case(gold, trace, policy.settings), gold_row, row
-    for question in cases:
-        if not question.trace_line:
-            gold, gold_row = entries[question.qid]
-            case = Case(gold, Trace.missing(question.qid, question.run or ""), policy.settings)
-            yield question, case, gold_row, None
-
-
 def _open(report: Report, out: str, details: Details | None) -> None:
     """Open the HTML report: the one of ``--out``, otherwise one in a temporary folder."""
+    import tempfile
     import webbrowser
+
+    from rag_eval.rendering import RENDERERS, render
 
     folder = Path(out or tempfile.mkdtemp(prefix="rag-eval-"))
     path = (folder / RENDERERS["html"][1]).resolve()
@@ -240,38 +169,12 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
         (args.save_trace, "--save-trace needs a report. Remove --format scores"),
         (args.out, "--format scores writes no report. Remove --out and redirect the output"),
     )
+    from rag_eval.cli.commands._reference_scores import reference_scores
+
     scores, notes = reference_scores(options, inline)
     print_notes(*notes, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
     return 0 if scores["pass"] else 1
-
-
-def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
-    """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
-    if options.gates:
-        reader, policy, _ = open_policy(options)
-        stated = {gate.name: gate.threshold for gate in policy.gates}
-        names = reference.FLOORS | reference.CEILINGS
-        gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
-        gold, trace, k, token = policy.gold, policy.trace, policy.k, policy.token
-    else:
-        gold, trace = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
-        reader = Reader(ProblemCollector(), root=options.root, contents=options.contents)
-        k, token, gates = headline(options.cutoffs, Settings().k), Settings().token, reference.DEFAULT_GATES
-    gates = reference.parse_gates(inline) if inline else gates
-    empty = ReferenceScorer(read_gold_as(reader, gold, None, PackedGold.of), k, token)
-    work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
-    scorer = score_file(Task(work, reader, trace, execution=options.execution))
-    card = scorer.close()
-    reader.ledger.stop_on_problems()
-    notes = [str(note) for note in reader.ledger.notes]
-    counts = {name: getattr(card.completeness, name) for name in ("missing", "duplicate", "unknown")}
-    reason = "--format scores counts them but has no gate on them."
-    notes += [f"{trace}: {quantity(number, f'{name} trace')}. {reason}" for name, number in counts.items() if number]
-    if scorer.unread:
-        hint = "It reads only qid, q_id and answer_json. Other formats read all fields."
-        notes.append(f"{trace}: --format scores finds no answer in {quantity(scorer.unread, 'trace')}. {hint}")
-    return reference.scores(card, k, gates), notes
 
 
 def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
@@ -293,6 +196,12 @@ def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
 
 def _files(args: argparse.Namespace) -> list[str]:
     """Return the files that the verdict depends on, as far as the gates file can be read."""
+    from rag_eval.common.digests import Digests
+    from rag_eval.gates.policy import Policy
+    from rag_eval.readers.report_file import sidecar_of
+    from rag_eval.run.inputs import read_gates_policy
+    from rag_eval.run.options import Options
+
     gates, policy = "", Policy()
     with suppress(RagEvalError), checked_reader() as reader:
         gates = "" if "=" in args.gates else gates_path(args.gates)
@@ -309,40 +218,3 @@ def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
             state = Path(path).stat()
             states[path] = state.st_mtime_ns, state.st_size
     return states
-
-
-# gate
-
-
-def add_gate_arguments(parser: Parser) -> None:
-    parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
-    parser.add_option("--gates", "FILE", "gates file to judge by (default: the report's own gates)")
-    parser.add_outputs(RENDERERS)
-
-
-def run_gate(args: argparse.Namespace) -> int:
-    """Judge an existing report.json again, under its own gates or under another gates file.
-
-    Examples:
-      rag-eval gate rag-eval-report/report.json
-      rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
-    """
-    with checked_reader() as reader:
-        value = read_report(reader, args.report)
-        policy = read_policy(reader, args.gates) if args.gates else None
-    policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
-    with checked_report(args.report, "Score the run again."):
-        report = from_json(value or {})
-        check_scores(args.report, report)
-        if policy is None:
-            check_gates(args.report, report, "Score the run again, or name gates with --gates.")
-            judged = rejudge_same_gates(report)
-        else:
-            if report.scope:  # metric groups that were left out stay so
-                policy = policy._replace(perspectives=report.scope.perspectives)
-            lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics]
-            lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
-            print_notes(*lines, quiet=args.quiet)
-            judged = rejudge(report, policy)
-    write_report(judged, args)
-    return judged.exit_code

@@ -1,0 +1,48 @@
+"""The command ``rag-eval gate``: the gates on a finished report."""
+
+from __future__ import annotations
+
+import argparse
+
+from rag_eval.analysis.report import rejudge, rejudge_same_gates
+from rag_eval.cli.commands._shared import check_scores, checked_reader, print_notes, write_report
+from rag_eval.cli.parser import Parser
+from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.readers.gates_file import read_policy
+from rag_eval.readers.report_file import check_gates, checked_report, read_report
+from rag_eval.rendering import RENDERERS
+from rag_eval.rendering.json_file import from_json
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
+    parser.add_option("--gates", "FILE", "gates file to judge by (default: the report's own gates)")
+    parser.add_outputs(RENDERERS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge an existing report.json again, under its own gates or under another gates file.
+
+    Examples:
+      rag-eval gate rag-eval-report/report.json
+      rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
+    """
+    with checked_reader() as reader:
+        value = read_report(reader, args.report)
+        policy = read_policy(reader, args.gates) if args.gates else None
+    policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
+    with checked_report(args.report, "Score the run again."):
+        report = from_json(value or {})
+        check_scores(args.report, report)
+        if policy is None:
+            check_gates(args.report, report, "Score the run again, or name gates with --gates.")
+            judged = rejudge_same_gates(report)
+        else:
+            if report.scope:  # metric groups that were left out stay so
+                policy = policy._replace(perspectives=report.scope.perspectives)
+            lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics]
+            lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
+            print_notes(*lines, quiet=args.quiet)
+            judged = rejudge(report, policy)
+    write_report(judged, args)
+    return judged.exit_code
