@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_eval.api import Report, load_gold, load_traces, render, score, validate
-    from rag_eval.cli.commands.compare import compare
+    from rag_eval.cli.commands.compare import RunComparison, compare
     from rag_eval.cli.commands.explain import explain
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
 
@@ -26,6 +26,7 @@ __all__ = [
     "Problem",
     "RagEvalError",
     "Report",
+    "RunComparison",
     "UsageError",
     "__version__",
     "compare",
@@ -40,7 +41,7 @@ __all__ = [
 # Start-up time matters: `import rag_eval` loads nothing, and a public name loads its module at first use.
 _HOMES = {
     **dict.fromkeys(("Report", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
-    "compare": "rag_eval.cli.commands.compare",
+    **dict.fromkeys(("RunComparison", "compare"), "rag_eval.cli.commands.compare"),
     "explain": "rag_eval.cli.commands.explain",
     **dict.fromkeys(("InputError", "Problem", "RagEvalError", "UsageError"), "rag_eval.errors"),
 }
