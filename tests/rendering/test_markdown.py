@@ -190,6 +190,7 @@ def test_many_entries_of_a_kind_hide_no_other(report):
     for text in (render(report, form) for form in ("table", "markdown", "html")):
         assert "nobody signs" in text
         assert "signoff.require" in text
+        assert "40 times" in text
     assert markdown.render(report).count("and 21 more") == 2
     failed = next(gate for gate in report.gates if gate.blocks)._replace(severity="warning")
     report = with_verdict(report._replace(gates=(failed,) * 300))

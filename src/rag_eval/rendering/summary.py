@@ -144,6 +144,7 @@ def shown_findings(report: Report, limit: int = _FINDINGS) -> list[Finding]:
 def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -> list[Block]:
     """List the findings, errors first, grouped by kind, each kind with its fix."""
     kinds: dict[tuple[str, str, str], list[str]] = {}
+    counts = Counter((finding.level, finding.code, finding.fix) for finding in report.findings)
     shown = shown_findings(report, limit)
     for finding in shown:
         place = f"{formatter.code(finding.place, _TEXT)}: " if finding.file else ""
@@ -155,10 +156,10 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
         # Commands stay unchanged, to copy them; advice is in plain words.
         form = formatter.code if fix.startswith(("rag-eval ", "git ")) else formatter.words
         fixes = [f"→ {form(fix, _FIX)}"] if fix else []
-        if len(texts) == 1:
+        if counts[level, code, fix] == 1:
             items.append(ListItem(f"{head}: {texts[0]}", fixes))
         else:
-            items.append(ListItem(f"{head}, {len(texts)} times:", [*texts, *fixes]))
+            items.append(ListItem(f"{head}, {counts[level, code, fix]} times:", [*texts, *fixes]))
     return [Bullets(items), *more(len(report.findings) - len(shown), formatter.whole)] if items else []
 
 
