@@ -543,6 +543,30 @@ def test_a_sign_off_policy_that_goes_with_its_file_still_holds(project, score):
     assert policy(report)["signoff"] == ("looser", ["unsigned-change"])
 
 
+def test_gold_that_is_swapped_while_traces_are_scored_is_not_judged(project, score, monkeypatch):
+    project.put(gates=gates(SIGNED))
+    project.done("ask for a sign-off")
+    project.change(trace=wrong(1))
+    honest = (project.path / GOLD).read_bytes()
+    project.write(GOLD, json_lines(fitted()))
+
+    class Restoring:
+        """Puts the honest gold back as soon as traces are read."""
+
+        def begin(self, total):
+            (project.path / GOLD).write_bytes(honest)
+
+        def advance(self, count):
+            pass
+
+        def end(self):
+            pass
+
+    monkeypatch.setattr("rag_eval.cli.commands.score.progress", lambda **_: Restoring())
+    assert score() is None
+    assert "eval/gold.jsonl: was changed while the run was scored. Run again" in score.said
+
+
 def test_signed_gold_passes_and_stays_visible(project, score, capsys):
     project.put(gates=gates(SIGNED))
     project.done("ask for a sign-off")

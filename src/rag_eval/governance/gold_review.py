@@ -19,7 +19,7 @@ from rag_eval.analysis.report import RescoredRun, SignedAt, rejudge
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD, Limits
-from rag_eval.errors import Finding, InputError, UsageError
+from rag_eval.errors import Finding, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
@@ -29,6 +29,7 @@ from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import PACKED
+from rag_eval.run.authority import WorkTree
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
 from rag_eval.run.scored import rescore_on
 
@@ -128,6 +129,7 @@ def review_gold(context: ReviewContext) -> GoldReview:
         return GoldReview(findings=tuple(_unsigned(context, policies[:1]) if policies else [_ungoverned(context)]))
     findings, policy = _review_signoff(context, path)
     diff = compare(context)
+    _refuse_other_bytes(context)
     if diff.old is None and diff.changes and context.base:
         message = "the base branch has no gold set at the path in its gates file, so all items count as new"
         fix = "Name the gold set in the gates file by its path on the base branch."
@@ -380,6 +382,15 @@ def _scored_bytes(context: ReviewContext) -> bytes | None:
     except Irregular:
         return None
     return read(context.authority.head, path) if path and is_file else None
+
+
+def _refuse_other_bytes(context: ReviewContext) -> None:
+    """Raise InputError if the gold file is no longer the one that was scored: a step of the job may swap it."""
+    head, path = context.authority.head, context.authority.inside(context.head.gold)
+    data = head.checked_out(path) if isinstance(head, WorkTree) and path else None
+    if data is not None and hashlib.sha256(data).hexdigest() != context.run.gold_sha256:
+        fix = "Run again, and let no other program write the file."
+        raise InputError([Problem(context.head.gold, 0, "", "was changed while the run was scored", fix)])
 
 
 def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:

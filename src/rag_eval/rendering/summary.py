@@ -144,7 +144,7 @@ def shown_findings(report: Report, limit: int = _FINDINGS) -> list[Finding]:
 def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -> list[Block]:
     """List the findings, errors first, grouped by kind, each kind with its fix."""
     kinds: dict[tuple[str, str, str], list[str]] = {}
-    counts = Counter((finding.level, finding.code, finding.fix) for finding in report.findings)
+    counts = Counter[tuple[str, str, str]]((finding.level, finding.code, finding.fix) for finding in report.findings)
     shown = shown_findings(report, limit)
     for finding in shown:
         place = f"{formatter.code(finding.place, _TEXT)}: " if finding.file else ""

@@ -128,6 +128,7 @@ class WorkTree:
     def __init__(self, top: str) -> None:
         self.top = top
         self._data: dict[str, bytes] = {}
+        self._checked_out: dict[str, bytes] = {}
 
     def files(self, *paths: str) -> dict[str, str]:
         """Return the files at ``paths``; a path that ends in / means the files directly in that folder."""
@@ -136,10 +137,17 @@ class WorkTree:
             for name in self._names(path) if path.endswith("/") else [path]:
                 data = self._read(name, asked=name == path)
                 if data is not None:
-                    data = self._as_committed(name, data)
-                    entries[name] = object_id(data)
-                    self._data[entries[name]] = data
+                    if self._checked_out.setdefault(name, data) != data:
+                        hint = "Run again, and let no other program write the file."
+                        raise InputError([Problem(name, 0, "", "was changed while it was checked", hint)])
+                    committed = self._as_committed(name, data)
+                    entries[name] = object_id(committed)
+                    self._data[entries[name]] = committed
         return entries
+
+    def checked_out(self, path: str) -> bytes | None:
+        """Return the bytes of a listed file as they are on the disk."""
+        return self._checked_out.get(path)
 
     def contents(self, object_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of files that were listed."""
