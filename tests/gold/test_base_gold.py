@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 
 import pytest
 
@@ -197,6 +198,15 @@ def test_a_move_signs_no_other_question_unless_it_says_so(governed, score, capsy
     signed(governed, "--mutates")
     report = score()
     assert (score.code, [item["mutation"] for item in report["gold_changes"]]) == (0, [True])
+
+
+@pytest.mark.parametrize(("others", "more"), [(1, ""), (2, ", and so do(es)? 1 more"), (3, ", and so do 2 more")])
+def test_sign_off_counts_all_items_that_ask_another_question(governed, capsys, others, more):
+    changed = [gold_of(number, question=f"Who is number {number}?") for number in range(1, others + 1)]
+    governed.write(GOLD, json_lines([*changed, *GOLDS[others:]]))
+    governed.git("add", "--all")
+    assert main(["gold", "signoff", "--reason", "other questions"]) == 2
+    assert re.search(rf"'Q1' asks another question than before{more}\. ", capsys.readouterr().err)
 
 
 def stacked(project):

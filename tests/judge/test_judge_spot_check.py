@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 
 import pytest
 
@@ -126,6 +127,16 @@ def test_calibrate_reads_the_record_and_takes_scores_of_0_and_1_for_scores(check
     assert code == 0, err
     content = json.loads(out)["scores"]["groundedness"]
     assert (content["binary"], content["n"], content["base_rate"]["value"]) == (False, 20, 0)
+
+
+def test_the_command_that_is_printed_at_the_end_reads_the_record(check, command, tmp_path):
+    (tmp_path / "by ann").mkdir()
+    _, out, _ = check("--n", "20", "--out", "by ann/grades.jsonl", answers=["1", "0", ""] * 20)
+    words = shlex.split(out.rpartition("Next: ")[2])
+    assert words[:3] == ["rag-eval", "judge", "calibrate"]
+    code, out, err = command(*words[1:], "--format", "json")
+    assert code == 0, err
+    assert json.loads(out)["scores"]["groundedness"]["n"] == 20
 
 
 def test_what_is_gated_is_graded(check, tmp_path):
