@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import decimal
 import json
 import subprocess
@@ -255,6 +256,52 @@ def test_threads_and_tasks_share_a_file(tmp_path):
     assert sorted(row["qid"] for row in rows(path)) == sorted(
         [*(f"T{number}" for number in range(8)), *(f"C{number}" for number in range(20))]
     )
+
+
+def test_a_block_in_a_generator_may_end_in_another_task_than_it_began_in(tmp_path):
+    path = tmp_path / "trace.jsonl"
+
+    def parts(qid):
+        with trace(qid, path=path) as t:
+            yield "a"
+            yield "b"
+            t.answer("ab")
+
+    async def stream():
+        async with trace("A3", path=path) as t:
+            t.answer("a")
+            yield "a"
+
+    async def first_part():
+        async for _ in stream():
+            break
+
+    streamed = parts("A1")  # as a web server does that reads each part in a worker thread
+    for part in "ab":
+        assert contextvars.copy_context().run(next, streamed) == part
+    assert contextvars.copy_context().run(next, streamed, "") == ""
+    streamed = parts("A2")
+    next(streamed)
+    with trace("B1", path=path) as t:
+        streamed.close()
+        assert current() is t
+        t.answer("b")
+    assert current() is None
+    asyncio.run(first_part())
+    finished, closed, other, abandoned = rows(path)
+    assert (finished["qid"], finished["answer_json"]) == ("A1", {"claim": "ab"})
+    assert (closed["qid"], closed["error"]) == ("A2", "GeneratorExit: ")
+    assert (other["qid"], other["answer_json"]) == ("B1", {"claim": "b"})
+    assert (abandoned["qid"], abandoned["answer_json"]) == ("A3", {"claim": "a"})
+
+
+def test_an_open_trace_is_not_opened_again(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    with trace("A1", path=path) as t:
+        with pytest.raises(RuntimeError, match="open already"), t:
+            pass
+        t.answer("a")
+    assert [row["answer_json"] for row in rows(path)] == [{"claim": "a"}]
 
 
 def test_processes_share_a_file(tmp_path):

@@ -59,7 +59,8 @@ def trace(
 
 def current() -> Trace | None:
     """Return the innermost open trace of this task or thread; None outside of a ``with trace(…)`` block."""
-    return _current.get()
+    innermost = _current.get()
+    return innermost if innermost is not None and innermost._is_open else None
 
 
 def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
@@ -99,16 +100,22 @@ class Trace:
         if not self._row.keys() & {"qid", "q"}:
             raise ValueError("a trace needs the qid of its gold item, or the question. Write: trace(qid, question)")
         self._path = Path(path)
-        self._started = 0.0
+        self._started, self._is_open = 0.0, False
+        self._outer: Trace | None = None
 
     def __enter__(self) -> Self:
-        self._outer = _current.set(self)
+        if self._is_open:
+            raise RuntimeError("this trace is open already. Write: with trace(qid, question) for each question")
+        self._outer, self._is_open = current(), True
+        _current.set(self)
         self._row["ts"] = round(time.time(), 3)
         self._started = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        _current.reset(self._outer)
+        self._is_open = False
+        if _current.get() is self:  # not if the block is in a generator that ends in another task than it began in
+            _current.set(self._outer)
         self._row.setdefault("latency_ms", {}).setdefault("total", _milliseconds(self._started))
         if error is not None:
             self._row |= {"error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
