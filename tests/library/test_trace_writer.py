@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import decimal
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -314,6 +315,41 @@ def test_processes_share_a_file(tmp_path):
     running = [subprocess.Popen([sys.executable, "-c", code, str(number), str(path)]) for number in range(3)]
     assert [item.wait() for item in running] == [0, 0, 0]
     assert len({row["qid"] for row in rows(path)}) == 150
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_process_forked_while_a_thread_writes_can_write(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    code = (
+        "import os, sys, threading, time\n"
+        "from rag_eval.trace import append_line, trace\n"
+        "from pathlib import Path\n"
+        "path, stop = Path(sys.argv[1]), threading.Event()\n"
+        "def work():\n"
+        "    while not stop.is_set(): append_line(path, 'x' * 2_000_000)\n"
+        "writer = threading.Thread(target=work)\n"
+        "writer.start()\n"
+        "for number in range(10):\n"
+        "    time.sleep(0.003)\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        with trace(f'A{number}', path=path) as t: t.answer('a')\n"
+        "        os._exit(0)\n"
+        "    for _ in range(2000):\n"
+        "        if os.waitpid(child, os.WNOHANG)[0]: break\n"
+        "        time.sleep(0.005)\n"
+        "    else:\n"
+        "        os.kill(child, 9)\n"
+        "        stop.set()\n"
+        "        sys.exit('the child waits for a lock')\n"
+        "stop.set()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    written = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("x")]
+    assert [json.loads(line)["qid"] for line in written] == [f"A{number}" for number in range(10)]
 
 
 def test_the_writer_loads_nothing_but_the_standard_library():

@@ -252,17 +252,21 @@ def append_line(path: Path, text: str) -> None:
     """Append a line to a file, in one write that no other thread or process can cut."""
     line = (text + "\n").encode("utf-8", "replace")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _writing, path.open("ab", buffering=0) as file, _locked(file.fileno()):
+    with path.open("ab", buffering=0) as file, _locked(file.fileno()):
         file.write(line)
 
 
 @contextmanager
 def _locked(handle: int) -> Iterator[None]:
-    """Lock an open file exclusively, on systems that can."""
+    """Lock an open file exclusively, on systems that can.
+
+    The lock of a file excludes threads too. A lock of this module would stay locked in a process forked meanwhile.
+    """
     try:
         import fcntl
-    except ImportError:  # Windows: appends of one process are whole under the lock of this module
-        yield
+    except ImportError:  # Windows, which has no fork
+        with _writing:
+            yield
         return
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
