@@ -111,17 +111,20 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
         earlier, *_ = _baseline(inputs, run.gold, policy, run.about)
     context = Context(fields=inputs.fields, hashes=gold.hashes, about=run.about, earlier=earlier)
+    context = context._replace(cluster=policy.statistics.cluster)
     findings = integrity_findings(card, policy, previous)
     if policy.trace != previous.trace:
         about = read_run_json(reader, policy, Digests())
         severities, gold_sha256 = levels(*inputs.policies), gold_digests.hex("gold")
         findings = [*checks.origin(reader, inputs.authority, policy, severities, about, gold_sha256), *findings]
-        cases = case_results(card, context._replace(about=about))
-        before = run.earlier.questions if run.earlier else ()
-        answers = checks.Answers(reader, inputs.policies, policy, gold.golds, cases.questions, digests.hex("trace"))
-        findings += checks.partly_measured(answers, run.card.columns, before)
-        findings += checks.repeated_answers(answers)
-        context = context._replace(about=about, case_results=cases)
+        context = context._replace(about=about)
+    # Other settings also mean other right answers: an answer that counts as a refusal is not one of them.
+    cases = case_results(card, context)
+    before = run.earlier.questions if run.earlier else ()
+    answers = checks.Answers(reader, inputs.policies, policy, gold.golds, cases.questions, digests.hex("trace"))
+    findings += checks.partly_measured(answers, run.card.columns, before)
+    findings += checks.repeated_answers(answers)
+    context = context._replace(case_results=cases)
     reader.ledger.stop_on_problems()
     return build_report(card, gold.golds, policy, context._replace(findings=findings))
 
