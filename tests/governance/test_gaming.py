@@ -32,6 +32,7 @@ NAMED = {
     "gold-failing-dropped-signed-by-the-author",
     "gold-failing-touched",
     "gold-fits-the-output",
+    "gold-fits-the-output-behind-a-phrase",
     "gold-half-of-it-named",
     "gold-moved-to-an-array",
     "gold-renamed-and-failing-dropped",

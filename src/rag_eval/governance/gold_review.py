@@ -31,7 +31,7 @@ from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import PACKED
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
-from rag_eval.run.scored import rescore_on
+from rag_eval.run.scored import rescore_on, scored_under
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
@@ -153,14 +153,31 @@ def review_gold(context: ReviewContext) -> GoldReview:
 
 
 def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]) -> GoldReview:
-    authority, head, file = context.authority, context.head, context.head.gold
-    past = rescore_on(context.run, diff.old) if diff.changes and diff.old else None
+    """Return the effects of the gold change: by the settings of the change, and by those of the base if they differ.
+
+    With looser settings a gate or a case may also pass on the old gold, so that the change of the gold has no effect.
+    """
+    run, base, head = context.run, context.base, context.head
+    review = _impact(context, run, diff)
+    if not (base and diff.changes and diff.old) or base.settings == head.settings:
+        return review._replace(findings=(*findings, *review.findings))
+    as_base = _impact(context, scored_under(run, base._replace(gold=head.gold, trace=head.trace)), diff)
+    more = [finding for finding in as_base.findings if finding not in review.findings]
+    more = [finding._replace(message=f"{finding.message}; by the settings of the base branch") for finding in more]
+    turns = dict.fromkeys((*review.turns, *as_base.turns))
+    return review._replace(turns=tuple(turns), findings=(*findings, *review.findings, *more))
+
+
+def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldReview:
+    """Return the effects of the gold change on the cases and gates of a run, by its settings."""
+    authority, head, file, findings = context.authority, context.head, context.head.gold, list[Finding]()
+    past = rescore_on(run, diff.old) if diff.changes and diff.old else None
     before: dict[str, str] = {}
-    if past and context.run.earlier:  # of removed questions nothing is known but the labels in the baseline
+    if past and run.earlier:  # of removed questions nothing is known but the labels in the baseline
         gone = {change.qid for change in diff.changes if change.verb == "removed"}
-        before = gold_impact.labels(case for case in context.run.earlier.recorded.questions if case.qid in gone)
+        before = gold_impact.labels(case for case in run.earlier.recorded.questions if case.qid in gone)
     before |= gold_impact.labels(past.report.questions) if past else {}
-    stands = gold_impact.gold_changes(diff.changes, before, gold_impact.labels(context.run.report.questions))
+    stands = gold_impact.gold_changes(diff.changes, before, gold_impact.labels(run.report.questions))
     if stands:
         named = (file, head.file, head.trace, sidecar_of(head.trace))
         skipped = {inside for name in named if name and (inside := authority.inside(name))}
@@ -170,13 +187,13 @@ def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]
         findings += gold_impact.findings(stands, file, others, answered)
     if past is None or diff.old is None or diff.new is None:
         return GoldReview(tuple(stands), (), tuple(findings))
-    sides, policy = (past, RescoredRun(context.run.report, context.run.earlier)), context.base or head
+    sides, policy = (past, RescoredRun(run.report, run.earlier)), context.base or head
     old, new = (rejudge(side.report, policy, side.earlier) for side in sides)
     freed_gates = list(loosened_gates(old.gates, new.gates))
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    findings += gold_impact.fewer_cases(_counts(old, context.run.earlier), new.gates, file)
+    findings += gold_impact.fewer_cases(_counts(old, run.earlier), new.gates, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     return GoldReview(tuple(stands), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))

@@ -129,6 +129,12 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     return build_report(card, gold.golds, policy, context._replace(findings=findings))
 
 
+def scored_under(run: ScoredRun, policy: Policy) -> ScoredRun:
+    """Return the run, and its baseline, scored again under another policy."""
+    earlier = _baseline(run.inputs, run.gold, policy, run.about)[0] if run.earlier else None
+    return run._replace(inputs=run.inputs._replace(policy=policy), earlier=earlier, report=rescore(run, policy))
+
+
 def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     """Score the run and the baseline on other gold.
 
