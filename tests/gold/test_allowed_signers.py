@@ -29,6 +29,7 @@ def problems(text):
         f'valid-before="20271231",{SPACE}',
         f'{SPACE},valid-after="20260101120000Z",valid-before="202712311200"',
         f'namespaces="git,{NAMESPACE}"',
+        f'namespaces="{NAMESPACE},code_review@example.org"',
         SPACE.upper().split("=")[0] + f'="{NAMESPACE}"',
     ],
 )

@@ -77,6 +77,8 @@ FIXES = {
         ("signers: {bob@example.org: {github: ''}}", 3, "has no account"),
         ("eyes: 4", 3, "'eyes' is not a setting"),
         ("dataset: a b", 3, "'dataset' is not a valid name: 'a b'"),
+        ("record", 0, "'signoff' is not a setting"),
+        ("[record]", 0, "'signoff' is not a setting"),
     ],
 )
 def test_what_is_refused_is_said_with_its_line_and_what_to_do(section, line, says):
