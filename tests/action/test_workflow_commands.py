@@ -57,6 +57,6 @@ def test_a_value_that_holds_the_delimiter_is_refused():
 
 
 def test_ten_annotations_of_each_level_are_kept_in_their_order():
-    notes = [Annotation(level, str(index), "f", index) for index in range(25) for level in ("error", "warning")]
-    remaining = list(limit_per_level([Annotation("notice", "first"), *notes]))
-    assert remaining == [Annotation("notice", "first"), *notes[:20]]
+    first = Annotation("notice", "first", "", 0, "")
+    notes = [Annotation(level, str(at), "f", at, "t") for at in range(25) for level in ("error", "warning")]
+    assert list(limit_per_level([first, *notes])) == [first, *notes[:20]]

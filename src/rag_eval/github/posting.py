@@ -318,9 +318,9 @@ class Annotation(NamedTuple):
 
     level: str
     message: str
-    file: str = ""
-    line: int = 0
-    title: str = ""
+    file: str
+    line: int
+    title: str
 
 
 class Check(NamedTuple):
