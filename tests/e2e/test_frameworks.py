@@ -110,6 +110,112 @@ def test_a_streamed_langchain_run_has_its_question(tmp_path):
     assert (bad["q"], bad["error"]) == ("q2?", "RuntimeError: no model")
 
 
+def test_a_langchain_run_with_fallbacks_or_callbacks_inside_is_one_row(tmp_path):
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    def fails(inputs):
+        raise RuntimeError("no model")
+
+    def calls_with_callbacks(inputs):
+        return RunnableLambda(lambda text: text).invoke("inner", config=config)
+
+    path = tmp_path / "trace.jsonl"
+    config = {"callbacks": [TraceHandler(path)]}
+    answer = RunnableLambda(lambda _: "from the other")
+    RunnableLambda(fails).with_fallbacks([answer]).invoke({"question": "q1?"}, config=config)
+    RunnableLambda(calls_with_callbacks).invoke({"question": "q2?"}, config=config)
+    asyncio.run(RunnableLambda(fails).with_fallbacks([answer]).ainvoke({"question": "q3?"}, config=config))
+    assert [(row["q"], row["answer_json"]["claim"]) for row in rows(path)] == [
+        ("q1?", "from the other"),
+        ("q2?", "inner"),
+        ("q3?", "from the other"),
+    ]
+
+
+def test_langchain_streams_that_stop_early_leave_nothing_behind(tmp_path, caplog):
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    class Fails(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            raise RuntimeError("no index")
+
+    async def first_part():
+        stream = chain.astream({"question": "q3?"}, config={"callbacks": [handler]})
+        await anext(stream)
+        await stream.aclose()
+
+    path = tmp_path / "trace.jsonl"
+    handler = TraceHandler(path)
+    question = RunnableLambda(lambda inputs: inputs["question"])
+    with pytest.raises(RuntimeError):
+        list((question | Fails()).stream({"question": "q1?"}, config={"callbacks": [handler]}))
+    chain = question | FakeListChatModel(responses=["No way."])
+    stream = chain.stream({"question": "q2?"}, config={"callbacks": [handler]})
+    next(stream)
+    stream.close()
+    asyncio.run(first_part())
+    assert [row["ok"] for row in rows(path)] == [False] * 3
+    assert (caplog.messages, handler._runs) == ([], {})
+
+
+def test_langchain_documents_that_cannot_be_recorded_are_an_error_of_the_row(tmp_path):
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    class Fixed(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [Document("Null keys are rejected.", metadata={"id": {"page": 1}})]
+
+    path = tmp_path / "trace.jsonl"
+    handler = TraceHandler(path)
+    assert (Fixed() | (lambda _: "No.")).invoke("q?", config={"callbacks": [handler]}) == "No."
+    (row,) = rows(path)
+    assert row["error"].startswith("TypeError: the id of a document is of type dict")
+    assert handler._runs == {}
+
+
+def test_a_langchain_run_fills_the_row_of_a_block(tmp_path):
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    class Fixed(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            if query == "boom":
+                raise RuntimeError("no index")
+            return [Document("Null keys are rejected.", id="d1")]
+
+    async def asked():
+        with trace("A2", "q2?", path=path):
+            await chain.ainvoke("q2?", config=config)
+
+    path = tmp_path / "trace.jsonl"
+    config = {"callbacks": [TraceHandler(path)]}
+    chain = Fixed() | RunnableLambda(lambda _: "No.")
+    with trace("A1", "q1?", path=path):
+        with pytest.raises(RuntimeError):
+            chain.invoke("boom", config=config)
+        chain.invoke("q1?", config=config)
+    asyncio.run(asked())
+    with pytest.raises(RuntimeError), trace("A3", "q3?", path=path):
+        chain.invoke("boom", config=config)
+    first, second, failed = rows(path)
+    assert (first["qid"], first["retrieved_ids"], first["answer_json"]) == ("A1", ["d1"], {"claim": "No."})
+    assert (second["qid"], second["retrieved_ids"], second["answer_json"]) == ("A2", ["d1"], {"claim": "No."})
+    assert "error" not in first
+    assert (failed["qid"], failed["error"]) == ("A3", "RuntimeError: no index")
+
+
 @pytest.mark.parametrize("app", ["app", "app_langchain", "app_llama_index"])
 def test_the_apps_of_the_tutorial_write_traces_that_pass(app, tmp_path):
     folder = tmp_path / "rag-server"

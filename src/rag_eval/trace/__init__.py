@@ -90,6 +90,16 @@ def answer_with_citations(text: Any, citations: Any) -> Row:
     return answer | {"citations": [as_text(citation, "a citation", _ANSWER_FIX) for citation in citations]}
 
 
+def failure(error: BaseException) -> Row:
+    """Return the fields of a row whose question failed with an exception."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the text of an exception of the application is any code
+        text = "the exception has no text"
+    timed_out = {"timed_out": True} if isinstance(error, TimeoutError) else {}
+    return {"error": f"{type(error).__name__}: {text}"[:2000], "ok": False, **timed_out}
+
+
 class Trace:
     """A trace of one question. Every method may be called at any time before the block ends."""
 
@@ -118,9 +128,7 @@ class Trace:
             _current.set(self._outer)
         self._row.setdefault("latency_ms", {}).setdefault("total", _milliseconds(self._started))
         if error is not None:
-            self._row |= {"error": f"{type(error).__name__}: {error}"[:2000], "ok": False}
-            if isinstance(error, TimeoutError):
-                self._row["timed_out"] = True
+            self._row |= failure(error)
         elif "answer_json" not in self._row and "error" not in self._row:
             self._row |= {"error": "no answer was recorded: call t.answer(text)", "ok": False}
         append(self._path, self._row)
