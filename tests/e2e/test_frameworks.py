@@ -110,6 +110,34 @@ def test_a_streamed_langchain_run_has_its_question(tmp_path):
     assert (bad["q"], bad["error"]) == ("q2?", "RuntimeError: no model")
 
 
+def test_questions_and_answers_of_langchain_may_be_parts_and_models(tmp_path):
+    import pydantic
+    from langchain_core.messages import AIMessage, HumanMessage
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    class State(pydantic.BaseModel):
+        question: str = ""
+        answer: str = ""
+        citations: list[str] = []
+
+    asked = [{"type": "text", "text": "What is "}, {"type": "text", "text": "this?"}, {"type": "image_url"}]
+    parts = AIMessage([{"type": "text", "text": "One. "}, {"type": "text", "text": "Two."}, {"type": "reasoning"}])
+    cases = [
+        ([HumanMessage(asked)], parts, "What is this?", {"claim": "One. Two."}),
+        ({"messages": [("user", asked)]}, {"messages": [parts]}, "What is this?", {"claim": "One. Two."}),
+        (State(question="q?"), State(answer="A", citations=["d1"]), "q?", {"claim": "A", "citations": ["d1"]}),
+        ("How many?", {"answer": 42}, "How many?", {"claim": "42"}),
+    ]
+    path = tmp_path / "trace.jsonl"
+    for number, (inputs, output, *_) in enumerate(cases):
+        config = {"callbacks": [TraceHandler(path)], "metadata": {"qid": number}}
+        RunnableLambda(lambda _, output=output: output).invoke(inputs, config=config)
+    expected = [(str(number), question, answer) for number, (*_, question, answer) in enumerate(cases)]
+    assert [(row["qid"], row["q"], row["answer_json"]) for row in rows(path)] == expected
+
+
 def test_a_langchain_run_with_fallbacks_or_callbacks_inside_is_one_row(tmp_path):
     from langchain_core.runnables import RunnableLambda
 

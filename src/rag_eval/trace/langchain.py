@@ -58,7 +58,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             self._runs[run_id] = _Run(run_id, block._row, is_in_block=True)
         else:
             qid = (more.get("metadata") or {}).get("qid")
-            stated = {"qid": str(qid) if qid else "", "q": _text(inputs, _QUESTIONS), "run": self._run}
+            stated = {"qid": "" if qid is None else str(qid), "q": _text(inputs, _QUESTIONS), "run": self._run}
             row = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
             self._runs[run_id] = _Run(run_id, row, is_in_block=False)
 
@@ -156,9 +156,7 @@ def _add_answer(run: _Run, outputs: Any) -> None:
     answer = _text(outputs, _ANSWERS)
     if answer and "error" not in run.row:
         try:
-            run.row["answer_json"] = answer_with_citations(
-                answer, outputs.get("citations") if isinstance(outputs, dict) else None
-            )
+            run.row["answer_json"] = answer_with_citations(answer, _fields(outputs).get("citations"))
         except TypeError as error:  # LangChain would only log it
             run.row |= failure(error)
     elif "error" not in run.row and not run.is_in_block:
@@ -167,11 +165,28 @@ def _add_answer(run: _Run, outputs: Any) -> None:
 
 def _text(value: Any, names: tuple[str, ...]) -> str:
     """Return the text in an input or output: itself, of the last message, or under the first of ``names``."""
-    while isinstance(value, (list, tuple)) and value:  # messages, pairs of role and content, or prompts
-        value = value[-1]
     if isinstance(value, str):
         return value
-    if isinstance(value, dict):
-        return next((text for name in (*names, "content") if (text := _text(value.get(name), names))), "")
-    content = getattr(value, "content", None)  # of a message: a text, or parts
-    return _text(content, ("text",)) if isinstance(content, (str, list)) else ""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, (list, tuple)):  # parts of a message, messages, pairs of role and content, or prompts
+        if any(_is_part(part) for part in value):
+            return "".join(_part_text(part) for part in value)
+        return _text(value[-1], names) if value else ""
+    fields = _fields(value)
+    candidates = [fields[name] for name in (*names, "content") if name in fields]
+    return next((text for candidate in candidates if (text := _text(candidate, names))), "")
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, dict) and "type" in value and not value.keys() & {"role", "content"}
+
+
+def _part_text(part: Any) -> str:
+    text = part.get("text") if _is_part(part) and part["type"] == "text" else part
+    return text if isinstance(text, str) else ""
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a mapping, a message, or a model of pydantic."""
+    return value if isinstance(value, dict) else getattr(value, "__dict__", {})
