@@ -213,7 +213,14 @@ def _swapped(data, texts):
     return data
 
 
+def _without(data, fields):
+    """The items without some fields."""
+    rows = [json.loads(line) for line in _rows(data)]
+    return honest.lines([{name: value for name, value in row.items() if name not in fields} for row in rows])
+
+
 _GOLD = {
+    "without": _without,
     "swap": _swapped,
     "drop": _dropped,
     "edit": _edited,

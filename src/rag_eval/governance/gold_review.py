@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.analysis import gold_impact
 from rag_eval.analysis.policy_changes import loosened_gates
-from rag_eval.analysis.report import RescoredRun, SignedAt, rejudge
+from rag_eval.analysis.report import SignedAt, rejudge
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD, Limits
@@ -31,6 +31,7 @@ from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import PACKED
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
+from rag_eval.run.inputs import by_conversation
 from rag_eval.run.scored import rescore_on, scored_under
 
 if TYPE_CHECKING:
@@ -153,14 +154,12 @@ def review_gold(context: ReviewContext) -> GoldReview:
 
 
 def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]) -> GoldReview:
-    """Return the effects of the gold change: by the settings of the change, and by those of the base if they differ.
-
-    With looser settings a gate or a case may also pass on the old gold, so that the change of the gold has no effect.
-    """
+    """Return the effects of the gold change by the settings of the change, and by those of the base if they differ."""
     run, base, head = context.run, context.base, context.head
     review = _impact(context, run, diff)
     if not (base and diff.changes and diff.old) or base.settings == head.settings:
         return review._replace(findings=(*findings, *review.findings))
+    # Looser settings may let a gate or a case pass on the old gold, too, so that the change of the gold has no effect.
     as_base = _impact(context, scored_under(run, base._replace(gold=head.gold, trace=head.trace)), diff)
     more = [finding for finding in as_base.findings if finding not in review.findings]
     more = [finding._replace(message=f"{finding.message}; by the settings of the base branch") for finding in more]
@@ -187,8 +186,9 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
         findings += gold_impact.findings(stands, file, others, answered)
     if past is None or diff.old is None or diff.new is None:
         return GoldReview(tuple(stands), (), tuple(findings))
-    sides, policy = (past, RescoredRun(run.report, run.earlier)), context.base or head
-    old, new = (rejudge(side.report, policy, side.earlier) for side in sides)
+    policy = context.base or head
+    old = rejudge(past.report, by_conversation(policy, diff.old.golds), past.earlier)
+    new = rejudge(run.report, policy, run.earlier)
     freed_gates = list(loosened_gates(old.gates, new.gates))
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)

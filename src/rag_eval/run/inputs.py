@@ -73,12 +73,7 @@ def read_inputs(
 ) -> Inputs:
     """Read the gold, and determine the measures. Problems go into the reader's ledger."""
     golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-    policies = [policy, base] if base else [policy]
-    if any(gold.conversation is not None for gold in golds.values()):  # slices by turn, statistics by conversation
-        for at, item in enumerate(policies):
-            slices = item.slices._replace(by=tuple(dict.fromkeys([*item.slices.by, "turn"])))
-            statistics = item.statistics._replace(cluster=item.statistics.cluster or "conversation")
-            policies[at] = item._replace(slices=slices, statistics=statistics)
+    policies = [by_conversation(item, golds) for item in ([policy, base] if base else [policy])]
     inputs = Inputs(
         reader,
         digests,
@@ -97,6 +92,15 @@ def read_inputs(
     from rag_eval.run.baseline import BaselineFile
 
     return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits, bool(options.baseline)))
+
+
+def by_conversation(policy: Policy, golds: Mapping[str, Gold]) -> Policy:
+    """Return a policy with slices by turn and statistics by conversation, if the gold has conversations."""
+    if all(gold.conversation is None for gold in golds.values()):
+        return policy
+    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, "turn"])))
+    statistics = policy.statistics._replace(cluster=policy.statistics.cluster or "conversation")
+    return policy._replace(slices=slices, statistics=statistics)
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:

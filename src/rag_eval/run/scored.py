@@ -28,7 +28,7 @@ from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run import checks
-from rag_eval.run.inputs import Inputs, read_run_json
+from rag_eval.run.inputs import Inputs, by_conversation, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.scoring.scorer import QuestionIndex, other_question
@@ -106,11 +106,12 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     if policy.gold != previous.gold:
         gold_digests = digests
         gold = gold_set(reader, policy.gold, read_gold(reader, policy.gold, digests.of("gold", policy.gold)))
+        policy = by_conversation(policy, gold.golds)
     card = _scorecard(inputs, reader, gold.golds, policy, digests)
     earlier = run.earlier
     if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
         earlier, *_ = _baseline(inputs, run.gold, policy, run.about)
-    context = Context(fields=inputs.fields, hashes=gold.hashes, about=run.about, earlier=earlier)
+    context = Context(fields=_fields(inputs, gold), hashes=gold.hashes, about=run.about, earlier=earlier)
     context = context._replace(cluster=policy.statistics.cluster)
     findings = integrity_findings(card, policy, previous)
     if policy.trace != previous.trace:
@@ -152,10 +153,16 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     if unanswered:
         golds = {qid: item for qid, item in golds.items() if qid not in unanswered}
         card = _scorecard(inputs, reader, golds, policy, Digests())
-    context = Context(fields=inputs.fields, hashes=gold.hashes, about=run.about, earlier=earlier)
+    fields = _fields(inputs, gold)
+    context = Context(fields=fields, hashes=gold.hashes, about=run.about, earlier=earlier)
     return RescoredRun(
         build_report(card, golds, policy, context._replace(findings=integrity_findings(card, policy))), earlier
     )
+
+
+def _fields(inputs: Inputs, gold: GoldSet) -> tuple[str, ...]:
+    """Return the gold fields of the slices, with those of conversations if this gold has any."""
+    return tuple(dict.fromkeys((*inputs.fields, *by_conversation(Policy(), gold.golds).fields)))
 
 
 def _baseline(
