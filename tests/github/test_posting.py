@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from typing import ClassVar
@@ -163,6 +164,7 @@ NO_REPORT = {
     "a key more": (json.dumps({**GOOD, "number": 2}).encode(), "number"),
     "too deep": (b"[" * 5000, "nested"),
     "too large": (HUGE, "larger than 64 MiB"),
+    "too large when unpacked": (gzip.compress(HUGE, 1), "larger than 64 MiB"),
     "not a number": (json.dumps(GOOD).replace('"k": 3', '"k": NaN').encode(), "NaN"),
     "half a surrogate pair": (json.dumps({**GOOD, "version": "\ud800"}).encode(), "surrogate"),
     "not UTF-8": (b'{"version": "\xff"}', "UTF-8"),
