@@ -57,7 +57,7 @@ _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
 
 
 _FAILED = "another use in this run, which failed,"
-LIMITS = Limits(whole_mib=64, expanded_mib=64, depth=16)
+LIMITS = Limits(whole_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
 ROOM = MOST_CHARACTERS - 2_500
 """For the report in a comment: before it are a heading and an id of 100 letters, each up to twelve characters long."""
