@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+import verdicts
 from project import (
     GATES,
     GOLD,
@@ -805,3 +806,26 @@ def test_every_rendering_says_the_same_of_both_runs(project, score, form):
     report = from_json(score())
     again = from_json(score())
     assert render(report, form) == render(again, form)
+
+
+# --- verdicts that the author of the change recorded -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("new", "shares"), [(0, []), (1, ["1 of 5"]), (2, ["2 of 6"])])
+def test_verdicts_on_new_answers_are_noted(project, score, new, shares):
+    golds, before = verdicts.gold_of(4), verdicts.trace_of(4)
+    judged = f"judge: {json.dumps(verdicts.JUDGE)}\nverdicts: eval/verdicts.jsonl\n"
+    recorded = verdicts.verdict_rows(golds, before)
+    project.put(gates=gates(f"  judge_correctness: {{min: 4, severity: warning}}\n{judged}"), gold=golds, trace=before)
+    project.write("eval/verdicts.jsonl", json_lines(recorded))
+    project.done("judged")
+    after = [*verdicts.trace_of(new, "Deleted records are kept for"), *before[new:]]
+    project.branch("pr")
+    project.put(trace=after)
+    project.write("eval/verdicts.jsonl", json_lines([*recorded, *verdicts.verdict_rows(golds[:new], after[:new])]))
+    project.done("other answers")
+    report = score()
+    assert report["metrics"]["judge_correctness"]["value"] == 5
+    message = "verdicts were committed with this change: no job asked the judge for them"
+    notes = [note["message"] for note in report["notes"] if "verdicts" in note["message"]]
+    assert notes == [f"{share} {message}" for share in shares]
