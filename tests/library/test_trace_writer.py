@@ -305,6 +305,23 @@ def test_an_open_trace_is_not_opened_again(tmp_path):
     assert [row["answer_json"] for row in rows(path)] == [{"claim": "a"}]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of the size of a file")
+def test_a_full_disk_cuts_no_row(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    code = (
+        "import resource, signal, sys; from rag_eval.trace import trace\n"
+        "def answer(qid, text):\n"
+        "    with trace(qid, path=sys.argv[1]) as t: t.answer(text)\n"
+        "answer('A1', 'a')\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
+        "try: answer('A2', 'x' * 5000)\n"
+        "except OSError: answer('A3', 'a')\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert [row["qid"] for row in rows(path)] == ["A1", "A3"]
+
+
 def test_processes_share_a_file(tmp_path):
     path = tmp_path / "trace.jsonl"
     code = (
