@@ -72,6 +72,26 @@ def test_an_exception_is_a_row_and_goes_on(tmp_path):
     assert second["error"] == "no answer was recorded: call t.answer(text)"
 
 
+def test_a_file_that_cannot_be_written_hides_no_exception_of_the_block(tmp_path):
+    (tmp_path / "file").write_text("", "utf-8")
+    path = tmp_path / "file" / "trace.jsonl"
+    with pytest.raises(KeyError) as caught, trace("A1", path=path):
+        raise KeyError("page")
+    assert caught.value.__notes__[0].startswith("rag-eval could not write the trace row: ")
+    with pytest.raises(OSError), trace("A1", path=path) as t:  # noqa: PT011 - its kind depends on the system
+        t.answer("a")
+
+
+def test_an_exception_without_a_text_is_a_row_and_goes_on(tmp_path):
+    class Textless(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    with pytest.raises(Textless), trace("A1", path=tmp_path / "trace.jsonl"):
+        raise Textless
+    assert rows(tmp_path / "trace.jsonl")[0]["error"] == "Textless: the exception has no text"
+
+
 def test_what_cannot_be_recorded_is_refused(tmp_path):
     with pytest.raises(ValueError, match="needs the qid"):
         trace()

@@ -132,7 +132,12 @@ class Trace:
             self._row |= failure(error)
         elif "answer_json" not in self._row and "error" not in self._row:
             self._row |= {"error": "no answer was recorded: call t.answer(text)", "ok": False}
-        append(self._path, self._row)
+        try:
+            append(self._path, self._row)
+        except OSError as problem:
+            if error is None:
+                raise
+            error.add_note(f"rag-eval could not write the trace row: {problem}")  # and hide no error of the application
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
