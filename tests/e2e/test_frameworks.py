@@ -346,6 +346,35 @@ def test_llama_index_queries_that_fail_stream_or_ask_others(tmp_path):
     assert (named["qid"], named["answer_json"]) == ("A7", {"claim": "text text text"})
 
 
+def test_llama_index_answers_reach_the_application_if_no_row_can_be_written(tmp_path, caplog):
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import RetrieverQueryEngine
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    from rag_eval.trace.llama_index import record_queries
+
+    class Fixed(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return [NodeWithScore(node=TextNode(text="Null keys are rejected.", id_="n1"))]
+
+    async def asked():
+        answer = await streaming.aquery("q3?")
+        return [part async for part in answer.async_response_gen()]
+
+    (tmp_path / "file").write_text("", "utf-8")
+    handler = record_queries(tmp_path / "file" / "trace.jsonl")
+    engine = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(max_tokens=3))
+    streaming = RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(max_tokens=3), streaming=True)
+    assert str(engine.query("q1?")) == "text text text"
+    assert list(streaming.query("q2?").response_gen) == ["text ", "text ", "text"]
+    assert asyncio.run(asked()) == ["text ", "text ", "text"]
+    handler.path = str(tmp_path / "elsewhere.jsonl")
+    assert [message.split(" was")[0] for message in caplog.messages if "trace row" in message] == [
+        f"the trace row of 'q{number}?'" for number in (1, 2, 3)
+    ]
+
+
 def test_opentelemetry_spans_import(command, tmp_path):
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor

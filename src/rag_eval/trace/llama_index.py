@@ -9,6 +9,7 @@ Needs the extra: ``pip install "rag-eval-action[llama-index]"``. To name the gol
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -27,6 +28,8 @@ try:
     from pydantic import PrivateAttr
 except ImportError as error:
     raise ImportError('llama-index-core is not installed: pip install "rag-eval-action[llama-index]"') from error
+
+_log = logging.getLogger(__name__)
 
 Done = Callable[[str, str], None]
 """Called with the answer and the error of a query, empty if there is none."""
@@ -72,7 +75,7 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
     def _end(self, event: Any, row: Row) -> None:
         outer, started = current(), row.pop("started")
 
-        def done(answer: str, error: str) -> None:
+        def write(answer: str, error: str) -> None:
             if outer is not None:  # an exception reaches the block of the trace, which records it
                 outer.answer(answer)
                 return
@@ -80,6 +83,12 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
             result: Row = {"answer_json": {"claim": answer}} if answer or not error else {}
             failure: Row = {"error": error, "ok": False} if error else {}
             append(Path(self.path), {**row, **({"run": self.run} if self.run else {}), **result, **failure})
+
+        def done(answer: str, error: str) -> None:
+            try:
+                write(answer, error)
+            except (OSError, TypeError, ValueError) as problem:  # the application still gets its answer
+                _log.warning("the trace row of %r was not written: %s", row["q"], problem)
 
         response: Any = getattr(event, "response", None)
         if isinstance(event, SpanDropEvent):
