@@ -399,3 +399,26 @@ def test_opentelemetry_spans_import(command, tmp_path):
         ["d1"],
         {"claim": "a"},
     )
+
+
+def test_opentelemetry_spans_with_values_unknown_to_json_are_written_with_the_others(command, tmp_path):
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    from rag_eval.trace.opentelemetry import FileSpanExporter
+
+    path = tmp_path / "spans.jsonl"
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(FileSpanExporter(path)))
+    tracer = provider.get_tracer("test")
+    for number in range(3):
+        with tracer.start_as_current_span("rag") as root:
+            root.set_attributes({"openinference.span.kind": "CHAIN", "input.value": f"q{number}?", "output.value": "a"})
+            root.set_attributes({"raw": b"\x00", "nested": {"raw": b"\xff", "number": 1}} if number == 1 else {})
+            root.set_attributes({"score": float("nan"), "name": "\ud800"} if number == 2 else {})
+            root.add_event("read", {"raw": b"\x00"} if number == 1 else {})
+    provider.shutdown()
+    code, out, _ = command("import", "otlp", path)
+    imported = [json.loads(line) for line in out.splitlines()]
+    assert (code, [row["q"] for row in imported]) == (0, ["q0?", "q1?", "q2?"])
+    assert json.loads(path.read_text("utf-8").splitlines()[1])["attributes"]["nested"]["number"] == 1
