@@ -279,6 +279,30 @@ def test_threads_and_tasks_share_a_file(tmp_path):
     )
 
 
+def test_threads_share_a_trace(tmp_path):
+    def work(worker):
+        for number in range(20):
+            t.retrieved([f"{worker} {number}"])
+            t.usage(input_tokens=1)
+            t.latency("generate", 1)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with trace("A1", path=tmp_path / "trace.jsonl") as t:
+            threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            t.answer("a")
+    finally:
+        sys.setswitchinterval(interval)
+    (row,) = rows(tmp_path / "trace.jsonl")
+    assert (len(row["chunks"]), len(row["retrievals"])) == (80, 80)
+    assert (row["usage"]["input_tokens"], row["latency_ms"]["generate"]) == (80, 80)
+
+
 def test_a_block_in_a_generator_may_end_in_another_task_than_it_began_in(tmp_path):
     path = tmp_path / "trace.jsonl"
 

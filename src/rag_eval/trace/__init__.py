@@ -102,7 +102,7 @@ def failure(error: BaseException) -> Row:
 
 
 class Trace:
-    """A trace of one question. Every method may be called at any time before the block ends."""
+    """A trace of one question. Every method may be called at any time before the block ends, by any thread."""
 
     def __init__(self, qid: str | None, question: str | None, path: str | os.PathLike[str], run: str = "") -> None:
         stated = {"qid": qid, "q": question, "run": run}
@@ -113,6 +113,7 @@ class Trace:
         self._path = Path(path)
         self._started, self._is_open = 0.0, False
         self._outer: Trace | None = None
+        self._changing = threading.RLock()
 
     def __enter__(self) -> Self:
         if self._is_open:
@@ -154,9 +155,11 @@ class Trace:
         (``Document``) or LlamaIndex (``NodeWithScore``). Raises ValueError for a document without id and text, and
         TypeError for one document instead of a list.
         """
-        row: Row = {name: self._row[name] for name in ("chunks", "retrieved_ids", "retrievals") if name in self._row}
-        add_retrieval(row, documents, query)
-        self.set(**row)
+        with self._changing:
+            names = [name for name in ("chunks", "retrieved_ids", "retrievals") if name in self._row]
+            row: Row = {name: self._row[name] for name in names}
+            add_retrieval(row, documents, query)
+            self.set(**row)
 
     def answer(self, text: str, citations: Iterable[str] | None = None) -> None:
         """Record the answer; ``citations`` are ids of chunks, None if the system does not cite.
@@ -179,9 +182,10 @@ class Trace:
     def latency(self, stage: str, milliseconds: float) -> None:
         """Add to the time of a stage, or of ``total``, in milliseconds; raise ValueError for a negative time."""
         added = checked("latency_ms", {stage: milliseconds})
-        times = self._row.setdefault("latency_ms", {})
-        for name, value in added.items():
-            times[name] = round(times.get(name, 0.0) + value, 3)
+        with self._changing:
+            times = self._row.setdefault("latency_ms", {})
+            for name, value in added.items():
+                times[name] = round(times.get(name, 0.0) + value, 3)
 
     def usage(
         self,
@@ -198,9 +202,10 @@ class Trace:
         numbers = {"input_tokens": input_tokens, "output_tokens": output_tokens, "cost_usd": cost_usd}
         given = {name: value for name, value in numbers.items() if value is not None and not _lacks_value(value)}
         added = checked("usage", given | ({"model": model} if model else {}))
-        used = self._row.setdefault("usage", {})
-        for name, value in added.items():
-            used[name] = value if name == "model" else used.get(name, 0) + value
+        with self._changing:
+            used = self._row.setdefault("usage", {})
+            for name, value in added.items():
+                used[name] = value if name == "model" else used.get(name, 0) + value
 
     def set(self, **fields: Any) -> None:
         """Set further fields of the trace contract, such as ``abstained=True`` or ``guardrail={"blocked": False}``.
