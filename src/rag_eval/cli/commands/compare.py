@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval compare runs/small.jsonl runs/large.jsonl --base large --pareto
       rag-eval compare runs/five-times.jsonl --repeats
     """
-    from rag_eval.rendering.html import comparison_page, repeats_page  # only for --format html
+    from rag_eval.rendering.html import comparison_page, repeats_page  # rag_eval.compare needs no pages
 
     compares = args.base or args.metric or args.all or args.pareto
     refuse(

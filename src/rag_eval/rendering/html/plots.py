@@ -63,10 +63,11 @@ _SLICES = (
 
 
 class PlotRow(NamedTuple):
-    """A row: ``kind`` is an outcome of :data:`GLYPHS`, ``few`` or ``plain``; ``caption`` is the text at its end.
+    """A row: ``kind`` is a key of :data:`~rag_eval.rendering.html.element.GLYPHS`, ``few`` or ``plain``.
 
-    ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left, empty if it is
-    only a reference. An ``amount`` has a unit, so it is no share even if it is at most 1.
+    ``caption`` is the text at its end. ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right,
+    ``max`` to the left, empty if it is only a reference. An ``amount`` has a unit, so it is no share even if it is at
+    most 1.
     """
 
     label: str
