@@ -81,6 +81,7 @@ def test_a_format_that_cannot_be_is_refused(command, words, message):
         (errno.EACCES, "Check the permissions of the file and its folder, or write to another place."),
         (errno.ENOSPC, "Free some space, or write to another place."),
         (errno.EBUSY, "Close it in other programs, or write to another place."),
+        (errno.EISDIR, "A folder has this name: write to another place."),
         (errno.EROFS, "Write to another place."),
     ],
 )

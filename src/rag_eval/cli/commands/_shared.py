@@ -37,7 +37,7 @@ _WRITE_FIXES = {
     **dict.fromkeys((errno.EBUSY, errno.ETXTBSY), _IN_USE),
     **dict.fromkeys((errno.EACCES, errno.EPERM), _FORBIDDEN),
     **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), _FILE_IN_PATH),
-    errno.EISDIR: "Name a file to write.",
+    errno.EISDIR: "A folder has this name: write to another place.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
 }
 TEMPLATES = Path(__file__).parents[2] / "templates"
