@@ -55,6 +55,20 @@ def test_what_stands_in_meta_is_a_field_too(value, parts):
     assert slices_of(gold(meta={"vault": value}), ["meta.vault"]) == parts
 
 
+@pytest.mark.parametrize(
+    ("fields", "document"),
+    [
+        ({"gold_citations": ["manual.md#3", "faq.md#1"]}, "manual.md"),
+        ({"gold_citations": ["manual.md"]}, "manual.md"),
+        ({"gold_citations": ["#3"]}, "#3"),
+        ({"gold_citations": ["manual.md#3"], "relevant_docs": ["faq.md"]}, "manual.md"),
+        ({"gold_citations": [], "relevant_docs": ["faq.md", "manual.md"]}, "faq.md"),
+    ],
+)
+def test_the_document_of_an_item_is_that_of_its_first_citation(fields, document):
+    assert slices_of(gold(**fields), ["document"]) == (f"document={document}",)
+
+
 def test_an_item_without_the_field_is_in_no_slice_of_it():
     assert slices_of(gold(), ["category", "tags", "meta.vault"]) == ()
 
