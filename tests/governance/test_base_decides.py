@@ -811,14 +811,20 @@ def test_every_rendering_says_the_same_of_both_runs(project, score, form):
 # --- verdicts that the author of the change recorded -----------------------------------------------------------------
 
 
+def judged(project, golds, traces):
+    """Commit gold, traces and recorded verdicts, and gates that name them; return the rows of the verdicts."""
+    judge = f"judge: {json.dumps(verdicts.JUDGE)}\nverdicts: eval/verdicts.jsonl\n"
+    recorded = verdicts.verdict_rows(golds, traces)
+    project.put(gates=gates(f"  judge_correctness: {{min: 4, severity: warning}}\n{judge}"), gold=golds, trace=traces)
+    project.write("eval/verdicts.jsonl", json_lines(recorded))
+    project.done("judged")
+    return recorded
+
+
 @pytest.mark.parametrize(("new", "shares"), [(0, []), (1, ["1 of 5"]), (2, ["2 of 6"])])
 def test_verdicts_on_new_answers_are_noted(project, score, new, shares):
     golds, before = verdicts.gold_of(4), verdicts.trace_of(4)
-    judged = f"judge: {json.dumps(verdicts.JUDGE)}\nverdicts: eval/verdicts.jsonl\n"
-    recorded = verdicts.verdict_rows(golds, before)
-    project.put(gates=gates(f"  judge_correctness: {{min: 4, severity: warning}}\n{judged}"), gold=golds, trace=before)
-    project.write("eval/verdicts.jsonl", json_lines(recorded))
-    project.done("judged")
+    recorded = judged(project, golds, before)
     after = [*verdicts.trace_of(new, "Deleted records are kept for"), *before[new:]]
     project.branch("pr")
     project.put(trace=after)
@@ -829,3 +835,16 @@ def test_verdicts_on_new_answers_are_noted(project, score, new, shares):
     message = "verdicts were committed with this change: no job asked the judge for them"
     notes = [note["message"] for note in report["notes"] if "verdicts" in note["message"]]
     assert notes == [f"{share} {message}" for share in shares]
+
+
+@pytest.mark.parametrize(("edited", "named"), [(1, "'Q0'"), (3, "'Q0', 'Q1', 'Q2'"), (4, "'Q0', 'Q1', 'Q2', …")])
+def test_a_few_of_the_edited_verdicts_are_named(project, score, edited, named):
+    golds, traces = verdicts.gold_of(5), verdicts.trace_of(5)
+    recorded = judged(project, golds, traces)
+    better = verdicts.verdict_rows(golds[:edited], traces[:edited], groundedness=5)
+    project.branch("pr")
+    project.write("eval/verdicts.jsonl", json_lines([*better, *recorded[edited:]]))
+    project.done("edited")
+    (finding,) = [item for item in score()["findings"] if item["code"] == "changed-verdict"]
+    message = f"{edited} of 5 recorded verdicts differ from the base branch for the same input: {named}"
+    assert (finding["level"], finding["message"]) == ("warning", message)
