@@ -140,6 +140,17 @@ def test_the_message_counts_the_cases_that_the_baseline_measures(score, lost, ha
     assert message.endswith(f"the other {lost} lack latency_ms; {lost} of them {have} a value in the baseline")
 
 
+@pytest.mark.parametrize(("lacks", "level"), [("b", "error"), ("a", "warning")])
+def test_of_a_baseline_with_several_runs_the_one_of_the_same_name_counts(score, lacks, level):
+    def run(name, measured):
+        rows = [trace(n, run=name) for n in range(10)]
+        return rows if measured else [*rows[:8], *(without(row, "latency_ms") for row in rows[8:])]
+
+    before = [*run("a", lacks != "a"), *run("b", lacks != "b")]
+    report = score("latency_total_ms.p95: {max: 500}", run("a", measured=False), before=before)
+    assert named(report) == [("partly-measured", level)]
+
+
 def test_a_gate_that_only_warns_fails_no_run_by_it(score):
     rows = [trace(n) for n in range(10)]
     less = [without(row, "latency_ms") if n > 7 else row for n, row in enumerate(rows)]
