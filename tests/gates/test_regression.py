@@ -374,14 +374,15 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
 
 def unguarded(columns, *gates):
     """What a report says of columns of (before, after)."""
+    cases = len(next(iter(columns.values())))
     sides = [
         [
             question(f"Q{n}")._replace(scores={name: column[n][side] for name, column in columns.items()})
-            for n in range(60)
+            for n in range(cases)
         ]
         for side in (0, 1)
     ]
-    now = RunEvidence(sides[1], {}, Completeness(60, 60, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
+    now = RunEvidence(sides[1], {}, Completeness(cases, cases, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
                    Baseline(sides[0], dict.fromkeys(WATCHED, "c")))  # fmt: skip
     return list(ungated_regressions([next(compared([gate], now, Statistics())) for gate in gates], WATCHED, now, 0.05))
 
@@ -418,3 +419,15 @@ def test_cutoffs_of_one_metric_are_named_once_and_gated_metrics_never():
 def test_what_chance_may_explain_is_not_named():
     assert unguarded({"precision": [(1.0, 0.0)] * 4 + [(1.0, 1.0)] * 56}) == []
     assert unguarded({"mrr": [(0.0, 1.0)] * 30 + [(1.0, 1.0)] * 30}) == []
+
+
+@pytest.mark.parametrize("unchanged", [40, 280, 2_000])
+def test_cases_that_did_not_change_hide_no_regression(unchanged):
+    (result,) = unguarded({"precision": [(1.0, 0.0)] * 20 + [(1.0, 1.0)] * unchanged})
+    assert "precision from 1 to 0." in result.message
+
+
+@pytest.mark.parametrize(("worse", "better", "named"), [(1_100, 900, True), (1_020, 980, False)])
+def test_of_thousands_of_changes_in_both_directions_only_significant_ones_are_named(worse, better, named):
+    changed = [(1.0, 0.0)] * worse + [(0.0, 1.0)] * better + [(1.0, 1.0)] * 3_000
+    assert bool(unguarded({"precision": changed})) is named
