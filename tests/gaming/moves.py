@@ -136,6 +136,12 @@ def commit(stage, who):
     stage.before = stage.repository.read(stage.gold)
 
 
+@move
+def step(stage, who):
+    """All that was done so far, as a commit of its own by somebody; records are still for changes since the base."""
+    stage.repository.commit("a step", who=who)
+
+
 # --- the gold and its records ----------------------------------------------------------------------------------------
 
 
@@ -257,11 +263,16 @@ def move_gold(stage, to):
 
 @move
 def sign_move(stage, terms):
-    """Records for the move of the gold: all items leave the old file, and all come into the new one."""
-    now = stage.repository.read(stage.gold)
+    """Records for the move of the gold: all items leave the old file, and all come into the new one.
+
+    ``added`` are the terms of the second record, if they differ.
+    """
+    now, terms = stage.repository.read(stage.gold), dict(terms or {})
+    added = {**terms, **terms.pop("added", {})}
+    added.pop("added", None)
     for made in (
-        honest.record(stage.before, b"", gold=GOLD, **(terms or {})),
-        honest.record(b"", now, gold=stage.gold, **(terms or {})),
+        honest.record(stage.before, b"", gold=GOLD, **terms),
+        honest.record(b"", now, gold=stage.gold, **added),
     ):
         stage.repository.write(f"{RECORDS}/{made.name}", made.file)
 

@@ -209,7 +209,8 @@ def people_of(
     else:
         parents = parents_of(trigger.sha) if trigger.name in _PULL else []
         head = parents[1] if len(parents) == 2 else trigger.head
-    touching = api.commits_touching((policy.gold,), head, number)
+    paths = tuple(filter(None, (policy.gold, policy.was)))  # of moved gold, commits before the move count, too
+    touching = api.commits_touching(paths, head, number)
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
 
 

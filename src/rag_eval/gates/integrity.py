@@ -109,8 +109,8 @@ class Run(NamedTuple):
     """The outcomes of a run with their counts, and the gates that can fail it.
 
     ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases retrieve, 0
-    without one. ``guards`` are the gates in every policy that applies. A gate that only the change has does not count,
-    because the same change chose its threshold. ``guards`` is None if there is only one policy.
+    without one. ``guards`` are the gates on all cases in every policy that applies. A gate that only the change has
+    does not count, because the same change chose its threshold. ``guards`` is None if there is only one policy.
     """
 
     outcomes: Sequence[tuple[CaseOutcome, int]]
