@@ -18,7 +18,7 @@ from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
-from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled
+from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled, verdict_findings
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
@@ -53,6 +53,7 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
     findings = [
         *run.report.findings,
         *integrity_findings(run.card, *context.policies),
+        *_missing_verdicts(context),
         *gold.findings,
         *verdicts,
         *_overrides(context),
@@ -317,6 +318,14 @@ def _id_of(tree: Tree, path: str) -> str:
         return tree.files(path).get(path, "")
     except Irregular:
         return ""
+
+
+def _missing_verdicts(context: ReviewContext) -> list[Finding]:
+    """Return the findings about verdicts that gates of the base lack; other settings of the base are scored again."""
+    base, report = context.base, context.run.report
+    if base is None or not _same_meaning(base, context.head):
+        return []
+    return verdict_findings(base, report.questions, levels(*context.policies))
 
 
 def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:
