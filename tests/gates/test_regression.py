@@ -431,3 +431,9 @@ def test_cases_that_did_not_change_hide_no_regression(unchanged):
 def test_of_thousands_of_changes_in_both_directions_only_significant_ones_are_named(worse, better, named):
     changed = [(1.0, 0.0)] * worse + [(0.0, 1.0)] * better + [(1.0, 1.0)] * 3_000
     assert bool(unguarded({"precision": changed})) is named
+
+
+@pytest.mark.parametrize(("others", "named"), [([], True), (["mrr", "recall@5"], False)])
+def test_a_metric_is_tested_more_strictly_among_others(others, named):
+    unchanged = {name: [(0.5, 0.5)] * 60 for name in others}
+    assert bool(unguarded({"precision": [(1.0, 0.0)] * 5 + [(1.0, 1.0)] * 55, **unchanged})) is named
