@@ -45,7 +45,6 @@ def test_a_simulation_fails_if_the_promise_is_too_good(monkeypatch):
 
     monkeypatch.setattr(power, "fail_probability", old)
     monkeypatch.setattr("rag_eval.stats.power.noise_bound", lambda moves, n: moves / n)
-    monkeypatch.setattr("rag_eval.stats.noise_bound", lambda moves, n: moves / n, raising=False)
     power.minimum_effect.cache_clear()
     try:
         assert bench.effects_of_rates(200, 5).broken

@@ -45,7 +45,7 @@ def test_gold_and_traces_in_place_of_the_gates_file_are_named(command, project, 
     row = {"gold": gold(), "trace": trace()}[kind]
     write_rows(project / "rows.jsonl", [row] * count)
     code, _, err = command("score", "--gates", "rows.jsonl")
-    fix = f"Name the gates file here. This file belongs to --{kind}."
+    fix = f"Name an eval-gates.yml. A {kind} file ends in .jsonl, and --{kind} names it."
     assert (code, err) == (2, f"rows.jsonl:1: looks like a {kind} file, but a gates file is expected here. {fix}\n")
 
 

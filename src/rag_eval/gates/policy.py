@@ -1,4 +1,7 @@
-"""Gates and policies: thresholds on metrics, regressions and completeness, and their results."""
+"""Gates and policies: thresholds on metrics, regressions and completeness, the weighted score, and their results.
+
+The fingerprint of a metric is the hash of what its values mean under a policy: only values of one fingerprint compare.
+"""
 
 from __future__ import annotations
 

@@ -133,7 +133,9 @@ def is_slice(name: str) -> bool:
 def gold_fields(stated: Iterable[str]) -> tuple[str, ...]:
     """Return the gold fields of some names: ``tag`` is ``tags``, and an unknown name is a field of ``meta``."""
     plain = ["tags" if item == "tag" else item for item in stated]
-    if "meta." in plain or "" in plain:
+    if "" in plain:
+        raise UsageError("a field to split by is empty. Write a gold field, such as difficulty")
+    if "meta." in plain:
         raise UsageError("'meta.' lacks the name of a field. Write meta.NAME, such as meta.team")
     resolved = [item if is_field(item) else f"meta.{item}" for item in plain]
     return tuple(dict.fromkeys(resolved))

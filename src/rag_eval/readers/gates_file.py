@@ -70,7 +70,7 @@ def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None
         ledger.problem(path, 0, "", f"larger than {YAML_MIB} MiB", _SHORT)
         return None
     if other := looks_like(data.partition(b"\n")[0]):
-        hint = f"Name the gates file here. This file belongs to --{other}."
+        hint = f"Name an eval-gates.yml. A {other} file ends in .jsonl, and --{other} names it."
         ledger.problem(path, 1, "", f"looks like a {other} file, but a gates file is expected here", hint)
         return None
     try:
