@@ -200,7 +200,7 @@ def test_a_move_signs_no_other_question_unless_it_says_so(governed, score, capsy
     assert (score.code, [item["mutation"] for item in report["gold_changes"]]) == (0, [True])
 
 
-@pytest.mark.parametrize(("others", "more"), [(1, ""), (2, ", and so do(es)? 1 more"), (3, ", and so do 2 more")])
+@pytest.mark.parametrize(("others", "more"), [(1, ""), (2, ", and so does 1 more"), (3, ", and so do 2 more")])
 def test_sign_off_counts_all_items_that_ask_another_question(governed, capsys, others, more):
     changed = [gold_of(number, question=f"Who is number {number}?") for number in range(1, others + 1)]
     governed.write(GOLD, json_lines([*changed, *GOLDS[others:]]))

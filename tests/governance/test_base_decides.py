@@ -837,6 +837,15 @@ def test_verdicts_on_new_answers_are_noted(project, score, new, shares):
     assert notes == [f"{share} {message}" for share in shares]
 
 
+def test_verdicts_that_a_job_recorded_are_not_committed_with_the_change(project, score):
+    golds, before = verdicts.gold_of(2), verdicts.trace_of(2)
+    recorded = judged(project, golds, before)
+    after = verdicts.trace_of(2, "Deleted records are kept for")
+    project.change(trace=after)
+    project.write("eval/verdicts.jsonl", json_lines([*recorded, *verdicts.verdict_rows(golds, after)]))
+    assert [note["message"] for note in score()["notes"] if "verdicts" in note["message"]] == []
+
+
 @pytest.mark.parametrize(("edited", "named"), [(1, "'Q0'"), (3, "'Q0', 'Q1', 'Q2'"), (4, "'Q0', 'Q1', 'Q2', …")])
 def test_a_few_of_the_edited_verdicts_are_named(project, score, edited, named):
     golds, traces = verdicts.gold_of(5), verdicts.trace_of(5)

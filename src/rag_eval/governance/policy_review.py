@@ -366,7 +366,7 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> dict[str, tu
     for path in dict.fromkeys([*stated, *(policy.verdicts for policy in context.policies if policy.verdicts)]):
         name, data = authority.inside(path) if is_head else authority.on_base(path), None
         if name and is_head:
-            data = read_regular(authority.head, name)
+            data = read_regular(authority.after, name)  # what a step of the job recorded is not committed
         elif name:
             data = read_regular(authority.fork, follow_links(authority.fork, name))
         if data is not None:

@@ -337,7 +337,7 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
     changes = [change for change, _ in checking.breaches(base, mine, policy)]
     moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
-        more = f", and so do {len(moved) - 1} more" if moved[1:] else ""
+        more = f", and so {'do' if moved[2:] else 'does'} {len(moved) - 1} more" if moved[1:] else ""
         fix = "Give the new question a new qid, or add --mutates"
         raise UsageError(f"{quoted(moved[0])} asks another question than before{more}. {fix}")
     if args.baseline:

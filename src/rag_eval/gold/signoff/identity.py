@@ -118,7 +118,10 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
         raise _problem(file, "expected 'name: value' pairs", "Write it like: signoff: {require: record}", 1)
     stated = {"gold": top["gold"]} if "gold" in top else {}
     section = top.get("signoff") or {}
-    settings = stated | (section if isinstance(section, dict) else {"signoff": section})
+    if not isinstance(section, dict):
+        line = document.positions.get("/signoff", (1, 0))[0]
+        raise _problem(file, "'signoff' is not a mapping", "Write it like: signoff: {require: record}", line)
+    settings = stated | section
     lines = {name: document.positions.get(f"/signoff/{name}", (0, 0))[0] for name in [*settings, *SETTINGS]}
     for name, value in settings.items():
         _refuse(name, value, file, lines[name])
