@@ -45,7 +45,7 @@ FIXES = {
     "'bob@example.org' has no account": "Write bob@example.org: {github: LOGIN}, with the login of the account, "
     "in quotes if it is a number.",
     "is not a setting of 'signoff' in this version": "Remove it.",
-    "is not a mapping": "Write it like: signoff: {require: record}",
+    "has no settings": "Write it like: signoff: {require: record}",
     "'dataset' is not a valid name": "Use up to 64 letters, digits, dots, dashes and underscores.",
 }
 
@@ -78,8 +78,8 @@ FIXES = {
         ("signers: {bob@example.org: {github: ''}}", 3, "has no account"),
         ("eyes: 4", 3, "'eyes' is not a setting"),
         ("dataset: a b", 3, "'dataset' is not a valid name: 'a b'"),
-        ("record", 2, "'signoff' is not a mapping"),
-        ("[record]", 2, "'signoff' is not a mapping"),
+        ("record", 2, "'signoff' has no settings"),
+        ("[record]", 2, "'signoff' has no settings"),
     ],
 )
 def test_what_is_refused_is_said_with_its_line_and_what_to_do(section, line, says):

@@ -120,7 +120,7 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     section = top.get("signoff") or {}
     if not isinstance(section, dict):
         line = document.positions.get("/signoff", (1, 0))[0]
-        raise _problem(file, "'signoff' is not a mapping", "Write it like: signoff: {require: record}", line)
+        raise _problem(file, "'signoff' has no settings", "Write it like: signoff: {require: record}", line)
     settings = stated | section
     lines = {name: document.positions.get(f"/signoff/{name}", (0, 0))[0] for name in [*settings, *SETTINGS]}
     for name, value in settings.items():
