@@ -252,6 +252,8 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
     for key, named, file, code, what in inputs:
         if base and named and (meant := _overridden_path(context, base, key, named)):
             message = f"an input or option replaces the {what} {quoted(meant)} of the base branch's gates file"
+            if key not in base.stated:
+                message = f"an input or option replaces the usual {what} {quoted(meant)}, which the base branch means"
             yield Finding(code, "warning", message, _ONLY, file)
     if base and (meant := _overridden_gates(context)):
         message = f"an input or option replaces the gates file {quoted(meant)} of the base branch"
