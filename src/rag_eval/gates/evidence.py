@@ -33,6 +33,7 @@ ColumnScores = tuple[Shown | None, ...]
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
 _CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "gold_sha256")
+_ONE = 10**15  # sums of whole numbers are exact in any order, and quicker than exact sums of floats
 
 
 def has_several_runs(cases: Iterable[Question]) -> bool:
@@ -112,10 +113,18 @@ class GroupedCases:
 
     def totals(self, column: str) -> Counter[tuple[float, int]]:
         """Count the questions by the sum (to twelve decimals) and the number of their scores, if they have any."""
+        shared, scores = self.scores(column)
+        whole = [None if score is None else round(score * _ONE) for score in scores]  # type: ignore[arg-type]
         groups: Counter[tuple[float, int]] = Counter()
-        for unit, questions in self.column(column).items():
-            total = fsum(score * count for score, count in unit)
-            groups[round(total, DECIMALS), sum(count for _, count in unit)] += questions
+        for unit, questions in self._units[shared].items():
+            total = size = 0
+            for index, count in unit:
+                score = whole[index]
+                if score is not None:
+                    total += score * count
+                    size += count
+            if size:
+                groups[round(total / _ONE, DECIMALS), size] += questions
         return groups
 
     def runs(self, column: str) -> list[tuple[int, float, float]]:
