@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -75,18 +76,15 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
     def _end(self, event: Any, row: Row) -> None:
         outer, started = current(), row.pop("started")
 
-        def write(answer: str, error: str) -> None:
-            if outer is not None:  # an exception reaches the block of the trace, which records it
-                outer.answer(answer)
-                return
-            row["latency_ms"] = {"total": round((time.perf_counter() - started) * 1000, 3)}
-            result: Row = {"answer_json": {"claim": answer}} if answer or not error else {}
-            failure: Row = {"error": error, "ok": False} if error else {}
-            append(Path(self.path), {**row, **({"run": self.run} if self.run else {}), **result, **failure})
-
         def done(answer: str, error: str) -> None:
             try:
-                write(answer, error)
+                if outer is not None:  # an exception reaches the block of the trace, which records it
+                    outer.answer(answer)
+                    return
+                row["latency_ms"] = {"total": round((time.perf_counter() - started) * 1000, 3)}
+                result: Row = {"answer_json": {"claim": answer}} if answer or not error else {}
+                failure: Row = {"error": error, "ok": False} if error else {}
+                append(Path(self.path), {**row, **({"run": self.run} if self.run else {}), **result, **failure})
             except (OSError, TypeError, ValueError) as problem:  # the application still gets its answer
                 _log.warning("the trace row of %r was not written: %s", row["q"], problem)
 
@@ -101,31 +99,32 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
             done(str(getattr(response, "response", None) or response), "")
 
 
-def _recorded(stream: Iterator[str], done: Done) -> Iterator[str]:
-    """Yield the parts of an answer; record what was read when the stream ends, fails or is closed."""
-    parts, failure = [], ""
+@contextmanager
+def _recording(done: Done) -> Iterator[list[str]]:
+    """Collect the parts of an answer; record what was read when the stream ends, fails or is closed."""
+    parts: list[str] = []
+    failure = ""
     try:
+        yield parts
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        done("".join(parts), failure)
+
+
+def _recorded(stream: Iterator[str], done: Done) -> Iterator[str]:
+    with _recording(done) as parts:
         for part in stream:
             parts.append(part)
             yield part
-    except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        done("".join(parts), failure)
 
 
 async def _recorded_async(stream: AsyncIterator[str], done: Done) -> AsyncIterator[str]:
-    parts, failure = [], ""
-    try:
+    with _recording(done) as parts:
         async for part in stream:
             parts.append(part)
             yield part
-    except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        done("".join(parts), failure)
 
 
 def record_queries(path: str | os.PathLike[str] = "runs/trace.jsonl", run: str = "") -> QueryHandler:
