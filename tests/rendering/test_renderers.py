@@ -224,7 +224,7 @@ def test_a_report_with_something_in_every_field_is_rendered_as_expected(name):
 
 
 def expect_cut(name, text):
-    """Compare with tests/expected/long/NAME, where ``<80>`` stands for as many characters of a text that was longer."""
+    """Compare with tests/expected/long/NAME, where ``<80>`` replaces 80 characters of a longer text."""
     text = re.sub("zz+…?", lambda cut: f"<{len(cut[0])}>", text)
     expect(f"long/{name}", re.sub("-{4,}", "---", re.sub("(?<=\\S)  +", "  ", text)))
 

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
-"""A tag is a file's name: it begins with a letter or digit, and no dot stands at its end or beside another."""
+"""A tag is a file's name: it begins with a letter or digit, does not end with a dot, and has no two dots in a row."""
 _PLAIN = ("category", "difficulty", "query_type", "multi_hop")
 
 

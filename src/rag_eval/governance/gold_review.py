@@ -1,6 +1,6 @@
 """Review of the gold of a change under test: its changes, who signed them, and their effects on this run's cases.
 
-Sign-off goes by the policies of both sides.
+The sign-off policies of both sides apply.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def is_named(trace: Trace) -> bool:
 
 def plain_question(text: str) -> str:
     """Return a question without case, punctuation and repeated blanks, for comparison; C++ and C# are not C."""
-    kept = (letter if letter.isalnum() or letter in "#%&@" or category(letter)[0] == "S" else " " for letter in text)
-    return " ".join("".join(kept).casefold().split())
+    letters = (letter if letter.isalnum() or letter in "#%&@" or category(letter)[0] == "S" else " " for letter in text)
+    return " ".join("".join(letters).casefold().split())
 
 
 def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
