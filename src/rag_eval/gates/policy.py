@@ -39,7 +39,7 @@ QUALITY = {
 }
 """Objectives and the metrics that they are the mean of; of all these metrics higher is better."""
 SPENDING = {"cost": "cost_usd", "latency": "latency_total_ms"}
-"""Objectives that are held against a budget, and what the budget is called in eval-gates.yml."""
+"""The key in eval-gates.yml of each objective that has a budget."""
 WEIGHTS = {"accuracy": 0.30, "faithfulness": 0.20, "citation": 0.20, "retrieval": 0.15, "cost": 0.10, "latency": 0.05}
 
 

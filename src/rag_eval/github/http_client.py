@@ -34,7 +34,7 @@ MOST_BYTES = 128 << 20
 
 JSON = "application/vnd.github+json"
 GRAPHQL = "/graphql"
-"""The path of the other API. On Enterprise Server it stands beside ``/api/v3`` and not below."""
+"""The path of the other API. On Enterprise Server it is next to ``/api/v3``, not below it."""
 _MAX_ATTEMPTS, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16

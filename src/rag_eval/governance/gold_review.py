@@ -176,16 +176,16 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
         gone = {change.qid for change in diff.changes if change.verb == "removed"}
         before = gold_impact.labels(case for case in run.earlier.recorded.questions if case.qid in gone)
     before |= gold_impact.labels(past.report.questions) if past else {}
-    stands = gold_impact.gold_changes(diff.changes, before, gold_impact.labels(run.report.questions))
-    if stands:
+    changes = gold_impact.gold_changes(diff.changes, before, gold_impact.labels(run.report.questions))
+    if changes:
         named = (file, head.file, head.trace, sidecar_of(head.trace))
         skipped = {inside for name in named if name and (inside := authority.inside(name))}
         skipped |= {f"{policy.records}/" for policy in signoff_policies(context)}
         others = differing(authority.before, authority.after, skipped)
         answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
-        findings += gold_impact.findings(stands, file, others, answered)
+        findings += gold_impact.findings(changes, file, others, answered)
     if past is None or diff.old is None or diff.new is None:
-        return GoldReview(tuple(stands), (), tuple(findings))
+        return GoldReview(tuple(changes), (), tuple(findings))
     policy = context.base or head
     old = rejudge(past.report, by_conversation(policy, diff.old.golds), past.earlier)
     new = rejudge(run.report, policy, run.earlier)
@@ -196,7 +196,7 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.fewer_cases(_counts(old, run.earlier), new.gates, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
-    return GoldReview(tuple(stands), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))
+    return GoldReview(tuple(changes), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))
 
 
 def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:

@@ -142,7 +142,7 @@ FOLDS: Mapping[str, Fold] = {
 }
 GROUPED = ("all", "turns")
 RANKED = {"p50": 50, "p95": 95, "max": 100}
-"""Percentiles, by what stands for them."""
+"""The percentile of each fold."""
 MEANS = ("mean", "f1")
 """Folds that rise and fall with the mean: the interval of the mean becomes theirs."""
 ALARMS = {"fpr1": 0.01, "fpr5": 0.05}
