@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_eval.api import Report, load_gold, load_traces, render, score, validate
-    from rag_eval.cli.commands.compare import RunComparison, compare
-    from rag_eval.cli.commands.explain import explain
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
+    from rag_eval.run.explanation import explain
+    from rag_eval.run.run_comparison import RunComparison, compare
 
 __version__ = "1.0.0"
 REPOSITORY = "org/rag-eval-action"
@@ -41,8 +41,8 @@ __all__ = [
 # Start-up time matters: `import rag_eval` loads nothing, and a public name loads its module at first use.
 _HOMES = {
     **dict.fromkeys(("Report", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
-    **dict.fromkeys(("RunComparison", "compare"), "rag_eval.cli.commands.compare"),
-    "explain": "rag_eval.cli.commands.explain",
+    **dict.fromkeys(("RunComparison", "compare"), "rag_eval.run.run_comparison"),
+    "explain": "rag_eval.run.explanation",
     **dict.fromkeys(("InputError", "Problem", "RagEvalError", "UsageError"), "rag_eval.errors"),
 }
 

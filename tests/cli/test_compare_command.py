@@ -15,8 +15,9 @@ import pytest
 from cases import ROOT, gold_row, trace_row, write_rows
 from importing import RUN
 from rag_eval.analysis.policy_changes import changes
-from rag_eval.cli.commands.compare import FORMATS, MOST
+from rag_eval.cli.commands.compare import FORMATS
 from rag_eval.gates.policy import WEIGHTS, Scoring
+from rag_eval.run.run_comparison import MOST
 from seams import ProblemCollector, main, policy_of
 
 QUICKSTART = ROOT / "examples" / "quickstart"

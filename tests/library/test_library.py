@@ -34,7 +34,7 @@ def test_the_api_page_has_every_public_name_and_shows_examples_as_code():
     assert [text for text in texts if ">>>" in text.partition("Examples:\n")[0]] == []
 
 
-@pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.cli.commands.compare", "rag_eval.cli.commands.explain"])
+@pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.run.run_comparison", "rag_eval.run.explanation"])
 def test_the_examples_in_docstrings_print_what_they_say(module, monkeypatch):
     monkeypatch.chdir(ROOT)
     result = doctest.testmod(import_module(module))

@@ -32,6 +32,12 @@ _NAMED = 3
 _NUMBER = re.compile("([0-9]+)")
 
 
+def check_scores(path: str, report: Report) -> None:
+    """Raise UsageError if a report.json has a score that its metric cannot give: it was edited by hand."""
+    if wrong := impossible(report.questions):
+        raise UsageError(f"{path}: {wrong}. Score the run again.")
+
+
 def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
     """Return the value of a valid report.json with typed questions, or None with the problems in the ledger."""
     data = reader.read(path)

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
@@ -419,3 +420,11 @@ def _fsspec() -> Any:
         return import_module("fsspec")
     except ModuleNotFoundError:
         raise MissingExtra("Reading URLs", "dask") from None
+
+
+@contextmanager
+def checked_reader() -> Iterator[Reader]:
+    """Yield a reader; at the end of the block raise InputError with every problem of what it read."""
+    reader = Reader(ProblemCollector())
+    yield reader
+    reader.ledger.stop_on_problems()

@@ -21,7 +21,6 @@ from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.readers.source import Reader
     from rag_eval.rendering import Details
     from rag_eval.run.options import Options
 
@@ -63,30 +62,13 @@ def input_options(args: argparse.Namespace) -> Options:
     return Options(gold, trace, gates_path(args.gates), args.k, contents=contents)
 
 
-@contextmanager
-def checked_reader() -> Iterator[Reader]:
-    """Yield a reader; at the end of the block raise InputError with every problem of what it read."""
-    from rag_eval.readers.problems import ProblemCollector
-    from rag_eval.readers.source import Reader
-
-    reader = Reader(ProblemCollector())
-    yield reader
-    reader.ledger.stop_on_problems()
-
-
 def file_bytes(path: str) -> bytes:
     """Return the bytes of a file, unpacked; InputError if it cannot be read."""
+    from rag_eval.readers.source import checked_reader
+
     with checked_reader() as reader:
         data = reader.read(path)
     return data or b""
-
-
-def check_scores(path: str, report: Report) -> None:
-    """Raise UsageError if a report.json has a score that its metric cannot give: it was edited by hand."""
-    from rag_eval.gates.results import impossible
-
-    if wrong := impossible(report.questions):
-        raise UsageError(f"{path}: {wrong}. Score the run again.")
 
 
 @contextmanager

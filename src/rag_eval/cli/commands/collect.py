@@ -18,7 +18,6 @@ from typing import Any
 
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
-    checked_reader,
     file_bytes,
     is_sample,
     now,
@@ -37,6 +36,7 @@ from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 from rag_eval.gates.selection import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.source import checked_reader
 from rag_eval.readers.yaml_file import read_mapping
 
 Row = dict[str, Any]

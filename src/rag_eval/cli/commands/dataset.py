@@ -10,14 +10,7 @@ from typing import Any
 
 from msgspec import convert
 
-from rag_eval.cli.commands._shared import (
-    checked_reader,
-    json_line,
-    print_notes,
-    refuse_existing,
-    write_files,
-    write_json,
-)
+from rag_eval.cli.commands._shared import json_line, print_notes, refuse_existing, write_files, write_json
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import one_line, quantity
 from rag_eval.contract import Gold
@@ -25,7 +18,7 @@ from rag_eval.errors import PASSED, MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem
 from rag_eval.importers.documents import objects
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.source import Reader
+from rag_eval.readers.source import Reader, checked_reader
 
 
 def add_arguments(parser: Parser) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from rag_eval.analysis.report import rejudge, rejudge_same_gates
-from rag_eval.cli.commands._shared import check_scores, checked_reader, print_notes, write_report
+from rag_eval.cli.commands._shared import print_notes, write_report
 from rag_eval.cli.parser import Parser
 from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.readers.gates_file import read_policy
-from rag_eval.readers.report_file import check_gates, checked_report, read_report
+from rag_eval.readers.report_file import check_gates, check_scores, checked_report, read_report
+from rag_eval.readers.source import checked_reader
 from rag_eval.rendering import RENDERERS
 from rag_eval.rendering.json_file import from_json
 

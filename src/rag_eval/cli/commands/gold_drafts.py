@@ -14,7 +14,6 @@ import msgspec
 from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
     ask,
-    checked_reader,
     file_bytes,
     gates_path,
     print_lines,
@@ -35,6 +34,7 @@ from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 from rag_eval.scoring.scorer import plain_question

@@ -12,15 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import (
-    checked_reader,
-    file_bytes,
-    print_notes,
-    refuse,
-    refuse_existing,
-    write_data,
-    write_together,
-)
+from rag_eval.cli.commands._shared import file_bytes, print_notes, refuse, refuse_existing, write_data, write_together
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity, some
 from rag_eval.common.paths import shell_line
@@ -37,7 +29,7 @@ from rag_eval.readers.import_inputs import Files, imported
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.schema_validation import Contract
-from rag_eval.readers.source import Reader
+from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.yaml_file import read_mapping
 from rag_eval.rendering import render
 

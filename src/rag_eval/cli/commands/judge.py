@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import (
-    checked_reader,
-    file_bytes,
-    gates_path,
-    print_notes,
-    print_result,
-    refuse_existing,
-    write_rows,
-)
+from rag_eval.cli.commands._shared import file_bytes, gates_path, print_notes, print_result, refuse_existing, write_rows
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, collect
@@ -34,6 +26,7 @@ from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, n
 from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
+from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import read_gates_policy
 from rag_eval.run.options import Options
 

@@ -17,7 +17,6 @@ from typing import Any
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
     ask,
-    checked_reader,
     gates_path,
     now,
     print_lines,
@@ -43,6 +42,7 @@ from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import checked_reader
 from rag_eval.rendering.html import grading_form
 from rag_eval.run.inputs import read_gates_policy
 from rag_eval.run.options import Options

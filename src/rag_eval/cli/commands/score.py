@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     INLINE_GATES,
-    checked_reader,
     gates_path,
     input_options,
     is_sample,
@@ -28,6 +27,7 @@ from rag_eval.common.escaping import log_line
 from rag_eval.common.progress import watch as progress
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.readers.source import checked_reader
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:

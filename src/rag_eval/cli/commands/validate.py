@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 
-from rag_eval.cli.commands._shared import checked_reader, print_lines, print_notes
+from rag_eval.cli.commands._shared import print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import PASSED
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Reader
+from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.validation import KINDS, check
 
 

@@ -1,0 +1,101 @@
+"""Explain a metric, a term of the docs, or why a question scored as it did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rag_eval.cases import Case
+from rag_eval.common.escaping import one_line
+from rag_eval.common.paths import nearest_gates, shipped
+from rag_eval.contract import Trace
+from rag_eval.errors import UsageError
+from rag_eval.metrics import METRICS, Measure, Metric, canonical, find, hint, measures
+from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.jsonl import paired_traces
+from rag_eval.readers.problems import did_you_mean
+from rag_eval.rendering.explanation import case_lines, metric_lines
+from rag_eval.run.inputs import open_policy
+from rag_eval.run.options import DEFAULT_CUTOFFS, Options, PathLike, as_cutoffs, as_path
+
+
+def explain(
+    subject: str,
+    gold: PathLike = "",
+    trace: PathLike = "",
+    gates: PathLike = "",
+    *,
+    k: int | Sequence[int] | None = None,
+) -> str:
+    """Return what ``rag-eval explain`` prints about a metric, a term or a question.
+
+    Examples:
+        >>> print(explain("precision").splitlines()[0])
+        precision (answers; higher is better)
+        >>> folder = "examples/quickstart"
+        >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
+        Q02: NOT_RETRIEVED (no gold evidence was retrieved)
+    """
+    stated = (("gold", gold), ("trace", trace), ("gates", gates))
+    paths = [as_path(file, name) if file != "" else "" for name, file in stated]
+    lines = explanation(subject, Options(paths[0], paths[1], paths[2] or nearest_gates(), as_cutoffs(k)))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def explanation(subject: str, options: Options) -> list[str]:
+    """Return the lines about a subject; the name of a metric always means the metric."""
+    if metric := metric_of(subject):
+        return list(metric_lines(metric))
+    if not (options.gold or options.trace) and (lines := _term_lines(subject)):  # a file means that a question is named
+        return lines
+    cases, wanted = cases_of(subject, options)
+    return [line for case in cases for line in case_lines(case, wanted)]
+
+
+def metric_of(name: str) -> Metric | None:
+    """Return the metric of a name, an alias, or a name with a cutoff; None for another name."""
+    name = canonical(name)
+    measured = find(name)
+    return METRICS.get(name) or (measured.metric if measured else None)
+
+
+def _term_lines(subject: str) -> list[str]:
+    """Return the entry of a term in the glossary or of a finding; nothing if there is none."""
+    for page in ("glossary.md", "findings.md"):
+        columns: list[str] = []
+        with Path(shipped("docs", page)).open(encoding="utf-8") as file:
+            for line in file:
+                plain = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", line).replace("*", "").replace("`", "")
+                cells = [cell.strip() for cell in plain.strip("|\n").split(" | ")]
+                if not line.startswith("|"):
+                    columns = []
+                elif not columns:
+                    columns = cells
+                elif subject.casefold() in re.split(r", | \(|\)", cells[0].casefold()):
+                    facts = [f"{column:<13}{cell}" for column, cell in zip(columns[1:-1], cells[1:-1], strict=True)]
+                    head = [f"{subject} ({columns[0]})", "", cells[-1], ""]
+                    return [*head, *facts, f"{'page':<13}docs/{page}"]
+    return []
+
+
+def cases_of(subject: str, options: Options) -> tuple[list[Case], list[Measure]]:
+    """Return the runs of a question, one case each, and the measures."""
+    reader, policy, digests = open_policy(options)
+    golds = read_gold(reader, policy.gold)
+    if options.gold or reader.has(policy.gold):  # without files only a metric can be explained
+        reader.ledger.stop_on_problems()
+    gold = golds.get(subject)
+    if gold is None:
+        fix = "To list the metrics: rag-eval metrics"
+        if not reader.has(policy.gold):
+            fix = f"There is no {policy.gold} here. Name the gold set: --gold FILE"
+        fix = hint(subject) or did_you_mean(subject, [*METRICS, *golds]) or fix
+        raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
+    traces = paired_traces(reader, golds, policy.trace, digests)
+    by_run = {trace.run: trace for trace in traces if trace.qid == gold.qid}
+    reader.ledger.stop_on_problems()
+    every = measures(options.cutoffs or DEFAULT_CUTOFFS)
+    wanted = [item for item in every if policy.verdicts or item.metric.perspective != "judge"]
+    answers = list(by_run.values()) or [Trace.missing(gold.qid)]
+    return [Case(gold, trace, policy.settings) for trace in answers], wanted
