@@ -522,24 +522,6 @@ def test_a_name_that_is_no_utf_8_is_shown_with_a_mark(rag, folder, scored):
     assert "run-\ufffd.json" in labels(rag("history", folder, "--format", "json")[1])
 
 
-def test_reports_can_be_sorted_by_what_their_runs_say(rag, tmp_path, scored):
-    for name, when in (("a", "2026-03"), ("b", "2026-01"), ("c", "2026-02"), ("d", None), ("e", True)):
-        about = {"started_at": when} if when is not None else None
-        (tmp_path / f"{name}.json").write_text(scored(0, about=about))
-    code, out, err = rag("history", tmp_path, "--by", "started_at", "--format", "json")
-    assert (code, labels(out)) == (0, ["b.json", "c.json", "a.json"])
-    assert [line.split(":")[0] for line in err.splitlines()] == ["e.json", "d.json"]
-
-
-def test_reports_whose_runs_say_the_same_keep_the_order_of_their_names(rag, tmp_path, scored):
-    for name, when in (("a", "2026-02"), ("b", "2026-02"), ("c", "2026-01"), ("d", "2026-02"), ("e", 7), ("f", 7.0)):
-        (tmp_path / f"{name}.json").write_text(scored(0, about={"started_at": when}))
-    _, out, _ = rag("history", tmp_path, "--by", "started_at", "--format", "json")
-    assert labels(out) == [f"{name}.json" for name in "efcabd"]
-    _, out, _ = rag("history", tmp_path, "--by", "started_at", "--last", "2", "--format", "json")
-    assert labels(out) == ["b.json", "d.json"]
-
-
 def test_the_trend_shown_in_the_docs_is_that_of_such_runs(rag, tmp_path, scored):
     for day, wrong in enumerate((0, 2, 4, 6, 8), 1):
         (tmp_path / f"2026-11-0{day}.json").write_text(scored(wrong))

@@ -209,24 +209,6 @@ def reports_in_git(ref: str, file: str) -> StoredReports:
     )
 
 
-def sort_by_run(reports: Sequence[SavedReport], field: str) -> tuple[list[SavedReport], list[str]]:
-    """Sort reports, given newest first, by a field of their run.json, oldest first; name those without it.
-
-    Numbers come before texts, and reports with equal values keep their order.
-    """
-    keyed: list[tuple[tuple[bool, float, str], int]] = []
-    without = []
-    for index, report in enumerate(reports):
-        value = (report.report.run or {}).get(field) if report.report else None
-        if isinstance(value, str):
-            keyed.append(((True, 0.0, value), -index))
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            keyed.append(((False, float(value), ""), -index))
-        else:
-            without.append(f"{report.label}: its run has no {quoted(field)} to sort by, so it is left out")
-    return [reports[-position] for _, position in sorted(keyed)], without
-
-
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
     """Return a sort key under which numbers in a name count as numbers."""
     parts = ((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name))

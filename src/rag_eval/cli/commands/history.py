@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from rag_eval.analysis.history import Point, flaky, gated, history, point
@@ -13,7 +12,7 @@ from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import PASSED
 from rag_eval.metrics import measure
-from rag_eval.readers.report_file import SavedReport, StoredReports, reports_in_folder, reports_in_git, sort_by_run
+from rag_eval.readers.report_file import reports_in_folder, reports_in_git
 from rag_eval.rendering.history import badges, render
 from rag_eval.rendering.html import history_page
 
@@ -25,7 +24,6 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("words", metavar="METRIC… FOLDER", nargs="*", help=words)
     parser.add_option("--ref", "REF", "read the commits of this branch or tag instead of a folder")
     parser.add_option("--file", "PATH", "path of the report file in those commits")
-    parser.add_option("--by", "FIELD", "sort by this field of each run's run.json (default: by file name)")
     parser.add_option("--last", "N", "only the newest N reports (default: all)", default=0, type=whole(1))
     parser.add_format(FORMATS)
     parser.add_option("--site", "DIR", "write a web page and badges into this folder instead")
@@ -38,7 +36,6 @@ def run(args: argparse.Namespace) -> int:
     Examples:
       rag-eval history reports
       rag-eval history precision recall_all@5 reports --format markdown
-      rag-eval history --by started_at reports
       rag-eval history precision --ref origin/main --file eval/baseline.json
       rag-eval history --site site reports
     """
@@ -51,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     stored = reports_in_git(args.ref, args.file) if args.ref else reports_in_folder(args.words[-1])
     print_notes(*stored.notes, quiet=args.quiet)
     points: list[Point] = []
-    for reading in _newest_first(args, stored):
+    for reading in stored.newest_first():
         print_notes(*filter(None, [reading.why]), quiet=args.quiet)
         if reading.report is not None:
             names = names or gated(reading.report)
@@ -72,12 +69,3 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(page)
     return PASSED
-
-
-def _newest_first(args: argparse.Namespace, stored: StoredReports) -> Iterable[SavedReport]:
-    if not args.by:
-        return stored.newest_first()
-    read = [*stored.newest_first()]
-    ordered, notes = sort_by_run([point for point in read if point.report], args.by)
-    print_notes(*notes, quiet=args.quiet)
-    return [*(point for point in read if not point.report), *reversed(ordered)]
