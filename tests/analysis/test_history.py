@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 import re
 from itertools import pairwise
@@ -28,7 +26,7 @@ from rag_eval.rendering.history import headline, spark, trend_remarks
 from seams import ProblemCollector, Reader, from_json, main, render
 
 QUESTIONS = 30
-FORMS = ("table", "markdown", "json", "csv")
+FORMS = ("table", "markdown", "json")
 
 
 def golds(changed=(), n=QUESTIONS):
@@ -435,12 +433,6 @@ def test_every_form_names_every_report(rag, folder, form):
     code, out, err = rag("history", "precision", folder, "--format", form)
     assert (code, err) == (0, "")
     assert [name for name in (f"run-{index}.json" for index in range(7, 12)) if name not in out] == []
-
-
-def test_csv_has_a_row_a_reading(rag, folder):
-    rows = list(csv.DictReader(io.StringIO(rag("history", "precision", "chr", folder, "--format", "csv")[1])))
-    assert [row["metric"] for row in rows] == ["precision"] * 5 + ["chr"] * 5
-    assert float(rows[4]["value"]) == pytest.approx(22 / 30)
 
 
 def test_the_newest_alone(rag, folder):

@@ -1,4 +1,4 @@
-"""The trend of metrics over earlier reports as table, Markdown, JSON and CSV, and as blocks; the badges of a site."""
+"""The trend of metrics over earlier reports as table, Markdown and JSON, and as blocks; the badges of a site."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from rag_eval.common.escaping import csv_text, json_text, one_line, quantity, some, spreadsheet
+from rag_eval.common.escaping import json_text, one_line, quantity, some
 from rag_eval.rendering import markdown, write_page
 from rag_eval.rendering.document import (
     Block,
@@ -33,20 +33,17 @@ _RUNS, _FLAKY, _COMMIT = 30, 30, 12
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-_CSV = "metric report value low high n comparable contract_changed gold_changed gold_gone gold_new"
 SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
 POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
 def render(series: Sequence[Series], reports: int, form: str) -> str:
-    """Return the trends as ``table``, ``markdown``, ``json`` or ``csv``, ending with a line feed.
+    """Return the trends as ``table``, ``markdown`` or ``json``, ending with a line feed.
 
     A table has a row for each metric, remarks, and the newest twenty readings of each; Markdown also has charts.
     """
     if form == "json":
         return json_text({"reports": reports, "metrics": [{**item._asdict(), "slow": item.slow} for item in series]})
-    if form == "csv":
-        return csv_text(_CSV.split(), (_csv_row(item, reading) for item in series for reading in item.readings))
     if form == "markdown":
         parts = [f"## {headline(series, reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
         for item in series:
@@ -62,12 +59,6 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
         return [Section("", blocks)]
 
     return write_page(form, sections)
-
-
-def _csv_row(series: Series, reading: Reading) -> list[object]:
-    numbers = ["" if number is None else number for number in (reading.value, reading.low, reading.high)]
-    flags = ["true" if flag else "false" for flag in (reading.comparable, reading.broken)]
-    return [series.metric, spreadsheet(reading.label), *numbers, reading.n, *flags, *(reading.gold or (0, 0, 0))]
 
 
 def headline(series: Sequence[Series], reports: int) -> str:

@@ -16,7 +16,7 @@ from rag_eval.readers.report_file import reports_in_folder, reports_in_git
 from rag_eval.rendering.history import badges, render
 from rag_eval.rendering.html import history_page
 
-FORMATS = ("table", "markdown", "html", "json", "csv")
+FORMATS = ("table", "markdown", "html", "json")
 
 
 def add_arguments(parser: Parser) -> None:
