@@ -40,21 +40,6 @@ def test_a_folder_is_no_file_to_write(command, out):
 
 
 @pytest.mark.parametrize(
-    ("form", "kind", "same"),
-    [
-        ("ragas", "trace", "ragas-trace"),
-        ("ragas", "gold", "ragas"),
-        ("ragas-trace", "gold", "ragas"),
-        ("ragas-trace", "trace", "ragas-trace"),
-    ],
-)
-def test_as_selects_the_kind_of_a_named_format(command, tmp_path, form, kind, same):
-    path = tmp_path / "samples.jsonl"
-    path.write_text('{"user_input": "Why?", "response": "So.", "reference": "Thus.", "retrieved_contexts": ["c"]}\n')
-    assert command("import", form, path, "--as", kind) == command("import", same, path)
-
-
-@pytest.mark.parametrize(
     ("words", "message"),
     [
         (
@@ -63,7 +48,7 @@ def test_as_selects_the_kind_of_a_named_format(command, tmp_path, form, kind, sa
         ),
         (["beir", "x.jsonl", "--as", "trace"], "beir only makes a gold file. Remove --as trace"),
         (["rag-server-run", "x.json", "--as", "gold"], "rag-server-run only makes a report file. Remove --as gold"),
-        (["langfuse", "--from-api", "--as", "gold"], "langfuse --from-api fetches traces. Remove --as gold"),
+        (["ragas", "x.jsonl", "--as", "trace"], "ragas only makes a gold file. Remove --as trace"),
         (["my answers.csv"], "'my answers.csv' is not a format: the first word names the format"),
         (["my answers.csv"], "Write: rag-eval import auto 'my answers.csv'"),
         (["a.csv", "b.csv"], "Write: rag-eval import auto a.csv b.csv"),

@@ -215,13 +215,6 @@ def importer(name: str) -> Importer:
     raise UsageError(f"unknown format '{name[:80]}'. {fix}")
 
 
-def name_of_kind(name: str, kind: str) -> str:
-    """Return the format of the same tool that gives ``kind``, such as ragas-trace of ragas; '' if there is none."""
-    stem = name.removesuffix("-trace").removesuffix("-gold").removesuffix("-dataset")
-    names = (stem, f"{stem}-trace", f"{stem}-gold", f"{stem}-dataset")
-    return next((other for other in names if other in IMPORTERS and IMPORTERS[other].gives == kind), "")
-
-
 def rows_of(name: str, inputs: ImportInputs, account: Account, *options: Any) -> Numbered:
     """Yield line and row of each gold item or trace of a format; ``options`` are further arguments of its function."""
     form = IMPORTERS[name]

@@ -19,7 +19,7 @@ from rag_eval.common.paths import shell_line
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
-from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, name_of_kind, report_of
+from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
 from rag_eval.importers.table import FORMS, header, suggested
 from rag_eval.importers.unwrap import nanoseconds
@@ -54,7 +54,7 @@ def add_import_arguments(parser: Parser) -> None:
     parser.add_option("--out", "FILE", "output file (default: stdout)", default="-")
     parser.add_flag("--force", "overwrite an existing file")
     parser.add_flag("--quiet", "do not list renamed and dropped fields")
-    kinds, what = ("trace", "gold"), "what to write, if the format has both (default with auto: trace)"
+    kinds, what = ("trace", "gold"), "with auto: what to write, if the format has both (default: trace)"
     parser.add_argument("--as", dest="kind", choices=kinds, default="", help=what)
     parser.add_option("--gold", "FILE", "pair traces with the questions of this gold set")
     for name, text in _POINTERS.items():
@@ -101,7 +101,7 @@ def run_import(args: argparse.Namespace) -> int:
     """
     reader, account = Reader(ProblemCollector()), Account()
     if args.format != "auto":
-        args.format = _stated_format(args)
+        _check_format(args)
     _check_source(args)
     name = _recognised(reader, args.files[0], args.kind or "trace") if args.format == "auto" else args.format
     form = importer(name)
@@ -129,21 +129,16 @@ def run_import(args: argparse.Namespace) -> int:
     return PASSED
 
 
-def _stated_format(args: argparse.Namespace) -> str:
-    """Return the format of the command line that writes what ``--as`` asks for; raise UsageError if there is none."""
+def _check_format(args: argparse.Namespace) -> None:
+    """Raise UsageError if a named format is none, or does not write what ``--as`` asks for."""
     name: str = args.format
     looks_like_path = "." in name or os.sep in name or Path(name).exists()
     if name not in IMPORTERS and looks_like_path:
         fix = f"Write: {shell_line('rag-eval', 'import', 'auto', name, *args.files)}"
         raise UsageError(f"'{name[:80]}' is not a format: the first word names the format, the others the files. {fix}")
     gives = importer(name).gives
-    if args.kind in ("", gives):
-        return name
-    other = name_of_kind(name, args.kind)
-    if not other or args.from_api:
-        why = f"{name} --from-api fetches traces" if args.from_api else f"{name} only makes a {gives} file"
-        raise UsageError(f"{why}. Remove --as {args.kind}, or name another format.")
-    return other
+    if args.kind not in ("", gives):
+        raise UsageError(f"{name} only makes a {gives} file. Remove --as {args.kind}, or name another format.")
 
 
 def _check_source(args: argparse.Namespace) -> None:
