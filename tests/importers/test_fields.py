@@ -491,7 +491,7 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
          ":1: /scopeSpans: has a span that is not OTLP/JSON: it is not an object"),
         ("otlp", b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "x"}]}]}]}', "it has no traceId or spanId"),
         ("otlp", b'{"resourceMetrics": []}', ":1: /resourceMetrics: these are metrics, not spans"),
-        ("trec-run", b"301 Q0 d1 1 2.5 bm25\n\xff\n", ":2: is not UTF-8. Save the file as UTF-8."),
+        ("trec-run", b"301 Q0 d1 1 2.5 bm25\n\xff\n", ":2: is not UTF-8. Save the file as UTF-8, or convert it: iconv"),
         ("trec-run", b"301 Q0 d1 1 nan bm25\n", ":1: is not a line of a run"),
         ("promptfoo", b"tests:\n  - vars: {a: [}\n", ":2: is not valid YAML"),
         ("promptfoo", b"- a\n", ":1: has no results"),
@@ -503,9 +503,12 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("langsmith", b'{"a": 1}', ":1: is not a run: its keys are a."),
         ("langfuse", b'{"data": [1]}', ":1: /data: has an element that is not a trace or an observation"),
         ("mlflow", b'{"info": {}}', ":1: is not an MLflow trace"),
+        *(("mlflow", b'{"info": {}, "data": {"spans": %s}}' % spans,
+           ":1: /data/spans: has a span that is not an object. Write each trace with trace.to_json()")
+          for spans in (b'["x"]', b"[{}, 3]", b"[null]")),
         ("phoenix", b'{"name": "x"}', ":1: /context: is not a span"),
         ("ragas", b"question,question\na,b\n", ":1: has two columns named 'question'"),
-        ("ragas", b"\xffquestion,answer\na,b\n", ":1: is not UTF-8. Save the file as CSV UTF-8."),
+        ("ragas", b"\xffquestion,answer\na,b\n", ":1: is not UTF-8. Save the file as UTF-8, or convert it: iconv"),
         ("ragas", b'{"user_input": "Why?"}\n[1]\n', ":2: is not an object, but a sample is one"),
         ("beir", b"query-id\tcorpus-id\tscore\nq\td\tx\n", ":2: is not a judgement of BEIR"),
         *((form, b'{"response": "So.", "id": 1}', words) for form, words in (

@@ -256,7 +256,7 @@ def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return inputs.problem(path, line, "", "is not UTF-8", "Save the file as CSV UTF-8.")
+        return inputs.problem(path, line, "", "is not UTF-8", _to_utf8(path, "csv"))
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     table = csv.reader(
         io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(data.partition(b"\n")[0]) or ","
@@ -285,7 +285,7 @@ def text_lines(inputs: ImportInputs, path: str) -> Iterator[tuple[int, str]]:
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
-            inputs.problem(path, number, "", "is not UTF-8", "Save the file as UTF-8.")
+            inputs.problem(path, number, "", "is not UTF-8", _to_utf8(path, "txt"))
             continue
         if text.strip() and not text.startswith("#"):
             yield number, text.rstrip("\r\n")
@@ -323,7 +323,7 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
     text, offset = str(error), _offset(error)
     number = line + data.count(b"\n", 0, offset)
     if isinstance(error, UnicodeDecodeError):
-        inputs.problem(path, line + _line_of_first_invalid_byte(data), "", "is not UTF-8", _to_utf8(path))
+        inputs.problem(path, line + _line_of_first_invalid_byte(data), "", "is not UTF-8", _to_utf8(path, "json"))
     elif isinstance(error, RecursionError):
         inputs.problem(path, line, "", "is nested too deeply", _WRITE_JSON)
     elif any(data.startswith(word, offset) or data.startswith(word, max(offset - 1, 0)) for word in _NOT_A_NUMBER):
@@ -346,6 +346,7 @@ def _line_of_first_invalid_byte(data: bytes) -> int:
     return 0
 
 
-def _to_utf8(path: str) -> str:
+def _to_utf8(path: str, ending: str) -> str:
+    """Return how to convert a file from the encoding that is the most frequent after UTF-8."""
     command = shell_line("iconv", "-f", "WINDOWS-1252", "-t", "UTF-8", path)
-    return f"Save the file as UTF-8, or convert it: {command} > utf8.json"
+    return f"Save the file as UTF-8, or convert it: {command} > utf8.{ending}"

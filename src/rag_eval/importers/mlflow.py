@@ -40,6 +40,8 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
     info, data = value.get("info"), value.get("data")
     if not isinstance(info, dict) or not isinstance(data, dict) or not isinstance(data.get("spans"), list):
         return conversion.problem("", "is not an MLflow trace", _EXPORT)
+    if not all(isinstance(raw, dict) for raw in data["spans"]):
+        return conversion.problem("/data/spans", "has a span that is not an object", _EXPORT)
     trace = str(info.get("trace_id") or info.get("request_id") or "")
     for raw in data["spans"]:
         identity = raw.get("span_id") or as_dict(raw.get("context")).get("span_id")

@@ -39,12 +39,13 @@ _USUAL = DEFAULT_GOLD, DEFAULT_TRACE, *GATES_FILES
 _SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
 _TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
+_TO_UTF8 = "Save the file as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"
 _REFUSED = {
     b"version https://git-lfs.github.com/spec/": ("is a Git LFS pointer, not the file itself", "Run: git lfs pull"),
     b"PAR1": ("is a Parquet file, not text", _TO_JSON.format("read_parquet")),
     b"PK\x03\x04": ("is a ZIP archive or a workbook, not text", "Unpack it, or save the workbook as CSV UTF-8."),
     b"SQLite format 3": ("is a database, not text", "Export its rows as JSON Lines."),
-    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("is UTF-16 text", "Save the file as UTF-8.")),
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("is UTF-16 text", _TO_UTF8)),
 }
 """First bytes of files that are not text."""
 _AHEAD = 4 << 20
