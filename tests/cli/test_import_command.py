@@ -39,6 +39,39 @@ def test_a_folder_is_no_file_to_write(command, out):
     assert (code, output, "is a folder. Name a file to write" in err) == (2, "", True)
 
 
+def test_auto_refuses_a_kind_that_the_format_does_not_have(command, tmp_path):
+    """Otherwise ``--as gold`` would write traces into the gold file."""
+    path, out = tmp_path / "runs.jsonl", tmp_path / "gold.jsonl"
+    path.write_text('{"id": "1", "trace_id": "1", "run_type": "chain", "inputs": {}, "outputs": {}}\n')
+    code, _, err = command("import", "auto", path, "--as", "gold", "--out", out)
+    fix = "Remove --as gold to make a trace file, or import a file of langsmith-dataset\n"
+    assert (code, err.endswith(fix), out.exists()) == (2, True, False), err
+    path.write_text('{"inputs": {"question": "Why?"}, "outputs": {"answer": "So."}, "dataset_id": "1"}\n')
+    code, _, err = command("import", "auto", path, "--as", "trace")
+    assert (code, "langsmith-dataset, which has no traces" in err) == (2, True), err
+
+
+def test_the_number_of_rows_is_printed_after_they_are_written(command, tmp_path):
+    path, out = tmp_path / "samples.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"user_input": "Why?", "response": "So.", "reference": "Thus."}\n')
+    assert command("import", "ragas-trace", path, "--out", out)[2].endswith(f"wrote {out}: 1 trace\n")
+    assert command("import", "ragas", path, "--out", out, "--force")[2].endswith(f"wrote {out}: 1 gold item\n")
+    assert command("import", "ragas", path, "--out", out, "--force", "--quiet")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "form"),
+    [("So. [1]", "numbers"), ("So. [c1]", "brackets"), ("So. [3]", ""), ("So. [see below]", ""), ("So.", "")],
+)
+def test_citations_that_are_not_read_are_noted(command, tmp_path, answer, form):
+    path = tmp_path / "samples.jsonl"
+    sample = {"user_input": "Why?", "response": answer, "retrieved_contexts": ["a"], "retrieved_context_ids": ["c1"]}
+    path.write_text(json.dumps(sample))
+    err = command("import", "ragas-trace", path)[2]
+    assert (f"add --citations {form}\n" in err) == bool(form), err
+    assert "not read" not in command("import", "ragas-trace", path, "--citations", "numbers")[2]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

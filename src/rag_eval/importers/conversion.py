@@ -251,8 +251,8 @@ class Conversion:
             draft.answer = None
         name = f"trace {draft.source!r}: " if draft.source else ""
         if draft.answer is None and draft.error is None:
-            hint = f"Name its place with --answer POINTER, or turn on the capture of content.{self._capture}"
-            self.problem("", f"{name}no answer was recorded", hint)
+            capture = f", or turn on the capture of content.{self._capture}" if self._capture else ", such as /answer."
+            self.problem("", f"{name}no answer was recorded", f"Name its place with --answer POINTER{capture}")
             return None
         if qid is None and draft.question is None:
             message = f"{name}neither a qid nor a question was recorded"
@@ -262,6 +262,8 @@ class Conversion:
         cited = draft.citations  # they are absent unless the source or --citations gives them
         if cited is None and draft.answer is not None and self.options.citations != "none":
             cited = unwrap.cited_in(draft.answer, self.options.citations, ids or [])
+        elif cited is None and draft.answer is not None and ids:
+            self._note_citations(draft.answer, ids)
         citations = {} if cited is None else {"citations": cited}
         row: Row = {
             "qid": qid,
@@ -283,6 +285,13 @@ class Conversion:
             "source": {"tool": tool, **({"id": draft.source} if draft.source else {})},
         }
         return {field: value for field, value in row.items() if value is not None}
+
+    def _note_citations(self, answer: str, ids: Sequence[str]) -> None:
+        """Note that an answer cites retrieved chunks in a form that ``--citations`` would read."""
+        for form in ("brackets", "numbers"):
+            if not set(ids).isdisjoint(unwrap.cited_in(answer, form, ids)):
+                self.account.lacking(f"citations in the text of answers are not read: add --citations {form}")
+                return
 
     def _turn(self, draft: Draft, qid: str | None) -> Row:
         """Return conversation and turn.

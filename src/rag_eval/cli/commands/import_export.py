@@ -7,14 +7,15 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rag_eval.cli.commands._shared import file_bytes, print_notes, refuse, refuse_existing, write_data, write_together
 from rag_eval.cli.parser import Parser, whole
-from rag_eval.common.escaping import quantity, some
+from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
@@ -33,6 +34,7 @@ from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.yaml_file import read_mapping
 from rag_eval.rendering import render
 
+_ROW = "a row"
 _POINTERS = {
     "qid": "where the id of the gold item is, from the record or the root span",
     "question": "where the question is",
@@ -103,7 +105,7 @@ def run_import(args: argparse.Namespace) -> int:
     if args.format != "auto":
         _check_format(args)
     _check_source(args)
-    name = _recognised(reader, args.files[0], args.kind or "trace") if args.format == "auto" else args.format
+    name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     if form.files and len(args.files) != form.files:
         fix = f"Write: rag-eval import {name} {form.takes}"
@@ -118,7 +120,7 @@ def run_import(args: argparse.Namespace) -> int:
     if form.module == "table" and not args.map:
         fix = f"Write a first one: rag-eval import {name} {args.files[0]} --suggest-map > map.yml"
         raise UsageError(f"{name} needs a map of the fields. {fix}")
-    fields: set[str] = set()
+    fields: Counter[str] = Counter()
     lines = _lines(reader, name, args, account, fields)
     if args.out == "-":
         sys.stdout.write(b"".join(lines).decode())
@@ -126,6 +128,9 @@ def run_import(args: argparse.Namespace) -> int:
         write_data(args.out, lines)
     coverage = _coverage(fields) if form.gives == "trace" else []
     print_notes(*account.lines(), *reader.ledger.notes, *coverage, quiet=args.quiet)
+    if args.out != "-":
+        rows = {"trace": "trace", "gold": "gold item"}.get(form.gives, "")
+        print_notes(f"wrote {args.out}{f': {quantity(fields[_ROW], rows)}' if rows else ''}", quiet=args.quiet)
     return PASSED
 
 
@@ -187,8 +192,10 @@ def _fetch(args: argparse.Namespace) -> None:
     print_notes(f"saved the replies in {args.save}. To repeat this import: {repeat}{until_too}", quiet=args.quiet)
 
 
-def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account, fields: set[str]) -> Iterator[bytes]:
-    """Yield the lines of the file to write, and add the fields of its rows to ``fields``; InputError ends it."""
+def _lines(
+    reader: Reader, name: str, args: argparse.Namespace, account: Account, fields: Counter[str]
+) -> Iterator[bytes]:
+    """Yield the lines of the file to write, and count its rows and their fields; InputError ends it."""
     form = IMPORTERS[name]
     if form.gives == "report":
         report = report_of(name, Files(reader, args.files), account)
@@ -205,6 +212,7 @@ def _lines(reader: Reader, name: str, args: argparse.Namespace, account: Account
     progress.begin(sum(path.stat().st_size for path in map(Path, args.files) if path.is_file()))
     try:
         for row, line in imported(reader, name, args.files, account, options, progress):
+            fields[_ROW] += 1
             fields.update(_fields(row))
             yield line
     except InputError as error:
@@ -239,14 +247,24 @@ def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
 
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:
-    """Recognise the format of a file by its content, and print it on stderr; raise UsageError if it is unknown."""
+    """Recognise the format of a file by its content, and print it on stderr; raise UsageError if it is unknown.
+
+    ``kind`` is trace or gold; '' means traces if the format has both.
+    """
     form = _detected(reader, path)
     reader.ledger.stop_on_problems()
-    name = (getattr(form, kind) or form.gold or form.trace) if form else ""
-    if form is None or not name:
-        hint = f"Map its fields: rag-eval import table {path} --suggest-map"
+    if form is None or not (form.trace or form.gold):
+        hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
         raise UsageError(f"{path} has no known format. {hint}. Or name the format ({', '.join(IMPORTERS)})")
+    name = getattr(form, kind or "trace") or ("" if kind else form.gold)
     other = form.gold if name == form.trace else form.trace
+    if not name:
+        lacks, gives = ("gold items" if kind == "gold" else "traces"), IMPORTERS[other].gives
+        forms = IMPORTERS.items()
+        alike = [named for named, given in forms if (given.module, given.gives) == (IMPORTERS[other].module, kind)]
+        also = f", or import a file of {alike[0]}" if alike else ""
+        why = f"{path} is read as {other}, which has no {lacks}: it has {form.why}"
+        raise UsageError(f"{why}. Remove --as {kind} to make a {gives} file{also}")
     also = f" (--as {IMPORTERS[other].gives} reads it as {other})" if other else ""
     print_notes(f"{path} is read as {name}: it has {form.why}{also}")
     return name
@@ -303,20 +321,18 @@ def _fields(row: dict[str, Any]) -> Iterator[str]:
         yield "trace.citations"
 
 
-def _coverage(fields: set[str]) -> list[str]:
-    """List the metrics that the traces allow, and the fields that would add more."""
-    lacking: dict[str, list[str]] = {}
+def _coverage(fields: Collection[str]) -> list[str]:
+    """Return the metric groups that the traces allow, and the fields that would add more metrics."""
+    lacking: dict[str, None] = {}
     given: dict[str, None] = {}
     for metric in METRICS.values():
         missing = [field for field in metric.needs if field.startswith("trace.") and field not in fields]
-        if missing:
-            lacking.setdefault(" and ".join(missing), []).append(metric.name)
-        elif metric.level == "case" and metric.perspective != "judge":
+        lacking.update(dict.fromkeys(missing))
+        if not missing and metric.level == "case" and metric.perspective != "judge":
             given[metric.perspective] = None
+    names = ", ".join(field.removeprefix("trace.") for field in lacking)
     lines = [f"metrics that apply to these traces: {', '.join(given)}"]
-    for field, metrics in lacking.items():
-        lines.append(f"to get {some(metrics, 3)}: record {field.replace('trace.', '')}")
-    return lines
+    return [*lines, f"for more metrics record {names}: see rag-eval metrics"] if names else lines
 
 
 def _pointer(text: str) -> str:
