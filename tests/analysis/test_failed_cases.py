@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cases import make_case
 from project import Project, apart, gates, gold_of, trace_of, wrong
-from rag_eval.analysis.failed_cases import NEXT, bad_scores
+from rag_eval.analysis.failed_cases import NEXT, bad_scores, case_details
 from rag_eval.gates.policy import GateResult
 from seams import GOOD, MEANING, Question, main
 
@@ -177,3 +180,125 @@ def test_a_gate_on_a_slice_counts_for_its_cases_alone():
     case = Question("Q1", None, "?", True, "WRONG_CLAIM", "OK", {"precision": 0.0}, 1, 1)
     assert bad_scores(case, gate)[0]["gates"] == []
     assert len(bad_scores(case._replace(slices=("category=a",)), gate)[0]["gates"]) == 1
+
+
+# --- a case as people read it -----------------------------------------------------------------------------------------
+
+ADDRESS = "jane.doe@example.org"
+SENTENCE = "Deleted records are kept for thirty days."
+
+
+def shown(gold=(), label="WRONG_CLAIM", gated=None, **trace):
+    case = make_case(dict(gold), trace)
+    return case_details(case, Question("Q1", None, "?", True, label, label, {"mrr": 0.1}, 1, 1), gated or {})
+
+
+def joined(pieces):
+    return "".join(piece.text for piece in pieces)
+
+
+def words(length):
+    return ("the same words over and over " * (length // 29 + 1))[: length - 1] + "x"
+
+
+@pytest.mark.parametrize("length", [1, 3_999, 4_000, 4_001, 9_000])
+def test_an_answer_is_cut_behind_4000_characters(length):
+    claim = words(length)
+    answer = joined(shown(answer=claim).answer)
+    assert answer == claim[:4_000] + (" …" if length > 4_000 else "")
+    assert shown(error=claim).error == claim[:4_000]
+
+
+@given(st.integers(3_960, 4_020))
+def test_no_part_of_a_leak_is_shown_where_an_answer_is_cut(begin):
+    answer = joined(shown(answer=f"{words(begin - 1)} {ADDRESS} {words(200)}").answer)
+    assert ("*" in answer) == (begin < 4_000)
+    assert not any(part in answer for part in ("jane", "doe", "example", "org"))
+
+
+def pieces_of_chunk(before, after, claim=SENTENCE):
+    text = f"{words(before)} {SENTENCE} {words(after)}" if before else f"{SENTENCE} {words(after)}"
+    chunk = {"id": "a", "text": text}
+    details = shown({"gold_citations": ["a"]}, chunks=[chunk], answer_json={"claim": claim, "citations": ["a"]})
+    return text, details.retrieved[0].text
+
+
+@pytest.mark.parametrize("before", [0, 298, 299, 300, 700, 5_000])
+def test_a_long_chunk_is_shown_from_300_characters_before_its_evidence_on(before):
+    text, pieces = pieces_of_chunk(before, 4_000)
+    begin = max(0, text.index(SENTENCE) - 300)
+    assert joined(pieces) == ("… " if begin else "") + text[begin : begin + 1_500] + " …"
+    assert [piece.text for piece in pieces if piece.state == "best"] == [SENTENCE.rstrip(".")]
+
+
+def test_a_long_chunk_without_evidence_is_shown_from_its_beginning():
+    text, pieces = pieces_of_chunk(900, 4_000, claim="Nobody knows.")
+    assert joined(pieces) == text[:1_500] + " …"
+
+
+@pytest.mark.parametrize(("length", "cut"), [(1_500, False), (1_501, True)])
+def test_a_chunk_of_1500_characters_is_shown_as_a_whole(length, cut):
+    text, pieces = pieces_of_chunk(1_000, length - 1_000 - len(SENTENCE) - 2)
+    assert len(text) == length
+    assert joined(pieces) == (f"… {text[701:]}" if cut else text)
+
+
+@given(st.integers(650, 720))
+def test_no_part_of_a_leak_is_shown_where_a_chunk_begins(begin):
+    """The evidence begins at 1000, so the text is shown from 700 on."""
+    text = f"{words(begin - 1)} {ADDRESS} ".ljust(999, "y") + f" {SENTENCE} {words(900)}"
+    answer = {"claim": SENTENCE, "citations": ["a"]}
+    details = shown({"gold_citations": ["a"]}, chunks=[{"id": "a", "text": text}], answer_json=answer)
+    [chunk] = details.retrieved
+    assert ("*" in joined(chunk.text)) == (begin + len(ADDRESS) > 700)
+    assert not any(part in joined(chunk.text) for part in ("jane", "doe", "example", "org"))
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 20, 21, 30])
+def test_of_long_lists_the_first_are_shown_and_the_others_counted(count):
+    ids = [f"c{n}" for n in range(count)]
+    gold = {"gold_citations": ids, "gold_claim_substr": [f"text {n}" for n in range(count)]}
+    chunks = [{"id": name, "text": f"Text {name}."} for name in ids]
+    details = shown(gold, chunks=chunks, answer_json={"claim": "So.", "citations": ids})
+    assert [named.id for named in details.retrieved] == [named.id for named in details.cited] == ids[:20]
+    assert [joined(named.text) for named in details.retrieved] == [f"Text {name}." for name in ids[:20]]
+    assert (details.cut, details.evidence) == (max(0, count - 20), tuple(ids[:10]))
+    assert details.wanted == tuple(f"text {n}" for n in range(min(count, 10)))
+
+
+def test_an_id_has_its_first_rank_and_says_what_points_at_it():
+    gold = {"gold_citations": ["b", "c"], "relevant_docs": ["d"]}
+    details = shown(gold, retrieved_ids=["a", "b", "a"], answer_json={"claim": "So.", "citations": ["b", "x", "b"]})
+    assert [named[:4] for named in details.retrieved] == [("a", 1, False, False), ("b", 2, True, True)]
+    assert [named[:4] for named in details.cited] == [("b", 2, True, True), ("x", None, False, True)]
+    assert details.evidence == ("b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"expected_answer": "It is so.", "gold_claim_substr": ["it is"]}, ("It is so.",)),
+        ({"gold_claim_substr": ["it is"], "expected_claims": ["It is."]}, ("it is",)),
+        ({"expected_claims": ["It is."]}, ("It is.",)),
+        ({}, ()),
+    ],
+)
+def test_what_was_wanted_is_the_expected_answer_before_its_parts(fields, wanted):
+    assert shown(fields, answer="No.").wanted == wanted
+
+
+def test_leaks_are_masked_in_every_text_of_a_case():
+    gold = {"question": f"Who is {ADDRESS}?", "expected_answer": ADDRESS, "gold_citations": [ADDRESS]}
+    answer = {"claim": f"Ask {ADDRESS}.", "citations": [ADDRESS]}
+    details = shown(gold, chunks=[{"id": ADDRESS, "text": f"Write to {ADDRESS}."}], answer_json=answer)
+    assert "example" not in repr(details)
+    assert "example" not in repr(shown(gold, error=f"unknown user {ADDRESS}"))
+
+
+def test_a_case_names_the_gates_that_its_bad_scores_count_in_and_what_to_do():
+    terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
+    gated = {"mrr": [GateResult("mrr", "min", "0.6", **terms), GateResult("mrr", "max", "0.9", **terms)]}
+    details = shown(gated=gated, answer="No.")
+    assert details.bad == ("mrr min 0.6", "mrr max 0.9")
+    assert (details.meaning, details.next) == (MEANING["WRONG_CLAIM"], NEXT["WRONG_CLAIM"])
+    assert shown(label="OK", answer="No.").next == ""
