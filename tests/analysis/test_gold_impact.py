@@ -7,17 +7,24 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from cases import gold_row
 from rag_eval.analysis.gold_impact import (
     GateTurn,
     GoldChange,
+    fewer_cases,
     findings,
     gate_turns,
     gates_that_pass_now,
     gold_changes,
     labels,
+    lost_labels,
+    regrouped,
+    turning_must_pass,
 )
-from seams import GOOD, MEANING, Gate, Value, judge
+from seams import GOOD, MEANING, Gate, Gold, Value, judge
+from strategies import gold_fields
 
 any_label = st.none() | st.sampled_from(sorted(MEANING))
 
@@ -149,3 +156,83 @@ def test_honest_changes_are_not_remarked_on(one):
 
 def test_the_file_of_the_gold_is_where_it_is_said():
     assert {finding.file for finding in findings([change("ERROR", "OK")], "data/gold.jsonl", [])} == {"data/gold.jsonl"}
+
+
+# --- gates on another gold --------------------------------------------------------------------------------------------
+
+names = st.sampled_from(["precision", "chr", "mrr where tags=a", "completeness.missing"])
+
+
+@given(st.dictionaries(names, st.integers(0, 3)), st.dictionaries(names, st.integers(0, 3)))
+def test_exactly_the_gates_that_judge_fewer_cases_are_named(before, after):
+    gates = [judge(Gate(name, "min", "0"), Value(1.0, n)) for name, n in after.items()]
+    fallen = [name for name, n in before.items() if not name.startswith("completeness.") and after.get(name, 0) < n]
+    output = [(item.code, item.level, item.file, item.message) for item in fewer_cases(before, gates, "g.jsonl")]
+    counts = ", ".join(f"{name} {before[name]} → {after.get(name, 0)}" for name in fallen)
+    are = "1 gate judges" if len(fallen) == 1 else f"{len(fallen)} gates judge"
+    message = f"{are} fewer cases than with the gold of the base branch: {counts}"
+    assert output == ([("fewer-cases", "warning", "g.jsonl", message)] if fallen else [])
+
+
+def gold(**fields):
+    return Gold.from_row(gold_row(**fields), 1)
+
+
+@given(gold_fields())
+def test_every_label_that_an_item_loses_is_named(fields):
+    """A field that goes, or one entry of a list: named from more to less, and not the other way round."""
+    whole = gold(**fields)
+    required = ("line", "qid", "question", "answerable", "substrings", "citations")
+    for name in Gold.__struct_fields__:
+        value = getattr(whole, name)
+        fewer = [value[:-1]] if isinstance(value, tuple) and value else []
+        fewer += [dict([*value.items()][1:])] if isinstance(value, dict) and value else []
+        for less in [*fewer, *([None] if value is not None and name not in required else [])]:
+            other = replace(whole, **{name: less})
+            change = [("A1", "changed", False)]
+            [item] = lost_labels(change, {"A1": whole}, {"A1": other}, "g.jsonl")
+            assert (item.code, item.level, item.file) == ("labels-removed", "warning", "g.jsonl")
+            assert item.message == f"1 gold item loses labels: A1 ({name})"
+            assert list(lost_labels(change, {"A1": other}, {"A1": whole}, "g.jsonl")) == []
+            assert list(lost_labels([("A1", "added", False)], {"A1": whole}, {"A1": other}, "g.jsonl")) == []
+
+
+def test_an_answer_that_is_made_unanswerable_or_moved_to_another_line_loses_no_label():
+    old, new = replace(gold(answerable=True), line=9), replace(gold(answerable=False), line=1)
+    assert list(lost_labels([("A1", "changed", True)], {"A1": old}, {"A1": new}, "g.jsonl")) == []
+
+
+@pytest.mark.parametrize(
+    ("gates", "cluster", "old", "new", "moved"),
+    [
+        (["chr"], "", {"conversation": "C1"}, {"conversation": "C2"}, ["conversation"]),
+        (["chr"], "", {"conversation": "C1"}, {}, ["conversation"]),
+        (["chr"], "category", {"category": "a"}, {"category": "b"}, ["category"]),
+        (["chr"], "category", {"category": "a", "conversation": "C1"}, {}, ["conversation", "category"]),
+        (["chr"], "conversation", {"conversation": "C1"}, {}, ["conversation"]),
+        (["chr"], "", {"category": "a"}, {"category": "b"}, []),
+        (["chr"], "category", {"category": "a"}, {"category": "a", "difficulty": "hard"}, []),
+        ([], "", {"conversation": "C1"}, {}, []),
+        (["completeness.missing"], "", {"conversation": "C1"}, {}, []),
+    ],
+)
+def test_regrouped_questions_are_an_error_where_gates_pass_by_it(gates, cluster, old, new, moved):
+    sides = {"A1": gold(**old), "A2": gold(**old)}, {"A1": gold(**new), "A3": gold(**new)}
+    output = list(regrouped(gates, *sides, "g.jsonl", cluster))
+    assert [(item.code, item.level, item.file) for item in output] == [
+        ("questions-regrouped", "error", "g.jsonl")
+    ] * len(moved)
+    assert [item.message for item in output] == [
+        f"1 question moves to another {field}, the unit of the statistics: A1; in the old groups chr would fail"
+        for field in moved
+    ]
+
+
+def test_five_cases_that_must_pass_and_do_only_under_the_changed_gold_are_named():
+    before = [SimpleNamespace(code="must-pass-broken", message=f"A{n} must pass") for n in range(7)]
+    others = [SimpleNamespace(code="must-pass-gone", message="A9 must pass")]
+    output = list(turning_must_pass([*others, *before], before[:1], "g.jsonl"))
+    assert {(item.code, item.level, item.file) for item in output} == {("must-pass-widened", "warning", "g.jsonl")}
+    assert [item.message for item in output] == [
+        f"with the gold of the base branch, A{n} must pass; the changed gold accepts the answer" for n in range(1, 6)
+    ]
