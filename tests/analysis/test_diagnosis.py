@@ -1,6 +1,7 @@
 """The values name the likely cause."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -287,3 +288,184 @@ def test_latency_within_its_gates_or_without_any_is_no_cause():
 def test_without_stages_the_advice_is_to_time_them():
     [result] = diagnose({**FINE, "latency_total_ms.p95": 9.0}, {}, {"latency_total_ms.p95": 5.0}, 5)
     assert result.next.startswith("Write the time of each stage")
+
+
+# Bounds: a share of the wrong answers, a limit that missing answers alone break
+
+
+@pytest.mark.parametrize(("wording", "uncited", "names"), [(2, 8, True), (2, 9, False), (1, 4, True), (1, 5, False)])
+def test_a_cause_explains_at_least_a_fifth_of_the_wrong_answers(wording, uncited, names):
+    labels = {"OK": 5, "NOT_CITED": uncited, "WRONG_CLAIM": wording}
+    result = causes(labels, precision=0.3, chr=0.4)
+    assert ("Claim wording" in result) is names
+
+
+@pytest.mark.parametrize(("refused", "names"), [(18, True), (19, False)])
+def test_answers_that_are_missing_do_not_make_the_others_answer_too_often(refused, names):
+    """The value counts missing answers; among the others 1 of 19 is beyond the limit of 0.05, 1 of 20 is on it."""
+    result = causes({"HALLUCINATION": 1, "REFUSAL_OK": refused}, under_refusal=0.3)
+    assert result == (["Refusal behaviour"] if names else [])
+
+
+@pytest.mark.parametrize(("value", "names"), [(0.5, True), (0.5625, False), (0.625, False)])
+def test_retrieval_that_is_too_low_only_by_missing_answers_is_no_cause(value, names):
+    """Of 16 cases four are missing: 0.5625 over all is 0.75 over the others, which is the limit."""
+    limits = {"completeness.missing": 4.0, "recall_all@5": 0.75}
+    result = causes({"OK": 12, "MISSING": 4}, limits, recall_all_at_5=value)
+    assert ("Retrieval or index drift" in result) is names
+
+
+@pytest.mark.parametrize(("right", "names"), [(8, False), (7, True)])
+def test_precision_that_is_too_low_only_by_missing_answers_is_no_cause(right, names):
+    """Eight of ten answers that are there are right, which is the limit, though only eight of twelve of all are."""
+    labels = {"OK": right, "NOT_CITED": 10 - right, "MISSING": 2}
+    assert ("Grounding" in causes(labels, {"completeness.missing": 2.0}, precision=right / 12, chr=right / 12)) is names
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "cause"),
+    [
+        (
+            {"NOT_CITED": 1},
+            {"precision": 0.5, "chr": 0.5},
+            "Grounding: 1 answer does not cite what supports it.",
+        ),
+        (
+            {"NOT_CITED": 1, "CITED_UNRETRIEVED": 1},
+            {"precision": 0.3, "chr": 0.3},
+            "Grounding: 2 answers do not cite what supports them.",
+        ),
+        (
+            {"WRONG_CLAIM": 1},
+            {"precision": 0.5},
+            "Claim wording: 1 answer cites the right evidence, but its claim misses the gold text.",
+        ),
+        (
+            {"WRONG_CLAIM": 2},
+            {"precision": 0.3},
+            "Claim wording: 2 answers cite the right evidence, but their claim misses the gold text.",
+        ),
+        (
+            {"HALLUCINATION": 1},
+            {"under_refusal": 1.0},
+            "Refusal behaviour: 1 question that the corpus does not answer was answered.",
+        ),
+        (
+            {"HALLUCINATION": 2},
+            {"under_refusal": 1.0},
+            "Refusal behaviour: 2 questions that the corpus does not answer were answered.",
+        ),
+        (
+            {"OVER_REFUSAL_NOT_RETRIEVED": 1},
+            {"over_refusal": 0.5},
+            "Recall or chunking: 1 question was refused because the evidence was not retrieved.",
+        ),
+        (
+            {"OVER_REFUSAL_EVIDENCE_PRESENT": 2},
+            {"over_refusal": 0.5},
+            "Refusal template or threshold: 2 questions were refused although the evidence was retrieved.",
+        ),
+        (
+            {"NOT_RETRIEVED": 1, "BELOW_K": 1},
+            {"precision": 0.3, "chr": 0.3},
+            "Retrieval or index drift: the evidence is not among the first retrieved for 2 questions.",
+        ),
+        (
+            {"NOT_RETRIEVED": 1},
+            {"recall_all@5": 0.5},
+            "Retrieval or index drift: the evidence is not among the first retrieved.",
+        ),
+    ],
+)
+def test_a_cause_counts_its_cases(labels, values, cause):
+    assert [item.cause for item in diagnose({**FINE, **values}, {"OK": 1, **labels}, {}, 5)] == [cause]
+
+
+@pytest.mark.parametrize(
+    ("values", "cause", "evidence"),
+    [
+        ({"detection_rate": 0.8}, "Input guardrail", "detection_rate 0.800"),
+        ({"detection_rate": 0.8, "injection_auc": 0.9}, "Guardrail threshold", "detection_rate 0.800"),
+        ({"injection_auc": 0.8}, "Injection detector", "injection_auc 0.800"),
+        (
+            {"injection_auc": 0.9, "injection_tpr@fpr5": 0.8, "detection_rate": 0.8},
+            "Injection detector",
+            "injection_auc 0.900, injection_tpr@fpr5 0.800",
+        ),
+        ({"input_false_positive": 0.06}, "Guardrail threshold", "input_false_positive 0.060"),
+        ({"leak_detection": 0.94}, "Output guardrail", "leak_detection 0.940"),
+        (
+            {"leak_false_positive": 0.06, "leak_detection": 0.95},
+            "Output guardrail",
+            "leak_detection 0.950, leak_false_positive 0.060",
+        ),
+        ({"leakage": 0.01}, "Leakage", "leakage 0.010"),
+    ],
+)
+def test_a_safety_value_beyond_its_limit_has_one_cause(values, cause, evidence):
+    [item] = diagnose({**FINE, **values}, {}, {}, 5)
+    assert (item.cause.split(":")[0], item.evidence) == (cause, evidence)
+
+
+SAFE = {
+    "injection_auc": 0.85,
+    "injection_tpr@fpr5": 0.85,
+    "detection_rate": 0.85,
+    "leak_detection": 0.95,
+    "input_false_positive": 0.05,
+    "leak_false_positive": 0.05,
+    "leakage": 0.0,
+}
+
+
+def test_safety_values_on_their_limits_are_not_bad():
+    assert diagnose({**FINE, **SAFE}, {}, {}, 5) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"detection_rate": 0.8}, "above the scores of some attacks"),
+        ({"input_false_positive": 0.1}, "below the scores of some benign questions"),
+        ({"leak_detection": 0.9}, "misses leaks"),
+        ({"leak_false_positive": 0.1}, "flags harmless answers"),
+    ],
+)
+def test_what_a_guardrail_does_wrong_is_said(values, words):
+    [item] = diagnose({**FINE, **SAFE, **values}, {}, {}, 5)
+    assert words in item.cause
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "steps"),
+    [
+        ({}, {"timeout_rate": 0.06}, "Raise the time limit"),
+        ({}, {"error_rate": 0.06}, "Read the errors"),
+        ({"ERROR": 1}, {"error_rate": 0.06, "timeout_rate": 0.06}, "Raise the time limit"),
+    ],
+)
+def test_the_steps_for_timeouts_precede_those_for_errors(labels, values, steps):
+    result = diagnose({**FINE, **values}, {"OK": 19, **labels}, {}, 5)
+    [system] = [item for item in result if item.cause.startswith("System")]
+    assert system.next.startswith(steps)
+
+
+def test_a_run_whose_errors_make_it_incomplete_has_that_one_cause():
+    assert causes({"OK": 19, "ERROR": 2}, error_rate=2 / 21) == ["Incomplete run"]
+
+
+@pytest.mark.parametrize("stage", ["retrieve", "generate"])
+def test_the_slowest_stage_is_never_the_total(stage):
+    means = {f"latency_{name}_ms.mean": 900.0 if name == stage else 300.0 for name in ("retrieve", "generate")}
+    means |= {"latency_total_ms.mean": 1200.0, "latency_judge_ms.p95": 5000.0, "latency_folder_select_ms.mean": None}
+    [item] = diagnose({**FINE, **means, "latency_ok": 0.1}, {}, {"latency_ok": 0.95}, 5)
+    assert item.cause == f"Latency: {stage} is the slowest stage, with 900 ms on average."
+
+
+def test_ids_that_do_not_match_are_the_cause_in_place_of_retrieval_and_citations():
+    finding = SimpleNamespace(message="other ids", fix="Label the items again.")
+    labels = {"OK": 1, "NOT_RETRIEVED": 5, "OVER_REFUSAL_NOT_RETRIEVED": 2, "OVER_REFUSAL_EVIDENCE_PRESENT": 1}
+    values = {**FINE, "precision": 0.1, "chr": 0.1, "recall_all@5": 0.1, "over_refusal": 0.5, "leakage": 0.5}
+    result = diagnose(values, labels, {}, 5, finding)
+    assert [item.cause.split(":")[0] for item in result] == ["Refusal template or threshold", "Leakage", "Chunk ids"]
+    assert (result[-1].evidence, result[-1].next) == ("other ids", "Label the items again.")
