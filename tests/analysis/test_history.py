@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import cmarkgfm
 import pytest
@@ -17,13 +17,14 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from gitrepo import Repo
 from project import apart
-from rag_eval.analysis.history import Contrast, GoldCounts, Reading, Series, gated, history, point
+from rag_eval.analysis.history import Contrast, GoldCounts, Point, Reading, Series, flaky, gated, history, point
 from rag_eval.api import Options, run
 from rag_eval.readers.report_file import read_report
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.history import headline, spark, trend_remarks
-from seams import ProblemCollector, Reader, from_json, main, render
+from runs import question
+from seams import GOOD, Completeness, Gate, ProblemCollector, Reader, Value, from_json, judge, main, render
 
 QUESTIONS = 30
 FORMS = ("table", "markdown", "json")
@@ -280,6 +281,93 @@ def test_a_point_keeps_the_wanted_scores_alone(scored):
     [item] = points(scored(0))
     assert set(item.metrics) == {"precision"}
     assert {name for case in item.questions for name in case.scores} == {"precision"}
+
+
+# One report
+
+
+def gate_on(name, direction, threshold, outcome="passed", part="", severity="error", origin="head"):
+    result = judge(Gate(name, direction, threshold, severity, slice=part), Value(0.9, 9))
+    return result._replace(outcome=outcome, origin=origin)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_the_bound_shown_is_that_of_the_pull_request_and_the_one_that_fails(scored, order):
+    gates = [
+        gate_on("precision", "min", "0.9", outcome="failed", origin="base"),
+        gate_on("precision", "max", "0.7", outcome="failed", origin="head"),
+        gate_on("precision", "min", "0.5", origin="head"),
+    ]
+    report = from_json(json.loads(scored(0)))._replace(gates=tuple(gates[index] for index in order))
+    assert point("r", report, ["precision"]).bounds == {"precision": ("max", 0.7, "failed")}
+    [base] = gates[:1]
+    assert point("r", report._replace(gates=(base,)), ["precision"]).bounds == {"precision": ("min", 0.9, "failed")}
+
+
+def test_gates_on_slices_and_margins_are_no_bounds(scored):
+    gates = gate_on("precision", "min", "0.9", part="tags=a"), gate_on("precision", "max_drop", "0.02")
+    report = from_json(json.loads(scored(0)))._replace(gates=gates)
+    assert point("r", report, ["precision"]).bounds == {}
+
+
+def test_a_row_counts_gates_and_wrong_answers(scored):
+    report = from_json(json.loads(scored(3)))
+    gates = [
+        gate_on("precision", "min", "0.95", "failed"),
+        gate_on("precision", "max_drop", "0.02", "failed"),
+        gate_on("chr", "min", "0.95", "failed", severity="warning"),
+        gate_on("completeness.missing", "max", "0"),
+    ]
+    row = point("r", report._replace(gates=tuple(gates), verdict="failed"), ["precision"]).verdict
+    assert row == (False, ("precision",), 3, 3, QUESTIONS, "")
+    assert point("r", report, ["precision"]).verdict == (True, (), 1, 3, QUESTIONS, "")
+
+
+@pytest.mark.parametrize(
+    ("about", "commit", "date"),
+    [
+        ({}, "", ""),
+        ({"system_commit": "abc1234", "date": "2026-01-02"}, "abc1234", "2026-01-02"),
+        ({"started_at": "2026-01-01", "date": "2026-01-02"}, "", "2026-01-01"),
+        ({"started_at": 3, "date": "2026-01-02"}, "", "2026-01-02"),
+        ({"started_at": 3}, "", ""),
+    ],
+)
+def test_a_row_has_commit_and_date_of_run_json(scored, about, commit, date):
+    ci = {"repository": "o/r", "branch": "main", "commit": "c" * 40, "pull_request": None, "run": 1}
+    outside, inside = ({**json.loads(scored(0)), "run": about, "ci": run} for run in (None, ci))
+    item = point("r", from_json(outside), ["precision"])
+    assert (item.commit, item.verdict.date) == (commit, date)
+    assert point("r", from_json(inside), ["precision"]).commit == (commit or "c" * 40)
+
+
+outcomes = st.sampled_from(["OK", "REFUSAL_OK", "WRONG_CLAIM", "NOT_CITED", None])
+told = st.lists(st.fixed_dictionaries({(qid, gold): outcomes for qid in "AB" for gold in "xy"}), max_size=6)
+
+
+@given(told)
+def test_a_question_is_flaky_if_it_changes_more_than_once_under_one_gold_item(reports):
+    points = [
+        Point(
+            "r",
+            {},
+            {},
+            tuple(question(qid, label, gold=gold) for (qid, gold), label in labels.items() if label),
+            Completeness(0, 0, 0, 0, 0, 0),
+        )
+        for labels in reports
+    ]
+    expected = []
+    for key in [(qid, gold) for qid in "AB" for gold in "xy"]:
+        labels = [labels[key] for labels in reports if labels[key]]
+        right = [label in GOOD for label in labels]
+        changes = sum(right[at] != right[at - 1] for at in range(1, len(right)))
+        if changes > 1:
+            wrong = tuple(sorted(set(labels) - GOOD))
+            expected.append((key[0], "?", sum(right), len(right), changes, wrong))
+    result = flaky(points)
+    assert sorted(result) == sorted(expected)
+    assert [(-item.changes, item.qid) for item in result] == sorted((-item.changes, item.qid) for item in result)
 
 
 # What is shown
