@@ -12,7 +12,7 @@ from scipy import stats
 import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import GOLDS, TRACES, Project, apart, besides_tracked, gates, gold_of, json_lines, trace_of, wrong
-from rag_eval.analysis.baseline import disagreeing, flips, must_pass
+from rag_eval.analysis.baseline import disagreeing, flips, less_judged, must_pass
 from rag_eval.gates.evidence import pair_cases
 from runs import evidence, question
 from seams import GOOD, MEANING, Baseline, Contract, from_json, main, render
@@ -594,6 +594,25 @@ def test_a_retriever_that_finds_what_nobody_judged_is_named(project, score):
     result = [item for item in score()["findings"] if item["code"] == "less-judged"]
     assert [item["level"] for item in result] == ["warning"]
     assert result[0]["message"].startswith("judged@3 fell from 0.500 to 0.333")
+
+
+def graded(before, after, k, *names, contracts=None):
+    """What is found where the share of graded chunks was ``before`` and is ``after``, under each of the names."""
+    sides = ([question("Q1")._replace(scores=dict.fromkeys(names, share))] for share in (after, before))
+    return [item.message for item in less_judged(names, k, evidence(*sides, contracts))]
+
+
+@pytest.mark.parametrize(("after", "named"), [(0.48, True), (0.481, False), (0.5, False), (0.6, False)])
+def test_two_hundredths_fewer_graded_chunks_are_named(after, named):
+    messages = graded(0.5, after, 3, "judged@3")
+    assert [message.partition(":")[0] for message in messages] == ["judged@3 fell from 0.500 to 0.480"] * named
+    assert graded(0.5, after, 3, "judged@3", contracts={}) == []
+
+
+@pytest.mark.parametrize(("k", "cutoff"), [(1, 1), (2, 1), (3, 1), (4, 5), (5, 5), (7, 5), (8, 10), (99, 10)])
+def test_graded_chunks_are_counted_at_the_cutoff_nearest_to_k(k, cutoff):
+    [message] = graded(0.9, 0.5, k, "mrr", "judged@10", "judged@5", "judged@1")
+    assert message.startswith(f"judged@{cutoff} fell")
 
 
 # --- a rerun ----------------------------------------------------------------------------------------------------------

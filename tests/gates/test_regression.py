@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -437,3 +438,36 @@ def test_of_thousands_of_changes_in_both_directions_only_significant_ones_are_na
 def test_a_metric_is_tested_more_strictly_among_others(others, named):
     unchanged = {name: [(0.5, 0.5)] * 60 for name in others}
     assert bool(unguarded({"precision": [(1.0, 0.0)] * 5 + [(1.0, 1.0)] * 55, **unchanged})) is named
+
+
+def fallen(regressed, cases=200):
+    return [(1.0, 0.0)] * regressed + [(1.0, 1.0)] * (cases - regressed)
+
+
+def test_three_metrics_are_named_those_with_another_gate_first_then_the_most_significant():
+    columns = {
+        "precision": fallen(20),
+        "mrr": fallen(40),
+        "recall@3": fallen(30),
+        "latency_total_ms": [(0.0, 9.0)] * 200,
+    }
+    (result,) = unguarded(columns, Gate("precision", "min", "0"))
+    assert re.findall(r"(\S+) from", result.message) == ["precision", "latency_total_ms.p95", "mrr"]
+    (result,) = unguarded(columns, Gate("precision", "min", "0", slice="tags=a"))
+    assert re.findall(r"(\S+) from", result.message) == ["latency_total_ms.p95", "mrr", "recall@3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "moves", "margin"),
+    [
+        ("precision", fallen(10, 500), "precision from 1 to 0.98", "precision: {max_drop: 0.01}"),
+        ("precision", fallen(11, 500), "precision from 1 to 0.978", "precision: {max_drop: 0.02}"),
+        ("latency_total_ms", [(9.0, 99.96)] * 60, "from 9 to 100", "latency_total_ms.p95: {max_rise: 50}"),
+        ("latency_total_ms", [(99.5, 131.5)] * 60, "from 99.5 to 132", "latency_total_ms.p95: {max_rise: 20}"),
+        ("latency_total_ms", [(100.0, 100.01)] * 60, "from 100 to 100", "latency_total_ms.p95: {max_rise: 0.005}"),
+    ],
+)
+def test_the_margin_advised_is_one_that_the_drop_exceeds(name, pairs, moves, margin):
+    (result,) = unguarded({name: pairs})
+    assert moves in result.message
+    assert result.fix == f"To fail such a run, write under gates: {margin}."
