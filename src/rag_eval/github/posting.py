@@ -73,7 +73,7 @@ _BATCH = 50
 """Annotations of a check run that GitHub takes in one request."""
 LONGEST_MESSAGE = 4000
 _LONGEST_TITLE = 200
-_LEVELS = {"error": "failure", "warning": "warning", "notice": "notice"}
+_LEVELS = {"error": "failure", "warning": "warning"}
 
 
 class Marker(NamedTuple):
@@ -314,7 +314,7 @@ def publish(
 
 
 class Annotation(NamedTuple):
-    """A message on a line of a file; ``level`` is error, warning or notice."""
+    """A message on a line of a file; ``level`` is error or warning."""
 
     level: str
     message: str
