@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fake_github import BOT
 from rag_eval.action.run import connector
 from rag_eval.action.runner import SUMMARY_BYTES
 from seams import Comment, GitHubError, action, parse_marker
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "quickstart"
 
 
 class Pages:
@@ -117,6 +119,40 @@ def test_the_comment_begins_with_its_marker(in_workspace, pages):
     in_workspace(number="7", comment_id="nightly")
     output = parse_marker(pages.standing[0].body)
     assert (output.id, output.head, output.run) == ("nightly", "a" * 40, 7)
+
+
+METRICS = {
+    **{name: name.replace("-", "_") for name in ("precision", "chr", "under-refusal", "over-refusal", "answered-rate")},
+    "mrr": "mrr",
+    "recall": "recall_all@3",
+}
+
+
+@pytest.mark.parametrize(
+    ("gold", "trace"), [("gold.jsonl", "good.jsonl"), ("gold.jsonl", "bad.jsonl"), ("refused.jsonl", "good.jsonl")]
+)
+def test_the_outputs_are_those_of_action_yml_with_the_values_of_the_report(in_workspace, gold, trace):
+    run = in_workspace
+    golds = (run.workspace / "gold.jsonl").read_text().splitlines(keepends=True)
+    (run.workspace / "refused.jsonl").write_text("".join(row for row in golds if not json.loads(row)["answerable"]))
+    run(trace, gold=gold)
+    names = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["outputs"]
+    assert sorted(run.outputs) == sorted(names)
+    report = json.loads((run.workspace / run.outputs["report-json"]).read_text("utf-8"))
+    values = {name: report["metrics"][metric]["value"] for name, metric in METRICS.items()}
+    assert {name: run.outputs[name] for name in METRICS} == {
+        name: "" if value is None else str(value) for name, value in values.items()
+    }
+    assert (values["chr"] is None) == (gold == "refused.jsonl")
+    assert (run.outputs["pass"], run.outputs["verdict"]) == (str(report["pass"]).lower(), report["verdict"])
+    failed = [gate["name"] for gate in report["gates"] if gate["outcome"] != "passed" and gate["severity"] == "error"]
+    assert run.outputs["failed-gates"] == ",".join(failed)
+    assert run.outputs["findings"] == ",".join(finding["code"] for finding in report["findings"])
+    assert (run.outputs["base-commit"], run.outputs["check-url"]) == ("", "")
+    assert run.outputs["comment-url"] == "https://example.org/c/1"
+    for name, file in {"json": "report.json", "markdown": "report.md", "html": "report.html"}.items():
+        assert run.outputs[f"report-{name}"] == f"rag-eval-report/{file}"
+        assert (run.workspace / run.outputs[f"report-{name}"]).stat().st_size
 
 
 def copied(run, *folders):
@@ -438,6 +474,19 @@ def test_a_huge_report_stays_within_the_limits_of_comment_and_summary(in_workspa
     assert len(run.summary.encode()) <= SUMMARY_BYTES
     assert "precision" in pages.standing[0].body
     assert "more questions are not shown; failing ones come first" in pages.standing[0].body
+
+
+@pytest.mark.parametrize("room", [0, 1_000, 4_000])
+def test_what_earlier_steps_wrote_counts_towards_the_limit_of_the_summary(in_workspace, tmp_path, room):
+    """GitHub drops a summary that is too long, with all that earlier steps wrote."""
+    run, file = in_workspace, tmp_path / "summary.md"
+    before = "é" * ((SUMMARY_BYTES - room) // 2)
+    file.write_text(before, "utf-8")
+    run.environ = {"GITHUB_STEP_SUMMARY": str(file)}
+    assert run("bad.jsonl") == 1
+    written = file.read_bytes().removeprefix(before.encode())
+    assert len(written) <= room
+    assert (b"RAG evaluation failed" in written) == (room > 0)
 
 
 def test_at_most_ten_annotations_of_a_level_are_printed(in_workspace):

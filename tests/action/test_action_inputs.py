@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from rag_eval.action.runner import ActionInputs, variable
+from rag_eval.action.runner import ActionInputs, read_runner, variable
 from rag_eval.action.runner import read_inputs as read_inputs_and_error
 from seams import UsageError
+from table import each_row
 
 ROOT = Path(__file__).parents[2]
 
@@ -134,3 +136,85 @@ def test_what_has_a_type_takes_its_values_and_no_other(name):
         assert getattr(read_inputs({variable(field): value}), field) is not None
     with pytest.raises(UsageError, match=name):
         read_inputs({variable(field): "neither"})
+
+
+# --- the environment of the runner -----------------------------------------------------------------------------------
+
+
+def runner_of(tmp_path, event=None, **environ):
+    (tmp_path / "event.json").write_text(json.dumps(event or {}))
+    given = {f"GITHUB_{name.upper()}": value for name, value in environ.items()}
+    return read_runner({**given, "GITHUB_EVENT_PATH": str(tmp_path / "event.json")})
+
+
+@each_row(
+    ("ref", "number", "pull"),
+    [
+        ("refs/pull/9/merge", 2, 9),
+        ("refs/pull/9/head", 2, 9),
+        (f"refs/pull/{10**18 - 1}/merge", 2, 10**18 - 1),
+        (f"refs/pull/{10**18}/merge", 2, 2),
+        ("refs/pull/9/other", 2, 2),
+        ("refs/pull/9/merge/x", 2, 2),
+        ("x/refs/pull/9/merge", 2, 2),
+        ("refs/heads/main", 1, 1),
+        ("refs/heads/main", 10**18 - 1, 10**18 - 1),
+        ("", 10**18, None),
+        ("", 0, None),
+        ("", -1, None),
+        ("", "2", None),
+        ("", None, None),
+    ],
+)
+def test_the_pull_request_is_that_of_the_ref_before_that_of_the_event(tmp_path, ref, number, pull):
+    assert runner_of(tmp_path, {"pull_request": {"number": number}}, ref=ref).pull_request == pull
+
+
+def test_an_event_without_a_pull_request_names_none(tmp_path):
+    for event in ({}, {"pull_request": None}, {"pull_request": [2]}, {"number": 2}):
+        assert runner_of(tmp_path, event, ref="refs/heads/main").pull_request is None
+
+
+@each_row(
+    ("workflow", "event", "file"),
+    [
+        ("octo/hello/.github/workflows/a.yml@refs/pull/2/merge", "pull_request", ".github/workflows/a.yml"),
+        ("octo/hello/.github/workflows/a@b.yml@refs/heads/main", "push", ".github/workflows/a@b.yml"),
+        ("octo/hello/.github/workflows/a.yml@refs/heads/main", "pull_request_target", ""),
+        ("octo/shared/.github/workflows/a.yml@refs/heads/main", "pull_request", ""),
+        ("octo/hello-2/.github/workflows/a.yml@refs/heads/main", "pull_request", ""),
+        ("", "pull_request", ""),
+    ],
+)
+def test_the_workflow_of_the_commit_under_test_is_a_file_of_this_repository(tmp_path, workflow, event, file):
+    runner = runner_of(tmp_path, repository="octo/hello", workflow_ref=workflow, event_name=event)
+    assert runner.workflow_file == file
+
+
+PULL = {"pull_request": {"number": 2, "head": {"ref": "topic", "sha": "a" * 40}}}
+
+
+@each_row(
+    ("environ", "event", "ci"),
+    [
+        ({"ref": "refs/pull/2/merge", "run_number": "7"}, PULL, ("octo/hello", "topic", "a" * 40, 2, 7)),
+        ({"ref": "refs/heads/fix/1"}, {}, ("octo/hello", "fix/1", "b" * 40, None, None)),
+        ({"ref": "refs/tags/v1", "run_number": "0"}, {}, ("octo/hello", "refs/tags/v1", "b" * 40, None, None)),
+        ({"run_number": "9" * 18}, {}, ("octo/hello", "", "b" * 40, None, 10**18 - 1)),
+        ({"run_number": "9" * 19}, {}, ("octo/hello", "", "b" * 40, None, None)),
+        ({"repository": ""}, PULL, None),
+    ],
+)
+def test_a_report_records_the_run_of_ci(tmp_path, environ, event, ci):
+    runner = runner_of(tmp_path, event, **{"repository": "octo/hello", "sha": "b" * 40, **environ})
+    assert runner.ci == ci
+
+
+def test_what_the_runner_does_not_say_has_a_default():
+    runner = read_runner({})
+    assert (runner.workspace, runner.api_url) == (".", "https://api.github.com")
+    assert (runner.pull_request, runner.ci, runner.workflow_file, runner.by) == (None, None, "", "")
+
+
+def test_bytes_that_are_not_utf_8_are_replaced():
+    assert read_runner({"GITHUB_REF": "refs/heads/\udcff"}).trigger.ref == "refs/heads/?"

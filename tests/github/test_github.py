@@ -65,9 +65,13 @@ def test_smaller_pages_than_asked_for_are_followed(fake, github):
 
 
 def test_endless_pages_are_an_error(fake, github, monkeypatch):
-    monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
-    with pytest.raises(GitHubError, match="too many"):
+    asked = []
+    answer = Answer(200, [], {"Link": '<x>; rel="next"'})
+    monkeypatch.setattr(fake, "answer", lambda seen: asked.append(seen.query["page"]) or answer)
+    with pytest.raises(GitHubError) as endless:
         list(github.comments(2))
+    assert str(endless.value) == "Could not read the comments: there are over 30000, too many to read."
+    assert asked == [str(page) for page in range(1, 301)]
 
 
 def test_a_comment_of_a_deleted_account_has_no_author(fake, github):
@@ -148,6 +152,12 @@ def test_the_token_of_an_app_is_told_its_name_beside_the_rest_api(clock, prefix,
         assert [seen.target for seen in fake.seen] == [f"{prefix}/user", asked]
 
 
+@pytest.mark.parametrize("raw", [b"{}", b'{"login": null}', b"[]", b'{"login": ""}'])
+def test_a_person_without_a_name_is_taken_for_the_bot(fake, github, raw):
+    fake.faults = [Fault("/user", 200, raw=raw)]
+    assert (github.login(), len(fake.seen)) == (BOT, 1)
+
+
 @pytest.mark.parametrize(
     "raw", [b"[]", b"{}", b'{"data": null, "errors": []}', b'{"data": {"viewer": null}}', b"<html>", b'{"data": []}']
 )
@@ -199,6 +209,10 @@ def test_a_locked_conversation_is_no_want_of_permission(fake, github, clock):
         (Fault("", 429, {"X-RateLimit-Remaining": "12", "X-RateLimit-Reset": "1042"}), [60]),
         (Fault("", 403, message="You have exceeded a secondary rate limit.", times=2), [60, 120]),
         (Fault("", 429, {"Retry-After": "soon"}), [60]),
+        (Fault("", 429, {"Retry-After": "9" * 13}), [60]),
+        (Fault("", 429, {"X-RateLimit-Remaining": "0"}), [60]),
+        (Fault("", 403, message="API Rate Limit exceeded"), [60]),
+        (Fault("", 503, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1042"}), [1]),
         (Fault("", 502, times=3), [1, 2, 4]),
         (Fault("", 503, {"Retry-After": "5"}), [5]),
     ],
@@ -223,6 +237,15 @@ def test_patience_is_for_all_requests_together(fake, clock, patience, why, statu
         list(github.comments(2))
     assert str(given_up.value) == f"Could not read the comments: {why}"
     assert (given_up.value.status, clock.slept) == (status, slept)
+
+
+def test_a_clock_that_is_set_back_gives_no_more_patience(fake, clock):
+    """The clock of a runner is set by its host; waiting for GitHub ends nevertheless."""
+    network = clock.network(100)._replace(now=lambda: clock.sleep(-1_000) or 0.0)
+    fake.faults = [Fault("", 429, {"Retry-After": "60"}, times=9)]
+    with pytest.raises(GitHubError, match="lasts another 60 s"):
+        list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2))
+    assert [seconds for seconds in clock.slept if seconds > 0] == [60]
 
 
 def test_a_limit_that_lasts_longer_is_not_slept_out(fake, github, clock):
@@ -316,6 +339,25 @@ def test_a_redirect_on_the_same_host_is_followed_but_not_for_ever(clock):
     assert len(server.tokens) == 4
 
 
+@pytest.mark.parametrize("status", [204, 299])
+def test_any_status_of_success_is_an_answer(fake, github, status):
+    fake.faults = [Fault("", status, raw=b"[]" if status != 204 else b"")]
+    if status == 204:
+        with pytest.raises(GitHubError, match="not JSON"):
+            list(github.comments(2))
+    else:
+        assert list(github.comments(2)) == []
+
+
+@pytest.mark.parametrize("status", [300, 303, 304, 305, 400, 409, 451])
+def test_any_other_status_is_named(fake, github, clock, status):
+    fake.faults = [Fault("", status, {"Location": "/user"}, raw=b"")]
+    with pytest.raises(GitHubError) as refused:
+        list(github.comments(2))
+    assert str(refused.value) == f"Could not read the comments: GitHub answered {status}."
+    assert (refused.value.status, len(fake.seen), clock.slept) == (status, 1, [])
+
+
 @pytest.mark.parametrize("status", [307, 308])
 def test_a_write_follows_a_redirect_that_keeps_its_method(fake, github, status):
     made = fake.add_comment(2, "first")
@@ -324,9 +366,10 @@ def test_a_write_follows_a_redirect_that_keeps_its_method(fake, github, status):
     assert [row["body"] for row in fake.comments[2]] == ["second"]
 
 
-def test_a_write_is_not_repeated_by_a_redirect_that_does_not_keep_its_method(fake, github):
-    fake.faults = [Fault("PATCH", 302, {"Location": "/user"})]
-    with pytest.raises(GitHubError, match="answered 302"):
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_write_is_not_repeated_by_a_redirect_that_does_not_keep_its_method(fake, github, status):
+    fake.faults = [Fault("PATCH", status, {"Location": "/user"})]
+    with pytest.raises(GitHubError, match=f"answered {status}"):
         github.update_comment(1, "hello")
     assert len(fake.seen) == 1
 
@@ -422,10 +465,16 @@ def test_a_repository_that_cannot_be_one_is_refused(name):
         ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": ".github.test:443"}, None),
         ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "*.github.test"}, None),
         ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "api.github.test:8443"}, "http://p.test:1"),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": ", ,"}, "http://p.test:1"),
+        ({"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": "other.test,API.GitHub.test"}, None),
     ],
 )
 def test_proxies_are_taken_from_the_environment(environ, proxy):
     assert Network.from_environ(environ, "https://api.github.test").proxy == proxy
+    plain = {name.replace("HTTPS_", "HTTP_").replace("https_", "http_"): value for name, value in environ.items()}
+    if "HTTP_PROXY" not in environ:
+        plain = {name: value.replace(":443", ":80") for name, value in plain.items()}
+        assert Network.from_environ(plain, "http://api.github.test").proxy == proxy
 
 
 def test_a_proxy_is_gone_through_with_its_own_login(fake):
@@ -526,8 +575,10 @@ def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
 def test_an_answer_without_end_is_not_kept(fake, github, monkeypatch):
     monkeypatch.setattr(http_client, "MOST_BYTES", 1 << 20)
     fake.faults = [Fault("GET", 200, raw=b"[" + b" " * (2 << 20) + b"]")]
-    with pytest.raises(GitHubError, match="more than 1 MiB"):
+    with pytest.raises(GitHubError) as large:
         list(github.comments(2))
+    assert str(large.value) == "GitHub's answer has more than 1 MiB. Check if a proxy changed it."
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * ((1 << 20) - 2) + b"]")]
     assert list(github.comments(2)) == []
 
 

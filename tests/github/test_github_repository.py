@@ -187,8 +187,47 @@ OTHERS = {
 }
 
 
+REQUESTS = {
+    "commit": f"GET /git/commits/{SHA}",
+    "tree": f"GET /git/trees/{SHA}",
+    "trees": f"GET /git/trees/{SHA}?recursive=1",
+    "blob": f"GET /git/blobs/{SHA}",
+    "merge_base": "GET /compare/main...side?per_page=1",
+    "named": "GET /commits/heads%2Fmain",
+    "default_branch": "GET ",
+    "opened_by": "GET /pulls/2",
+    "pull_head": "GET /pulls/2",
+    "open_pulls": "GET /pulls?state=open&sort=updated&direction=desc&per_page=100&page=1",
+    "reviews": "GET /pulls/2/reviews?per_page=100&page=1",
+    "commits_touching": "GET /pulls/2/commits?per_page=100&page=1",
+    "comments": "GET /issues/2/comments?per_page=100&page=1",
+    "create_comment": "POST /issues/2/comments",
+    "update_comment": "PATCH /issues/comments/7",
+    "check_runs": f"GET /commits/{SHA}/check-runs?check_name=rag-eval&per_page=100",
+    "create_check_run": "POST /check-runs",
+    "add_to_check_run": "PATCH /check-runs/7",
+}
+ACCEPTED = {"blob": "application/vnd.github.raw+json", "named": "application/vnd.github.sha"}
+
+
 def nothing():
     return None
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_each_question_is_this_request(fake, github, name):
+    fake.faults = [Fault("", 403)]
+    with pytest.raises(GitHubError):
+        {**READS, **OTHERS}[name][0](github)
+    (seen,) = fake.seen
+    assert f"{seen.method} {seen.target.removeprefix('/repos/octo/hello')}" == REQUESTS[name]
+    assert seen.headers["accept"] == ACCEPTED.get(name, "application/vnd.github+json")
+    assert seen.headers.get("content-type") == (None if seen.method == "GET" else "application/json")
+    assert bool(seen.body) == (seen.method != "GET")
+
+
+def test_the_requests_of_all_questions_are_listed():
+    assert REQUESTS.keys() == READS.keys() | OTHERS.keys()
 
 
 @pytest.mark.parametrize("ask", [ask for ask, *_ in READS.values()], ids=READS)
@@ -247,6 +286,15 @@ def test_a_review_of_a_deleted_account_or_of_no_commit(fake, github):
     fake.add_review(2, "bob", "a" * 40).update(user=None, commit_id=None)
     (review,) = github.reviews(2)
     assert review == Review(review.id, "", "APPROVED", "")
+
+
+def test_the_history_of_a_path_is_asked_for_as_it_is_written(fake, repo, github):
+    base = repo.git("rev-parse", "HEAD")
+    path = "eval/a b&sha=x/é.jsonl"
+    head = commit(repo, {path: "x"}, **ANN)
+    pull(fake, repo, base)
+    assert [found.sha for found in github.commits_touching((path,), head, 2)] == [head]
+    assert fake.seen[-1].query == {"sha": head, "path": path, "per_page": "100", "page": "1"}
 
 
 def test_only_the_commits_of_the_pull_request_that_touch_the_path_count(fake, repo, github):

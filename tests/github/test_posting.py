@@ -12,7 +12,17 @@ import pytest
 from cases import ROOT
 from fake_github import Fault
 from hostile import complaints
-from rag_eval.github.posting import LIMITS, ReportOrigin, pull_of, read
+from rag_eval.github.posting import (
+    LIMITS,
+    MOST_CHARACTERS,
+    ROOM,
+    Annotation,
+    Check,
+    ReportOrigin,
+    publish_check,
+    pull_of,
+    read,
+)
 from seams import GitHub, InputError, Network, UsageError, action, main, marker, parse_marker
 
 pytest.importorskip("urllib3")
@@ -130,6 +140,31 @@ def test_of_two_pull_requests_of_one_branch_none_is_chosen(fake, place):
     assert "#3, #4 have the same last commit" in place.log
 
 
+def test_of_many_pull_requests_of_one_branch_ten_are_named(fake, place):
+    for number in range(4, 20):
+        fake.add_pull(number, HEAD, "b" * 40, fork=FORK)
+    place.write()
+    assert place.run() == 2
+    assert "#3, #4, #5, #6, #7, #8, #9, #10, #11, #12 have the same last commit" in place.log
+
+
+@pytest.mark.parametrize("name", ["\U00010348" * 100, "@" * 100, "|`" * 50], ids=["letters", "mentions", "signs"])
+def test_there_is_room_for_the_longest_name_around_the_longest_report(fake, place, name):
+    place.environ = {
+        "GITHUB_SERVER_URL": f"https://{'x' * 60}.example.org",
+        "GITHUB_RUN_ID": "9" * 18,
+        "GITHUB_RUN_ATTEMPT": "9" * 9,
+    }
+    place.event = event_of(run=10**18 - 1)
+    place.write(BAD)
+    assert place.run(**{"comment-id": name}) == 0
+    [comment] = fake.comments[3]
+    assert parse_marker(comment["body"]).id == name
+    remark = "\nThe figures come from the run of the pull request. The gates were judged again from them.\n"
+    report = read(str(place.report)).text.removesuffix(remark)
+    assert len(comment["body"]) - len(report) < MOST_CHARACTERS - ROOM < 3_000
+
+
 def test_an_older_run_does_not_overwrite_a_newer_one(fake, place):
     fake.add_comment(3, f"{marker('rag-eval', HEAD, 8)}\nnewer")
     place.write()
@@ -163,6 +198,8 @@ NO_REPORT = {
     "a key twice": (b'{"format": 1, "format": 1}', "twice"),
     "a key more": (json.dumps({**GOOD, "number": 2}).encode(), "number"),
     "too deep": (b"[" * 5000, "nested"),
+    "a level too deep": (b"[" * 17 + b"]" * 17, "nested"),
+    "as deep as may be": (b"[" * 16 + b"]" * 16, "not an object"),
     "too large": (HUGE, "larger than 64 MiB"),
     "too large when unpacked": (gzip.compress(HUGE, 1), "larger than 64 MiB"),
     "not a number": (json.dumps(GOOD).replace('"k": 3', '"k": NaN').encode(), "NaN"),
@@ -311,3 +348,57 @@ def test_a_report_is_read_within_the_folder_that_it_stands_in(tmp_path):
 def test_an_origin_without_a_commit_is_none():
     with pytest.raises(UsageError, match="--head"):
         ReportOrigin.of_event({"workflow_run": {"head_sha": ""}})
+
+
+# --- annotations of a check run --------------------------------------------------------------------------------------
+
+
+def annotated(fake, *notes):
+    """The annotations that GitHub gets for these notes."""
+    api = GitHub(fake.url, "t0ken", "octo/hello", Network(sleep=lambda _: None))
+    _, written = publish_check(api, Check("rag-eval report", HEAD, "failure", "x" * 300, "text"), notes)
+    assert written == len(fake.annotations)
+    return fake.annotations
+
+
+def test_an_annotation_stays_within_what_github_takes(fake):
+    long, empty = annotated(
+        fake,
+        Annotation("error", "m" * 4_001, "a.jsonl", 7, "t" * 201),
+        Annotation("warning", "\u200b", "a.jsonl", 0, ""),
+    )
+    assert long == {
+        "path": "a.jsonl",
+        "start_line": 7,
+        "end_line": 7,
+        "annotation_level": "failure",
+        "title": f"{'t' * 199}…",
+        "message": "m" * 4_000,
+    }
+    lines = {"start_line": 1, "end_line": 1}
+    assert empty == {
+        "path": "a.jsonl",
+        **lines,
+        "annotation_level": "warning",
+        "title": "rag-eval",
+        "message": "rag-eval",
+    }
+    assert fake.checks[0]["output"]["title"] == f"{'x' * 199}…"
+
+
+@pytest.mark.parametrize("file", ["", "/etc/passwd", "../a.jsonl"])
+def test_an_annotation_on_no_file_of_the_repository_is_on_the_gates_file(fake, file):
+    (note,) = annotated(fake, Annotation("error", "text", file, 7, "title"))
+    assert (note["path"], note["start_line"]) == ("eval-gates.yml", 1)
+
+
+@pytest.mark.parametrize(("count", "requests"), [(0, 1), (1, 1), (50, 1), (51, 2), (500, 10), (501, 10)])
+def test_no_annotation_is_left_out_between_requests(fake, count, requests):
+    notes = [Annotation("error", f"{number}", "a.jsonl", 1, "title") for number in range(count)]
+    assert [note["message"] for note in annotated(fake, *notes)] == [f"{number}" for number in range(min(count, 500))]
+    assert len(fake.writes) == requests
+
+
+def test_a_check_run_without_an_attempt_or_a_page_names_none(fake):
+    annotated(fake)
+    assert {"external_id", "details_url"}.isdisjoint(json.loads(fake.seen[0].body))
