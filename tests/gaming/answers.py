@@ -95,8 +95,19 @@ def _searched(rows, ids, tail):
     return [{name: value for name, value in row.items() if name != "retrieved_ids"} for row in hops], tail
 
 
+def _quoted(rows, text, tail):
+    """Each trace has its chunks with their texts, of which the first one is given."""
+    results = []
+    for row in rows:
+        first, *others = row["retrieved_ids"]
+        chunks = [{"id": first, "text": text}, *({"id": name, "text": "About parts."} for name in others)]
+        results.append({**row, "chunks": chunks})
+    return results, tail
+
+
 _EDITS = {
     "search": _searched,
+    "quote": _quoted,
     "drop": _drop,
     "repeat": _repeat,
     "say": _say,

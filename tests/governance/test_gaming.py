@@ -51,6 +51,7 @@ NAMED = {
     "traces-named-without-a-key",
     "traces-of-an-easier-question",
     "traces-redirected-and-not-written",
+    "traces-redirected-from-easier-questions",
     "workflow-edited",
     "workflow-edited-for-a-reworded-copy",
 }

@@ -91,6 +91,24 @@ def origin(
     return provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
 
 
+def of_answers(
+    answers: Answers, columns: Sequence[str], before: Sequence[Question], old_traces: tuple[str, bytes] | None
+) -> list[Finding]:
+    """Return the findings of all checks that read the answers.
+
+    ``columns`` are those of the scorecard, ``before`` the questions of the baseline, ``old_traces`` the path and the
+    bytes of its traces.
+    """
+    return [
+        *partly_measured(answers, columns, before),
+        *repeated_answers(answers),
+        *unmatched_ids(answers),
+        *unrecognised_refusals(answers),
+        *(changed_ids(answers, before, old_traces) if old_traces else []),
+        *injected_instructions(answers),
+    ]
+
+
 def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Question]) -> list[Finding]:
     """Find the gated metrics that some cases are missing from because their traces lack a field.
 

@@ -37,7 +37,10 @@ RunJson = dict[str, Any] | None
 
 
 class ScoredRun(NamedTuple):
-    """A run under its own policy; ``about`` is its run.json."""
+    """A run under its own policy.
+
+    ``about`` is its run.json, ``old_traces`` are the path and the bytes of the baseline's traces.
+    """
 
     inputs: Inputs
     card: Scorecard
@@ -45,6 +48,7 @@ class ScoredRun(NamedTuple):
     gold: GoldSet
     earlier: Earlier | None
     report: Report
+    old_traces: tuple[str, bytes] | None = None
 
     @property
     def gold_sha256(self) -> str:
@@ -56,9 +60,10 @@ class ScoredRun(NamedTuple):
         return stored_gold_set(self.inputs.reader, gold)
 
     def other_questions(self) -> list[str]:
-        """Return the qids, sorted, whose traces have another question than the gold."""
+        """Return the qids, sorted, whose traces have another question than the gold, in all trace files that apply."""
         reader, golds = self.inputs.reader._replace(ledger=ProblemCollector()), self.inputs.golds
-        traces = chain.from_iterable(read_traces(reader, self.inputs.policy.trace))
+        files = dict.fromkeys(policy.trace for policy in self.inputs.policies)
+        traces = chain.from_iterable(block for file in files for block in read_traces(reader, file))
         others = {other_question(trace, golds) for trace in traces if trace.q or trace.question}
         return sorted(qid for qid in others if qid is not None)
 
@@ -82,12 +87,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     earlier, of_baseline, old_traces = _baseline(inputs, gold, policy, about)
     before = earlier.questions if earlier else ()
     answers = checks.Answers(reader, inputs.policies, policy, inputs.golds, cases.questions, digests.hex("trace"))
-    findings += checks.partly_measured(answers, card.columns, before)
-    findings += checks.repeated_answers(answers)
-    findings += checks.unmatched_ids(answers)
-    findings += checks.unrecognised_refusals(answers)
-    findings += checks.changed_ids(answers, before, old_traces) if old_traces else []
-    findings += checks.injected_instructions(answers)
+    findings += checks.of_answers(answers, card.columns, before, old_traces)
     context = context._replace(
         case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
@@ -95,7 +95,8 @@ def score_run(inputs: Inputs) -> ScoredRun:
         findings=[*findings, *of_baseline],
         earlier=earlier,
     )
-    return ScoredRun(inputs, card, about, gold, earlier, build_report(card, inputs.golds, policy, context))
+    report = build_report(card, inputs.golds, policy, context)
+    return ScoredRun(inputs, card, about, gold, earlier, report, old_traces)
 
 
 def rescore(run: ScoredRun, policy: Policy) -> Report:
@@ -123,8 +124,11 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
     cases = case_results(card, context)
     before = run.earlier.questions if run.earlier else ()
     answers = checks.Answers(reader, inputs.policies, policy, gold.golds, cases.questions, digests.hex("trace"))
-    findings += checks.partly_measured(answers, run.card.columns, before)
-    findings += checks.repeated_answers(answers)
+    if policy.trace != previous.trace:  # these answers are not yet checked
+        findings += checks.of_answers(answers, run.card.columns, before, run.old_traces)
+    else:
+        findings += checks.partly_measured(answers, run.card.columns, before)
+        findings += checks.repeated_answers(answers)
     context = context._replace(case_results=cases)
     reader.ledger.stop_on_problems()
     return build_report(card, gold.golds, policy, context._replace(findings=findings))
