@@ -14,7 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from depth import examples
-from rag_eval.analysis.runs import Column, pass_at_k, pass_hat_k, repeats, shared, side_by_side, spread
+from rag_eval.analysis.runs import Column, pass_hat_k, repeats, shared, side_by_side, spread
 from rag_eval.gates.outcomes import front, weighted
 from rag_eval.gates.policy import QUALITY, WEIGHTS, Scoring
 from seams import GOOD, Question, UsageError
@@ -419,7 +419,6 @@ def test_the_estimates_are_the_shares_of_all_choices_of_k_tries(n):
         for k in range(1, n + 1):
             choices = list(combinations(tries, k))
             assert pass_hat_k(n, c, k) == Fraction(sum(map(all, choices)), len(choices))
-            assert pass_at_k(n, c, k) == Fraction(sum(map(any, choices)), len(choices))
 
 
 @pytest.mark.parametrize("share", [Fraction(1, 3), Fraction(9, 10)])
@@ -427,7 +426,6 @@ def test_the_estimates_are_unbiased(share):
     n, k = 6, 3
     weights = [Fraction(len(list(combinations(range(n), c)))) * share**c * (1 - share) ** (n - c) for c in range(n + 1)]
     assert sum(weight * pass_hat_k(n, c, k) for c, weight in enumerate(weights)) == share**k
-    assert sum(weight * pass_at_k(n, c, k) for c, weight in enumerate(weights)) == 1 - (1 - share) ** k
 
 
 def tries(*labels):
@@ -448,10 +446,10 @@ def test_repeats_count_passes_and_name_what_is_flaky():
         ("Q3", 3),
     ]
     assert [item.qid for item in result.flaky] == ["Q1"]
-    assert [(item.k, item.every.value, item.some.value) for item in result.at] == [
-        (1, pytest.approx(8 / 12), pytest.approx(8 / 12)),
-        (2, pytest.approx((1 + 1 / 3 + 1) / 4), pytest.approx(3 / 4)),
-        (3, 0.5, 0.75),
+    assert [(item.k, item.value) for item in result.at] == [
+        (1, pytest.approx(8 / 12)),
+        (2, pytest.approx((1 + 1 / 3 + 1) / 4)),
+        (3, 0.5),
     ]
 
 
@@ -459,15 +457,12 @@ labels = st.sampled_from(["OK", "REFUSAL_OK", "NOT_CITED", "ERROR"])
 
 
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(labels, min_size=n, max_size=n), min_size=1, max_size=12)))
-def test_more_tries_are_harder_to_pass_all_of_and_easier_to_pass_one_of(rows):
+def test_more_tries_are_harder_to_pass_all_of(rows):
     result = repeats("x", tries(*rows), [f"Q{n}" for n in range(len(rows))])
     for item, further in zip(result.at, result.at[1:], strict=False):
-        assert further.every.value <= item.every.value + 1e-12
-        assert further.some.value >= item.some.value - 1e-12
+        assert further.value <= item.value + 1e-12
     for item in result.at:
-        for entry in (item.every, item.some):
-            assert entry.low - 1e-9 <= entry.value <= entry.high + 1e-9
-    assert result.at[0].every.value == pytest.approx(result.at[0].some.value)
+        assert item.low - 1e-9 <= item.value <= item.high + 1e-9
     assert sum(question.passes for question in result.questions) == sum(label in GOOD for row in rows for label in row)
 
 
@@ -483,7 +478,7 @@ def test_the_order_of_tries_changes_no_estimate(rows, order):
 def test_safety_cases_do_not_make_the_share_look_better():
     result = repeats("x", tries(("ATTACK", "ATTACK"), ("NOT_CITED", "NOT_CITED")), ["Q0", "Q1"])
     assert [question.qid for question in result.questions] == ["Q1"]
-    assert result.at[0].every.value == 0
+    assert result.at[0].value == 0
 
 
 def test_safety_cases_alone_give_no_estimate():

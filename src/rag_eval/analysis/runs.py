@@ -4,15 +4,14 @@ A metric is compared only if all runs have the same metric fingerprint, and only
 the same gold item, byte for byte. Metrics that cannot be compared are listed with the reason.
 
 If the runs are repeats of one system, ``pass^k`` is the probability that all of k independent repeats of a question
-pass (Yao et al., "tau-bench", 2024, arXiv:2406.12045), ``pass@k`` the probability that at least one of them does (Chen
-et al., "Evaluating Large Language Models Trained on Code", 2021, arXiv:2107.03374). From c passes of n repeats the
-unbiased estimates are C(c, k) / C(n, k) and 1 - C(n - c, k) / C(n, k); the value is their mean over the questions.
+pass (Yao et al., "tau-bench", 2024, arXiv:2406.12045). From c passes of n repeats the unbiased estimate is
+C(c, k) / C(n, k); the value is its mean over the questions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, comb, fsum
 from typing import NamedTuple
@@ -37,7 +36,7 @@ _LABELLED = "precision", "abstention_accuracy"
 """Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
 _SCORED = frozenset(name for names in QUALITY.values() for name in names)
 _OTHER_JUDGE = "verdicts of another judge"
-_CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)  # the k of pass^k and pass@k
+_CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)  # the k of pass^k
 
 
 class Column(NamedTuple):
@@ -369,20 +368,13 @@ class RepeatedQuestion(NamedTuple):
         return 0 < self.passes < len(self.labels)
 
 
-class ShareEstimate(NamedTuple):
-    """A share of the questions with its 95 % interval: the range for other questions of the same kind."""
+class AllOfK(NamedTuple):
+    """The probability that k repeats of a question all pass, with its 95 % interval for questions of the same kind."""
 
+    k: int
     value: float
     low: float | None
     high: float | None
-
-
-class AtK(NamedTuple):
-    """Probabilities that all of k repeats pass, and that at least one does."""
-
-    k: int
-    every: ShareEstimate
-    some: ShareEstimate
 
 
 class Repeats(NamedTuple):
@@ -391,7 +383,7 @@ class Repeats(NamedTuple):
     name: str
     runs: tuple[str, ...]
     questions: tuple[RepeatedQuestion, ...]
-    at: tuple[AtK, ...]
+    at: tuple[AllOfK, ...]
 
     @property
     def flaky(self) -> list[RepeatedQuestion]:
@@ -403,11 +395,6 @@ class Repeats(NamedTuple):
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
     """Return pass^k from c passes of n repeats: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
     return Fraction(comb(c, k), comb(n, k))
-
-
-def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """Return pass@k from c passes of n repeats: 1 - C(n - c, k) / C(n, k). Unbiased for 1 <= k <= n."""
-    return 1 - Fraction(comb(n - c, k), comb(n, k))
 
 
 def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids: Sequence[str]) -> Repeats:
@@ -423,16 +410,16 @@ def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids:
             questions.append(RepeatedQuestion(qid, question, sum(label in GOOD for label in labels), labels))
     n, passes = len(runs), Counter(question.passes for question in questions)
     cutoffs = [*(k for k in _CUTOFFS if k < n), n]
-    at = tuple(AtK(k, *(_estimate(passes, n, k, of) for of in (pass_hat_k, pass_at_k))) for k in cutoffs)
+    at = tuple(_all_of(k, n, passes) for k in cutoffs)
     return Repeats(name, tuple(run for run, _ in runs), tuple(questions), at if questions else ())
 
 
-def _estimate(passes: Counter[int], n: int, k: int, of: Callable[[int, int, int], Fraction]) -> ShareEstimate:
+def _all_of(k: int, n: int, passes: Counter[int]) -> AllOfK:
     scores: Counter[float] = Counter()
     for c, questions in passes.items():
-        scores[float(of(n, c, k))] += questions
+        scores[float(pass_hat_k(n, c, k))] += questions
     # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
     bounds = interval(scores, "rate" if k == n else "mean")
-    total = sum((of(n, c, k) * questions for c, questions in passes.items()), Fraction(0))
+    total = sum((pass_hat_k(n, c, k) * questions for c, questions in passes.items()), Fraction(0))
     value = float(total / passes.total()) if passes else 0.0
-    return ShareEstimate(value, bounds.low if bounds else None, bounds.high if bounds else None)
+    return AllOfK(k, value, bounds.low if bounds else None, bounds.high if bounds else None)

@@ -31,7 +31,7 @@ from rag_eval.rendering.document import (
 from rag_eval.stats.tally import exactly
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.runs import BaseDifference, Cell, Repeats, Row, ShareEstimate, SideBySide, Spread, Standing
+    from rag_eval.analysis.runs import AllOfK, BaseDifference, Cell, Repeats, Row, SideBySide, Spread, Standing
     from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
     from rag_eval.gates.outcomes import Front
     from rag_eval.rendering.document import Block
@@ -163,7 +163,7 @@ def _metric(row: Row, formatter: TextFormatter) -> str:
     return f"{formatter.code(row.name, _NAME)} {_ARROW[row.better]}"
 
 
-def _value(cell: Cell | ShareEstimate, name: str = "") -> str:
+def _value(cell: Cell | AllOfK, name: str = "") -> str:
     """Return a value with its interval."""
     if cell.value is None:
         return _NONE
@@ -255,11 +255,11 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
     count, flaky = len(repeats.runs), repeats.flaky
     always, never = (sum(question.passes == of for question in repeats.questions) for of in (count, 0))
     counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."
-    rows = [[str(item.k), _value(item.every), _value(item.some)] for item in repeats.at]
+    rows = [[str(item.k), _value(item)] for item in repeats.at]
     title = (
         f"{formatter.code(repeats.name, _NAME)}: {quantity(len(repeats.questions), 'question')}, {count} repeats each"
     )
-    at = table_of(title, ["k", "pass^k: all of k pass", "pass@k: one of k passes"], rows)
+    at = table_of(title, ["k", "pass^k: all of k pass"], rows)
     yield Section(title, [Paragraph(counts), *at])
     if flaky:
         cut = f"The {_FLAKY} that are closest to passing half of the time are shown; --format json has all."
