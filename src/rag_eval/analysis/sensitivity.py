@@ -328,7 +328,7 @@ class Setup(NamedTuple):
     context: Context
 
 
-def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, doses: Sequence[str]) -> Probe:
+def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, doses: Sequence[str] = RATES) -> Probe:
     """Probe a run: its ``samples`` in the order of perturbation, and its report.
 
     ``doses`` are percentages, ascending.

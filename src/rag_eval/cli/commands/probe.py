@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from fractions import Fraction
 
 from rag_eval.analysis.report import Context
-from rag_eval.analysis.sensitivity import RATES, Setup, TraceSample, in_order, probe
+from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
 from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_notes, uncollected
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import UsageError
@@ -25,23 +24,8 @@ FORMATS = ("table", "markdown", "json")
 def add_arguments(parser: Parser) -> None:
     parser.add_inputs()
     parser.add_baseline()
-    help_text = "percentages of the cases to perturb, at least one case (default: seven from 1 to 100)"
-    parser.add_option("--doses", "P[,P]", help_text, default=(), type=doses)
     parser.add_format(FORMATS)
     parser.add_quiet()
-
-
-def doses(text: str) -> tuple[str, ...]:
-    """Parse ``1,2.5,10`` into percentages as written, ascending, each once."""
-    parts: dict[str, Fraction] = {}
-    for part in map(str.strip, text.split(",")):
-        plain = part.replace(".", "", 1)
-        is_number = plain.isascii() and plain.isdigit() and len(part) < 10
-        parts[part] = Fraction(part) if is_number else Fraction(0)
-        if not 0 < parts[part] <= 100:
-            example = "percentages above 0 and up to 100, such as 1,10"
-            raise argparse.ArgumentTypeError(f"'{text[:40]}' is not a list of {example}")
-    return tuple(sorted(parts, key=lambda part: parts[part]))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     Examples:
       rag-eval probe
-      rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl --doses 1,10,100
+      rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl
       rag-eval probe --gates stricter.yml --format markdown
     """
     if "=" in args.gates:
@@ -71,6 +55,6 @@ def run(args: argparse.Namespace) -> int:
         hashes = {case.qid: case.gold_sha256 for case in report.questions}
         context = Context(hashes=hashes, fields=policy.fields, earlier=scored.earlier)
         setup = Setup(golds, policy, scored.card.measures, context)
-        result = probe(setup, in_order(list(samples.values())), report, args.doses or RATES)
+        result = probe(setup, in_order(list(samples.values())), report)
     sys.stdout.write(render_probe(result, args.format))
     return result.exit_code
