@@ -308,7 +308,7 @@ def two_metrics():
 TREND = two_metrics()
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "json", "csv", "html"])
+@pytest.mark.parametrize("form", ["table", "markdown", "json", "html"])
 def test_a_history_is_rendered_as_expected(form):
     series, reports, *_ = TREND
     text = body(history_page(*TREND)) if form == "html" else history.render(series, reports, form)
