@@ -1,8 +1,8 @@
 """Every session in tests/sessions prints what its file says: commands as people type them, with all of their output.
 
 A session file has lines `$ command`, each followed by its output, with `! ` before stderr. The first line, `# in NAME`,
-names the folder it runs in (`FOLDERS`), and `| grep PATTERN` keeps some lines. To add a session, write the commands and
-run `make accept`, which fills in the outputs.
+names the folder it runs in (`FOLDERS`). `printf TEXT |` types an input, `NAME=VALUE` sets a variable, and
+`| grep PATTERN` keeps some lines. To add a session, write the commands and run `make accept`: it fills in the outputs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from unittest.mock import patch
 
 import pytest
@@ -36,7 +37,9 @@ CHANGING = [
     (re.compile(r"\b[0-9a-f]{40}\b"), "COMMIT"),
     (re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,16}\b"), "HASH"),
     (re.compile(r"(?<=[`(])[0-9a-f]{7,12}(?=[`),])"), "HASH"),
-    (re.compile(r"http://127\.0\.0\.1:\d+"), "http://api"),
+    (re.compile(r"http://127\.0\.0\.1:\d{2,}"), "http://api"),
+    (re.compile(r'(?<="python": ")[\w.+]+'), "PYTHON"),
+    (re.compile(r'("ts": )[\d.]+(.*"latency_ms": \{"total": )[\d.]+'), r"\1TIME\2MS"),
 ]
 """What differs from run to run or from version to version, and what stands for it."""
 
@@ -115,8 +118,12 @@ def played(text, folder):
 
 def _block(line, folder):
     command, _, wanted = line.removeprefix("$ ").partition(" | grep ")
-    words = shlex.split(command)
-    code, out, err = _rag_eval(words[1:]) if words[0] == "rag-eval" else (0, _shown(words, folder), "")
+    words, typed, environ = shlex.split(command), "", {}
+    if words[0] == "printf":
+        typed, words = words[1].replace("\\n", "\n"), words[3:]
+    while "=" in words[0]:
+        name, _, environ[name] = words.pop(0).partition("=")
+    code, out, err = _rag_eval(words[1:], typed, environ) if words[0] == "rag-eval" else (0, _shown(words, folder), "")
     printed = [*(item for item in out.splitlines() if re.search(wanted.strip("'"), item))]
     printed += [f"! {item}" for item in err.splitlines()]
     for pattern, name in CHANGING:
@@ -125,9 +132,14 @@ def _block(line, folder):
     return [line, *printed, *([f"[exit {code}]"] if code else []), ""]
 
 
-def _rag_eval(words):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+def _rag_eval(words, typed, environ):
+    out, err, stdin = io.StringIO(), io.StringIO(), io.TextIOWrapper(io.BytesIO(typed.encode()), "utf-8")
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        patch.object(sys, "stdin", stdin),
+        patch.dict(os.environ, environ),
+    ):
         try:
             code = main(words)
         except SystemExit as left:  # argparse's way out
@@ -142,6 +154,7 @@ def _shown(words, folder):
     if words[0] == "ls":
         return "".join(f"{path.name}\n" for path in sorted((folder / words[1]).iterdir()))
     if words[0] == "write":
+        (folder / words[1]).parent.mkdir(parents=True, exist_ok=True)
         (folder / words[1]).write_text("".join(f"{line}\n" for line in words[2:]), "utf-8")
         return ""
     if words[0] == "action":
