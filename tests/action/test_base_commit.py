@@ -461,6 +461,28 @@ def test_gates_ref_head_is_said_in_the_report(project, served, run):
     assert [item["code"] for item in besides_tracked(run.report["findings"])] == ["gates-from-head"]
 
 
+@pytest.mark.parametrize("gates_ref", ["base", "default-branch", "head", "main"])
+def test_traces_of_another_commit_fail_whoever_decides(project, run, gates_ref):
+    project.merge()
+    project.write("runs/run.json", json.dumps({"system_commit": "f" * 40}))
+    assert run(gates_ref=gates_ref) == 1
+    assert [item["code"] for item in run.report["findings"] if item["level"] == "error"] == ["stale-traces"]
+
+
+def test_an_event_without_a_pull_request_says_that_it_cannot_check_the_approval(project, run):
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates("signoff: {require: review, signers: {ann@example.org: {github: ann}}}\n"))
+    project.done("reviews")
+    project.branch("gold")
+    project.put(gold=[gold_of(1, tags=["new"]), *(gold_of(n) for n in range(2, 9))])
+    project.git("add", "--all")
+    assert project.gold("signoff", "--reason", "a tag")[0] == 0
+    assert run("push", {"pull_request": None}, "refs/heads/gold", project.done("gold")) == 0
+    [finding] = besides_tracked(run.report["findings"])
+    message = "the gold changed, and the approving review cannot be checked on this event"
+    assert (finding["code"], finding["level"], finding["message"]) == ("signoff-unchecked", "warning", message)
+
+
 def test_without_an_event_there_is_no_base(project, served, run):
     assert run(name="") == 0
     assert (run.report["base"], served.seen) == (None, [])

@@ -32,6 +32,7 @@ from rag_eval.gold.signoff.identity import (
 from rag_eval.gold.signoff.repository import signature_proof as proof_of
 from seams import NAMESPACE, HashChange, InputError, Record, sign
 from sshkeys import Keys, needs_ssh_keygen
+from table import each_row
 
 HEAD, OLD = "a" * 40, "b" * 40
 SIGNERS = {f"{name}@example.org": name.title() for name in ("ann", "bob", "cy")}
@@ -340,6 +341,155 @@ def test_whose_account_it_was(named, who):
 def test_who_opened_the_pull_request_is_an_author_also_without_an_account():
     assert authors("", [], SIGNERS) == [Author(None, "who opened the pull request")]
     assert authors("ann", [Authorship("s", "ann", "ann", "")] * 2, SIGNERS) == [Author("ann", "ann")]
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+OURS = record()
+ASKS = {"A1": item("two", "How wide?")}
+BOTH = {"A1": item("two", "How wide?")._replace(answerable=False)}
+OTHER = "records/2026-11-21-00000000.json"
+SIGNED = BASE._replace(records=files(OURS))
+KNOWN = Proof(principals={"bob@example.org"})
+ALL_WROTE = wrote(*SIGNERS.values())._replace(approvals=[])
+SAYINGS = [
+    (
+        Side({**EDITED, "A2": item("x")}),
+        {},
+        """gold:3: [unsigned-change] item 'A1' was changed, and no new record signs it => sign it
+        gold:3: [unsigned-change] item 'A2' was added, and no new record signs it => sign it""",
+    ),
+    (Side(), {}, "gold: [unsigned-change] item 'A1' was removed, and no new record signs it => sign it"),
+    (
+        Side({"A1": item("three")}, files(OURS)),
+        {},
+        """gold:3: [broken-chain] item 'A1' was changed, but its new records do not lead from the item of the base
+        branch to this one => sign it""",
+    ),
+    (
+        Side(ASKS, files(OURS)),
+        {},
+        """gold:3: [mutation] item 'A1' was changed and asks another question (question changed). Give the new question
+        a new qid, or sign it with --mutates => sign it --mutates""",
+    ),
+    (
+        Side(BOTH, files(OURS)),
+        {},
+        """gold:3: [mutation] item 'A1' was changed and asks another question (question, answerable changed). Give the
+        new question a new qid, or sign it with --mutates => sign it --mutates""",
+    ),
+    (
+        Side(BASE.items, {OTHER: "not valid JSON"}),
+        {},
+        """OTHER: [malformed-record] this is not a sign-off record: not valid JSON
+        => git rm -f -- :/OTHER && sign it""",
+    ),
+    (
+        Side(BASE.items, {OTHER: OURS}),
+        {},
+        """OTHER: [malformed-record] its name does not match its content. The right name is NAME
+        => git rm -f -- :/OTHER && sign it""",
+    ),
+    (
+        Side(EDITED, {**files(OURS), OTHER: OURS}),
+        {"base": SIGNED},
+        """OTHER: [replayed-record] this repeats a record of the base branch, and a record counts only once
+        => git rm -f -- :/OTHER && sign it
+        gold:3: [replayed-record] item 'A1' was changed, and the only record that signs it was used before: a record
+        counts only once => sign it""",
+    ),
+    (
+        Side(BASE.items, {f"records/{OURS.name}": record("eve")}),
+        {"base": SIGNED},
+        """records/NAME: [record-edited] a record of the base branch was edited, but records may only be added
+        => git checkout main -- :/records/NAME""",
+    ),
+    (
+        BASE,
+        {"base": SIGNED},
+        """records/NAME: [record-removed] a record of the base branch was removed, but records may only be added
+        => git checkout main -- :/records/NAME""",
+    ),
+    (
+        Side(BASE.items, files(OURS)),
+        {"policy": policy()._replace(dataset="e")},
+        """records/NAME: [wrong-dataset] it signs data set 'd', but this is 'e'
+        => git rm -f -- :/records/NAME && sign it""",
+    ),
+    (
+        Side(EDITED),
+        {"base": None},
+        "gold:3: [unsigned-item] no record of data set 'd' signs this state of item 'A1' => sign it",
+    ),
+    (
+        Side(BASE.items, files(record(edits=[("A1", None, "one")]), OURS)),
+        {"base": None},
+        "gold:3: [unsigned-item] item 'A1' was reverted to an earlier state without a record => sign it",
+    ),
+    (
+        Side(BASE.items, files(OURS)),
+        {"proof": Proof(latest="2026-11-21T09:00:00Z")},
+        """records/NAME: [future-record] its date 2026-11-21T10:00:00Z is more than a day in the future
+        => git rm -f -- :/records/NAME && sign it""",
+    ),
+    (
+        Side(BASE.items, files(OURS)),
+        {"policy": policy(signers={"ann@example.org": "ann"})},
+        """records/NAME: [unknown-signer] 'bob@example.org' signed it, but is not a signer on the base branch
+        => git rm -f -- :/records/NAME && sign it""",
+    ),
+    (
+        Side(BASE.items, files(OURS)),
+        {"policy": SIGNATURE, "proof": KNOWN},
+        """records/NAME: [missing-signature] it has no signature, but the base branch requires one
+        => git rm -f -- :/records/NAME && sign it""",
+    ),
+    (
+        Side(BASE.items, files(OURS._replace(sig="x"))),
+        {"policy": SIGNATURE, "proof": KNOWN},
+        """records/NAME: [bad-signature] its signature is invalid: its signature was not checked
+        => git rm -f -- :/records/NAME && sign it""",
+    ),
+    (
+        Side(EDITED, files(OURS)),
+        {"policy": REVIEW, "proof": Proof(approvals=[])},
+        """gold: [no-approval] no signer has approved the last commit
+        => # ask one of these to approve the pull request: Ann, Bob, Cy""",
+    ),
+    (
+        Side(EDITED, files(OURS)),
+        {"policy": REVIEW._replace(four_eyes=True), "proof": ALL_WROTE},
+        """gold: [no-approval] no signer other than the authors of the change has approved the last commit
+        => # ask one of these to approve the pull request: a signer who is not an author of the change""",
+    ),
+    (
+        Side(EDITED, files(OURS)),
+        {"policy": FOUR, "proof": wrote(None)},
+        """gold: [unresolved-author] 'Somebody' wrote commits of this change, but the GitHub account is unknown
+        => # add the e-mail address of these commits to the GitHub account, or to signoff.signers""",
+    ),
+    (
+        Side(EDITED, files(OURS)),
+        {"policy": FOUR, "proof": wrote("bob")},
+        """gold:3: [four-eyes] item 'A1' was changed, and only authors of the change signed it
+        => sign it # run by a signer who is not an author of the change""",
+    ),
+]
+
+
+@each_row(("head", "given", "expected"), SAYINGS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_finding_says_what_is_wrong_and_how_to_fix_it(head, given, expected):
+    findings = check(**{"base": BASE, "head": head, "policy": policy(), "advice": ADVICE, **given})
+    assert {finding.level for finding in findings} == {"error"}
+    output = " ".join(f"{finding} => {finding.fix}" for finding in findings)
+    assert " ".join(output.split()).replace(OURS.name, "NAME").replace(OTHER, "OTHER") == " ".join(expected.split())
+
+
+@pytest.mark.parametrize("many", [10, 11])
+def test_ten_signers_are_named_to_ask(many):
+    rules = policy(require="review", signers={f"{n:02}@example.org": f"s{n:02}" for n in range(many)})
+    (finding,) = check(BASE, Side(EDITED, files(record("00"))), rules, ADVICE, Proof(approvals=[]))
+    assert finding.fix.partition(": ")[2] == ", ".join(f"s{n:02}" for n in range(10))
 
 
 # --- the laws --------------------------------------------------------------------------------------------------------
