@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -776,24 +777,47 @@ def test_a_gates_file_that_says_nothing_of_it_leaves_the_defaults(repo, text):
 # --- input that cannot be judged -------------------------------------------------------------------------------------
 
 
+LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
+IN_GIT = "Sign-off needs the content in git: keep the gold set out of LFS."
+NO_QID = "'qid' is not a string of 1 to 200 characters. Give every item its own qid."
+
+
 @pytest.mark.parametrize(
     ("blob", "says"),
     [
-        ("", "no gold items"),
-        ("{}\n", "'qid'"),
-        (lines(ONE, ONE), "is already used on line 1"),
-        ('{"qid": "A1", "qid": "A2", "question": "q", "answerable": true}\n', "occurs twice"),
-        ('{"qid": "A1", "question": NaN, "answerable": true}\n', "NaN is not JSON"),
-        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"),
-        (b"\xff\n", "UTF-8"),
+        ("", ": has no gold items. Add an item, or delete the file."),
+        ("{}\n", f":1: {NO_QID}"),
+        ("7\n", ":1: expected a gold item (an object), but got 7. Put one JSON object on each line."),
+        (
+            '{"qid": "A1"}',
+            ":1: 'question' is not a string, or 'answerable' is not true or false. Give every item both.",
+        ),
+        (
+            '[{"qid": "A1", "question": "q", "answerable": true}]',
+            ":1: 'q' is not a string, or 'answerable' is not true or false. Give every item both.",
+        ),
+        (lines(ONE, ONE), ":2: the qid 'A1' is already used on line 1. Give every item its own qid."),
+        ('{"qid": "A1", "qid": "A2"}', ":1: the key 'qid' occurs twice in one object. Keep one of them."),
+        ('{"x": NaN}\n', ":1: column 7: NaN is not JSON. Leave the field out if there is no number."),
+        (LFS_POINTER, f": is a Git LFS pointer, not the gold set. {IN_GIT}"),
+        (b"\xff\n", ":1: column 1: byte 0xff is not valid UTF-8. Save the file as UTF-8."),
+        (gzip.compress(b"{}\n"), ": is compressed, but sign-off needs plain lines. Keep it uncompressed in git."),
     ],
 )
 def test_gold_that_cannot_be_read_is_exit_code_2_with_line_and_reason(repo, blob, says):
     repo.write(GOLD, blob)
     repo.git("add", ".")
     for words in (("check",), ("signoff", "--reason", "reviewed"), ("diff",)):
-        code, output = repo.gold(*words)
-        assert (code, says in output, GOLD in output) == (2, True, True), output
+        assert repo.gold(*words) == (2, f"{GOLD}{says}\n")
+
+
+@pytest.mark.parametrize(("count", "more"), [(100, ""), (101, "1 more problem"), (103, "3 more problems")], ids=str)
+def test_a_hundred_problems_of_the_gold_are_listed(repo, count, more):
+    repo.write(GOLD, "{}\n" * count)
+    repo.git("add", ".")
+    code, output = repo.gold("check")
+    assert (code, output.count(NO_QID), f":100: {NO_QID}" in output) == (2, 100, True)
+    assert output.partition(f":100: {NO_QID}\n")[2] == (f"… and {more} not shown.\n" if more else "")
 
 
 def test_gold_that_was_unreadable_can_be_mended_and_signed(fresh):

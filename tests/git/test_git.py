@@ -269,6 +269,75 @@ def test_a_git_that_writes_paths_of_another_system_is_told_from_none(repo, tmp_p
         Git(str(repo.path)).names()
 
 
+@pytest.fixture
+def failing(repo, tmp_path, monkeypatch):
+    """A git that fails with a reason, which finds the repository first."""
+
+    def failing(reason):
+        script = (
+            f"case $* in *rev-parse*) printf '%s\\n\\n' '{repo.path}' ;; *) cat {tmp_path}/reason >&2; exit 128 ;; esac"
+        )
+        (tmp_path / "reason").write_text(reason)
+        (tmp_path / "git").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "git").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        return Git(str(repo.path))
+
+    return failing
+
+
+FSCK = "Check the repository with: git fsck"
+TRUST = "Tell git that you trust the folder: git config --global --add safe.directory FOLDER"
+LOCKED = "Wait until the other git process ends. If there is none, remove the file. Then try again."
+PARTIAL = "This partial clone lacks the object. Fetch it: git fetch --refetch --no-filter"
+
+
+@pytest.mark.parametrize(
+    ("output", "reason", "fix"),
+    [
+        ("", "it gave no reason", FSCK),
+        ("fatal: 1\nfatal: 2\n", "fatal: 1 fatal: 2", FSCK),
+        ("x" * 201, f"{'x' * 199}…", FSCK),
+        (f"{'x' * 250} dubious ownership", f"{'x' * 199}…", TRUST),
+        ("fatal: not a git repository", None, "Run it inside the repository of the gold set."),
+        ("fatal: detected dubious ownership in x", None, TRUST),
+        ("fatal: Unable to create '.git/index.lock'", None, LOCKED),
+        ("fatal: from promisor", None, PARTIAL),
+        ("fatal: this must be run in a work tree", None, "Run it in a work tree, not in a bare repository."),
+    ],
+    ids=lambda value: value and value[:30],
+)
+def test_a_failure_of_git_is_said_with_what_to_do(failing, output, reason, fix):
+    with pytest.raises(GitError) as failed:
+        failing(output).names()
+    assert str(failed.value) == f"git ls-files failed: {reason or output}. {fix}"
+
+
+def test_git_asks_nobody_takes_no_lock_and_speaks_english(repo, tmp_path, monkeypatch):
+    """Nothing may wait for a person, be in the way of another git, or be said in words that no hint knows."""
+    (tmp_path / "git").write_text(f"#!/bin/sh\nenv > {tmp_path}/env\necho $* >> {tmp_path}/words\nprintf 'x\\n\\n'\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Ann")
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("GIT_OPTIONAL_LOCKS", "1")
+    Git(str(repo.path))
+    given = dict(line.partition("=")[::2] for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
+    expected = {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "LC_ALL": "C",
+        "GIT_AUTHOR_NAME": "Ann",
+    }
+    assert {name: given.get(name) for name in expected} == expected
+    words = (tmp_path / "words").read_text()
+    assert words.startswith("-c core.hooksPath=/dev/null -c core.fsmonitor=false -c protocol.allow=never rev-parse ")
+    assert "safe.directory" not in words
+
+
 def test_a_nul_is_refused_before_git_sees_it(repo):
     with pytest.raises(GitError, match="NUL"):
         Git(str(repo.path)).files("a\0b")
@@ -308,6 +377,47 @@ def test_reading_runs_nothing_that_is_configured(repo, trap):
     assert read(git, "a/one.txt") == read(git.at(git.resolve("HEAD")), "a/one.txt") == b"one\n"
     assert sorted(git.files("a/")) == ["a/one.txt", "a/two.txt"]
     assert not (trap.parent / "sprung").exists()
+
+
+def test_the_last_write_of_a_file_is_counted_in_commits_and_seconds(repo):
+    start = 1_800_000_000
+    for step, path in enumerate(["a/one.txt", "a/two.txt", "b.txt", "a/one.txt", "b.txt", "c.txt"]):
+        repo.write(path, f"{step}\n")
+        repo.git("add", ".")
+        repo.git("commit", "-qm", path, GIT_COMMITTER_DATE=f"{start + 100 * step} +0000")
+    git = Git(str(repo.path))
+    tip = git.resolve("HEAD")
+    assert git.last_write("a/one.txt", tip) == (repo.git("rev-parse", "HEAD~2"), 2, 200)
+    assert git.last_write("c.txt", tip) == (tip, 0, 0)
+    assert git.last_write("a/two.txt", git.resolve("HEAD~3")) == (repo.git("rev-parse", "HEAD~4"), 1, 100)
+    assert git.last_write("missing", tip) is None
+    assert not git.shallow
+
+
+def test_a_clone_without_history_knows_no_last_write(repo, tmp_path):
+    repo.git("clone", "-q", "--depth", "1", f"file://{repo.path}", str(tmp_path / "shallow"))
+    git = Git(str(tmp_path / "shallow"))
+    assert (git.shallow, git.last_write("a/one.txt", git.resolve("HEAD"))) == (True, None)
+
+
+def test_the_changes_of_a_file_are_those_along_first_parents(repo):
+    texts = ["1\n", "2\n", None, "1\n"]
+    for text in texts:
+        repo.write("g", text) if text else repo.git("rm", "-q", "g")
+        repo.git("add", "--all")
+        repo.git("commit", "-qm", "g")
+        repo.write("other", text or "")
+        repo.git("add", "--all")
+        repo.git("commit", "-qm", "other")
+    git = Git(str(repo.path))
+    changes = git.changes_of(git.resolve("HEAD"), "g")
+    assert [commit for commit, _ in changes] == [repo.git("rev-parse", f"HEAD~{2 * n + 1}") for n in (3, 2, 1, 0)]
+    blobs = git.contents(blob for _, blob in changes if blob)
+    assert [blob and blobs[blob].decode() for _, blob in changes] == texts
+    assert git.changes_of(git.resolve("HEAD"), "missing") == []
+    assert git.changes_of(git.resolve("HEAD"), "a") == [(repo.git("rev-list", "--max-parents=0", "HEAD"), None)]
+    with pytest.raises(GitError, match="A path with a line break cannot be followed"):
+        git.changes_of(git.resolve("HEAD"), "a\nb")
 
 
 def test_a_replaced_object_is_not_believed(repo):

@@ -134,6 +134,57 @@ def test_commits_of_any_zone_are_built_again(repo, author, committer, message):
         assert commit_bytes(answer, sha) == raw
 
 
+def built(length, author, committer):
+    """What GitHub says of a commit with a message of this length, and its id and bytes."""
+    message = "x" * length
+    ends = f"author Ann <a@x> 1700000000 {author}\ncommitter Ann <a@x> 1700000100 {committer}"
+    raw = f"tree {'1' * 40}\n{ends}\n\n{message}\n".encode()
+    when = (person("Ann", "a@x", f"2023-11-14T22:{time}Z") for time in ("13:20", "15:00"))
+    return commit("1" * 40, [], message, *when), object_id(raw, "commit"), raw
+
+
+@pytest.mark.parametrize("zone", ["-1200", "-0330", "+0000", "+0845", "+1245", "+1400"])
+def test_every_zone_of_the_world_is_tried(zone):
+    for author, committer in ((zone, zone), (zone, "+0100"), ("-1200", zone)):
+        answer, sha, raw = built(10, author, committer)
+        assert commit_bytes(answer, sha) == raw
+
+
+@pytest.mark.parametrize(
+    ("length", "committer", "known"),
+    [(1 << 13, "-1145", True), ((1 << 13) + 1, "-1145", False), ((1 << 13) + 1, "-1200", True)],
+)
+def test_of_a_long_message_only_one_zone_is_tried(length, committer, known):
+    """Each form is hashed: a long message in all pairs of zones would keep a runner busy."""
+    answer, sha, raw = built(length, "-1200", committer)
+    assert commit_bytes(answer, sha) == (raw if known else None)
+
+
+@pytest.mark.parametrize(("length", "known"), [(1 << 20, True), ((1 << 20) + 1, False)])
+def test_of_a_message_of_a_megabyte_no_zone_is_tried(length, known):
+    answer, sha, raw = built(length, "-1200", "-1200")
+    assert commit_bytes(answer, sha) == (raw if known else None)
+
+
+SIGNATURE = "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----"
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+@pytest.mark.parametrize("behind", ["at the end", "behind the committer"])
+@pytest.mark.parametrize("lines", [SIGNATURE, f"{SIGNATURE}\n"], ids=["ends", "ends with a line break"])
+@pytest.mark.parametrize("end", ["", "\n"], ids=["message", "message with a line break"])
+def test_signed_commits_of_every_form_are_built_again(form, behind, lines, end):
+    """As git, GitHub and other programs write them: where the signature stands, and how it and the message end."""
+    width, name = (40, "gpgsig") if form == "sha1" else (64, "gpgsig-sha256")
+    first = f"tree {'1' * width}\nauthor Ann <a@x> 1 +0000\ncommitter Ann <a@x> 2 +0000\n"
+    signature, more = f"{name} {lines}".replace("\n", "\n ") + "\n", "encoding ISO-8859-1\n"
+    headers = f"{first}{more}{signature}" if behind == "at the end" else f"{first}{signature}{more}"
+    raw = f"{headers}\ntext{end}".encode()
+    sha = object_id(raw, "commit", like="1" * width)
+    verification = {"signature": f"{SIGNATURE}\n", "payload": f"{first}{more}\ntext"}
+    assert commit_bytes({"verification": verification}, sha) == raw
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows makes no links, and keeps no modes")
 def test_trees_are_built_again(repo):
     for path in ("b/x", "b.txt", "b0", "é", "a b", "run.sh"):
