@@ -469,3 +469,45 @@ def test_ids_that_do_not_match_are_the_cause_in_place_of_retrieval_and_citations
     result = diagnose(values, labels, {}, 5, finding)
     assert [item.cause.split(":")[0] for item in result] == ["Refusal template or threshold", "Leakage", "Chunk ids"]
     assert (result[-1].evidence, result[-1].next) == ("other ids", "Label the items again.")
+
+
+COMPLETE = {f"completeness.{name}": 0 for name in ("missing", "unknown", "duplicate")}
+
+
+@pytest.mark.parametrize(
+    ("cause", "labels", "rows", "limits"),
+    [
+        ("Other questions", {"OK": 3, "MISSING": 3}, {"unknown": 2}, COMPLETE),  # after the incomplete run
+        ("Other ids", {"OK": 3, "MISSING": 3}, {"unknown": 3}, COMPLETE),
+        ("Other ids", {"MISSING": 3}, {"unknown": 9}, {"completeness.missing": 0}),  # unknown ones are allowed
+        ("Other questions", {"OK": 3}, {"unknown": 1}, COMPLETE),
+        ("Other questions", {"OK": 3, "MISSING": 1}, {"unknown": 1}, COMPLETE | {"completeness.missing": 1}),
+        ("Repeated traces", {"OK": 3}, {"duplicate": 1}, COMPLETE),
+    ],
+)
+def test_traces_that_belong_to_nothing_have_a_cause_of_their_own(cause, labels, rows, limits):
+    counted = {"unknown": 0, "duplicate": 0, **rows}
+    named = [item.cause.split(":")[0] for item in diagnose(FINE, labels, limits, 5, None, counted)]
+    assert named[-1:] == [cause], named
+
+
+@pytest.mark.parametrize("allowed", [{}, {"completeness.unknown": 4, "completeness.duplicate": 4}])
+def test_traces_that_the_gates_allow_are_no_cause(allowed):
+    assert diagnose(FINE, {"OK": 3}, allowed, 5, None, {"unknown": 4, "duplicate": 4}) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "compliance", "absent"),
+    [
+        ({"NOT_CITED": 5}, 0.0, True),
+        ({"NOT_CITED": 4, "REFUSAL_OK": 1}, 0.2, True),
+        ({"NOT_CITED": 4, "OVER_REFUSAL_NOT_RETRIEVED": 1}, 0.0, True),
+        ({"NOT_CITED": 4, "REFUSAL_OK": 1}, 0.4, False),
+        ({"NOT_CITED": 5}, 1.0, False),
+        ({"NOT_CITED": 5}, None, False),
+    ],
+)
+def test_a_system_that_does_not_cite_is_told_to_record_its_sources(labels, compliance, absent):
+    values = {**FINE, "precision": 0.0, "chr": 0.0, "compliance": compliance}
+    found = next(item for item in diagnose(values, labels, {}, 5) if item.cause.startswith("Grounding"))
+    assert ("No answer has a list of citations" in found.next) == absent

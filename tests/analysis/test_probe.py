@@ -260,7 +260,9 @@ def test_two_probes_print_the_same(rag, project):
 def test_a_failing_run_ends_with_1_and_says_that_probing_it_shows_nothing(rag, project):
     code, out, _ = example(rag, "--format", "table", trace="bad.jsonl")
     assert code == 1
-    assert out.startswith("A failing run cannot be probed\n\nThe unchanged run does not pass: precision ≥ 0.80")
+    title, underline, _, reason, *_ = out.splitlines()
+    assert (title, underline) == ("A failing run cannot be probed", "=" * len(title))
+    assert reason.startswith("The unchanged run does not pass: precision ≥ 0.80")
 
 
 def test_unreadable_traces_end_with_2(rag, project):

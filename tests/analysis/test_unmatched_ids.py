@@ -76,3 +76,18 @@ def test_evidence_in_other_forms_is_compared_likewise(tmp_path, item, chunk, sai
     traces = [{"chunks": [{"id": f"x{n}", **chunk}]} for n in range(6)]
     [message] = found(run(tmp_path, [numbered(item, n) for n in range(6)], traces))
     assert said in message
+
+
+def test_ids_of_documents_in_gold_citations_have_another_fix(tmp_path):
+    """Documents of LangChain have no ids: their source is the id of the document, and people label by that."""
+    items = [{"gold_citations": [f"page-{n}.md"]} for n in range(8)]
+    chunks = [
+        {"chunks": [{"id": f"text:{n}", "doc_id": f"page-{n}.md"}], "retrieved_ids": [f"text:{n}"]} for n in range(8)
+    ]
+    (finding,) = (item for item in run(tmp_path, items, chunks).findings if item.code == "unmatched-ids")
+    assert (
+        finding.fix == "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
+    )
+    chunks[0]["chunks"][0]["doc_id"] = "other.md"
+    (finding,) = (item for item in run(tmp_path, items, chunks).findings if item.code == "unmatched-ids")
+    assert finding.fix.startswith("If the documents were re-chunked")

@@ -139,7 +139,7 @@ def test_the_first_wrong_turn_of_a_conversation_is_the_one_that_was_asked_first(
     text, rows = conversations_of(
         [*turns((10, "NOT_CITED"), (9, "WRONG_CLAIM"), (1, "OK")), *turns((1, "OK"), name="B")]
     )
-    assert "**1 of 2 conversations have a wrong turn.**" in text
+    assert "**1 of 2 conversations has a wrong turn.**" in text
     assert rows == [("A", "1 of 3", "A9", "WRONG_CLAIM")]
 
 

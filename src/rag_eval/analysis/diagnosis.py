@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rag_eval.cases import ABSENT
@@ -65,15 +66,17 @@ def diagnose(
     limits: Mapping[str, float],
     k: int,
     unmatched: Finding | None = None,
+    rows: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Diagnosis]:
     """Return all causes that the values support. ``limits`` are the gates' thresholds, in place of the defaults.
 
     A cause needs support from the labels: a value may also be low because of missing answers. If ids are ``unmatched``,
-    nothing is known about retrieval and citations, so neither is a cause.
+    nothing is known about retrieval and citations, so neither is a cause. ``rows`` counts the unknown and the duplicate
+    traces.
     """
     recall = f"recall_all@{k}"
     defaults = {recall if name == "recall" else name: limit for name, limit in _DEFAULTS.items()}
-    figures = _Figures(values, {**defaults, **limits}, k, recall, labels)
+    figures = _Figures(values, {**defaults, **limits}, k, recall, labels, rows)
     if unmatched is None:
         return [cause for rule in RULES for cause in rule(figures)]
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
@@ -94,18 +97,23 @@ def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
 
 
 class _Figures(NamedTuple):
-    """The values of a run with their limits, the name of its recall, and its labels with their counts."""
+    """The values of a run with their limits, the name of its recall, and its labels and extra traces with counts."""
 
     values: Mapping[str, float | None]
     limits: Mapping[str, float]
     k: int
     recall: str
     labels: Mapping[str, int]
+    rows: Mapping[str, int]
 
     def broken(self, name: str) -> bool:
         """Return whether a metric has a value outside its limit."""
         value, limit = self.values.get(name), self.limits[name]
         return value is not None and (value > limit if _lower_is_better(name) else value < limit)
+
+    def exceeds(self, name: str, count: int) -> bool:
+        """Return whether more traces are missing, unknown or duplicate than the gates allow."""
+        return count > self.limits.get(f"{_COUNTS}{name}", count)
 
     def of(self, perspective: str) -> list[str]:
         """Return the names of a metric group that have a value and a limit."""
@@ -138,6 +146,11 @@ class _Figures(NamedTuple):
         low = [name for name in right if there and self.broken(name) and right[name] / there < self.limits[name]]
         return low, _UNRIGHT if "precision" in low else _UNHIT if low else ()
 
+    def has_no_citations(self) -> bool:
+        """Return whether only refusals have the required form, so that no answer has a list of citations."""
+        form, refused = self.values.get("compliance"), self.count("REFUSAL_OK", *_OVER_REFUSALS)
+        return form is not None and form * sum(self.labels.values()) < refused + 0.5
+
     def missed(self, name: str) -> bool:
         """Return whether a retrieval value would break its limit even if missing cases were like the rest."""
         value, absent, cases = self.values.get(name), self.count(*ABSENT), sum(self.labels.values())
@@ -169,14 +182,39 @@ def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
     missing, errored = (figures.count(name) for name in ABSENT)
     if not missing + errored:
         return
-    fails = missing > figures.limits.get(f"{_COUNTS}missing", missing) or figures.broken("error_rate")
+    fails = figures.exceeds("missing", missing) or figures.broken("error_rate")
     part_of = any(map(figures.broken, ("precision", "chr", figures.recall, "under_refusal")))
     if fails or (part_of and figures.is_much(ABSENT, (*ABSENT, *_UNRIGHT))):
         counts = [f"{count} {what}" for count, what in ((missing, "missing"), (errored, "errored")) if count]
-        share = f"{missing + errored} of {sum(figures.labels.values())}"
+        unknown, total = figures.rows.get("unknown", 0), sum(figures.labels.values())
+        cause = f"Incomplete run: {missing + errored} of {total} answers are missing or errored."
         why = "Find out why the pipeline stopped" if missing else "Read the errors in the traces"
         steps = f"{why}, then run the evaluation again. Each of them counts as a wrong answer."
-        yield Diagnosis(f"Incomplete run: {share} answers are missing or errored.", ", ".join(counts), steps)
+        if unknown >= missing > 0:
+            cause = f"Other ids: {missing} of {total} questions have no trace, and {_strangers(unknown)}."
+            counts.append(f"{unknown} unknown")
+            steps = (
+                "Write the qid of the gold item into each trace, or exactly its question as q, or import with --gold."
+            )
+        yield Diagnosis(cause, ", ".join(counts), steps)
+
+
+def _extra(figures: _Figures) -> Iterator[Diagnosis]:
+    """Diagnose traces of no gold item, and several traces of one: both are usual if a file was not deleted before."""
+    missing, unknown, duplicate = figures.count("MISSING"), *map(figures.rows.get, ("unknown", "duplicate"))
+    delete = "Delete the trace file before each run, because rows are appended."
+    renamed = unknown and unknown >= missing > 0 and figures.exceeds("missing", missing)
+    if unknown and not renamed and figures.exceeds("unknown", unknown):
+        steps = f"{delete} Otherwise compare their qids with the gold set."
+        yield Diagnosis(f"Other questions: {_strangers(unknown)}.", f"{unknown} unknown", steps)
+    if duplicate and figures.exceeds("duplicate", duplicate):
+        cause = quantity(duplicate, "trace repeats a question", "traces repeat questions")
+        steps = f"{delete} For repeats on purpose, give each its own run."
+        yield Diagnosis(f"Repeated traces: {cause}, and only the last one counts.", f"{duplicate} duplicate", steps)
+
+
+def _strangers(unknown: int) -> str:
+    return f"{quantity(unknown, 'trace belongs', 'traces belong')} to no question of the gold set"
 
 
 def _answers(figures: _Figures) -> Iterator[Diagnosis]:
@@ -189,6 +227,9 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
         labels = " and ".join(label for label in _UNCITED if figures.count(label))
         steps = f"Read the {labels} cases: compare the cited ids with the retrieved ones"
         steps += ", then check the prompt that asks for citations."
+        if figures.has_no_citations():
+            steps = "No answer has a list of citations. Record them with the answer: t.answer(text, citations=[…])."
+            steps += " A system that does not cite can name the chunks that it shows as sources."
         causes.append((uncited, f"Grounding: {cause}.", steps))
     elif figures.is_much(_UNCITED, broken):
         cause = f"{quantity(uncited, 'answer cites', 'answers cite')} chunks without the evidence"
@@ -297,7 +338,7 @@ def _safety(figures: _Figures) -> Iterator[Diagnosis]:
         yield Diagnosis("Leakage: answers contain sensitive text that nobody asked for.", figures.say("leakage"), steps)
 
 
-RULES: tuple[Rule, ...] = (_incomplete, _answers, _refusals, _retrieval, _across, _safety, _operations)
+RULES: tuple[Rule, ...] = (_incomplete, _extra, _answers, _refusals, _retrieval, _across, _safety, _operations)
 """Every rule, in the order of the report. The one place to add a rule."""
 _BY_IDS = (_answers, _retrieval, _across)
 """The rules that depend on which chunks of the gold were retrieved or cited."""

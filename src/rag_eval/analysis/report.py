@@ -317,7 +317,8 @@ def with_diagnosis(report: Report) -> Report:
     """Return the report with the likely causes of values outside the limits of its gates and the base branch's."""
     values = {name: result.value for name, result in report.metrics.items()}
     unmatched = next((finding for finding in report.findings if finding.code == "unmatched-ids"), None)
-    causes = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched)
+    rows = report.completeness._asdict()
+    causes = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched, rows)
     return report._replace(diagnosis=tuple(causes))
 
 

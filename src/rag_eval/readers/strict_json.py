@@ -160,6 +160,7 @@ def _explained(error: json.JSONDecodeError) -> JsonError:
     hint = "Write each row with a JSON library (json.dumps), not by hand."
     if not rest or "Unterminated" in error.msg:
         hint = "The line looks cut off; write the file again."
+        message = f"the string {shown} does not end" if rest else message
     elif error.msg == "Extra data":
         message, hint = f"a second JSON value begins here: {shown}", "Put one JSON object on each line."
     elif "control character" in error.msg:

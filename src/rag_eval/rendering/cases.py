@@ -112,7 +112,8 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
     if not rows:
         return []
     rows.sort(key=lambda row: row[:2])
-    about = f"{len(rows)} of {len(by_conversation)} conversations have a wrong turn"
+    of = quantity(len(by_conversation), "conversation")
+    about = f"{len(rows)} of {of} {'has' if len(rows) == 1 else 'have'} a wrong turn"
     headers = ["Conversation", "Right turns", "First wrong turn", "Text"]
     table = Table(about, headers, [cells for _, _, cells in rows[:_CONVERSATIONS]])
     return [Paragraph(formatter.strong(f"{about}.")), table, *more(len(rows) - _CONVERSATIONS, formatter.whole)]

@@ -283,8 +283,7 @@ def render_probe(probe: Probe, form: str) -> str:
         return json_text({**probe._asdict(), "kinds": kinds, "idle": probe.idle})
 
     def sections(formatter: TextFormatter) -> list[Section]:
-        title, blocks = _probe_section(probe, partial(formatter.code, limit=_GATE))
-        return [Section("", [Paragraph(title), *blocks]) if form == "table" else Section(title, blocks)]
+        return [_probe_section(probe, partial(formatter.code, limit=_GATE))]
 
     return write_page(form, sections)
 

@@ -53,10 +53,9 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def sections(formatter: TextFormatter) -> list[Section]:
-        blocks = [Paragraph(headline(series, reports)), *overview(series, formatter)]
-        for item in series:
-            blocks += [Paragraph(f"{item.metric}{_cut(item)}"), readings_table(item, formatter, _READINGS)]
-        return [Section("", blocks)]
+        first = Section(headline(series, reports), overview(series, formatter))
+        tables = ((item, readings_table(item, formatter, _READINGS)) for item in series)
+        return [first, *(Section(f"{item.metric}{_cut(item)}", [table]) for item, table in tables)]
 
     return write_page(form, sections)
 

@@ -255,13 +255,13 @@ def notes(report: Report, formatter: TextFormatter, limit: int = _NOTES) -> list
 
 
 def diagnosis(report: Report, formatter: TextFormatter, *, brief: bool = False) -> list[Block]:
-    """List the likely causes; unless ``brief``, also the evidence for each, and what to look at next."""
-    lines = [
-        formatter.strong(formatter.trusted(cause.cause))
-        + ("" if brief else f" ({formatter.trusted(cause.evidence)}) {formatter.trusted(cause.next)}")
-        for cause in report.diagnosis
-    ]
-    return bullets(lines)
+    """List the likely causes and what to look at next; unless ``brief``, also the evidence for each cause."""
+    items = []
+    for cause in report.diagnosis:
+        head, steps = formatter.strong(formatter.trusted(cause.cause)), formatter.trusted(cause.next)
+        evidence = f"{head} ({formatter.trusted(cause.evidence)}) {steps}"
+        items.append(ListItem(head, [f"→ {steps}"]) if brief else ListItem(evidence))
+    return [Bullets(items)] if items else []
 
 
 def provenance(report: Report, formatter: TextFormatter) -> list[Block]:

@@ -39,7 +39,9 @@ def write_page(sections: Iterable[Section]) -> str:
     """Return a page of sections."""
     parts: list[str] = []
     for section in sections:
-        parts += [f"{section.title}\n{'=' * len(section.title)}" if section.title else "", write_blocks(section.blocks)]
+        title = wrapped(section.title)
+        underline = "=" * max(map(columns, title.split("\n")))
+        parts += [f"{title}\n{underline}" if title else "", write_blocks(section.blocks)]
     return join_parts(parts)
 
 
@@ -142,8 +144,9 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     gates = gates_table.gates_with_row(judged)
     fixed = [one_line(flip.qid, 40) for flip in cases.fixed(report)]  # broken ones are in the table of failures
     flips = f"{cases.count_flips(report)}{f': {some(fixed, _SHOWN)}' if fixed else ''}." if report.baseline else ""
+    word, _, counts = verdict(report).partition("  ")
     parts = [
-        verdict(report),
+        wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
         wrapped(summary.left_out(report)),
         write_blocks(summary.authority(report, PLAIN)),
         _gates(report._replace(gates=judged), gates, verbose=verbose),
@@ -192,7 +195,7 @@ def verdict(report: Report) -> str:
     right = f"{'all ' if total > 1 else ''}{total or 'no'} {unit} right"
     reasons.append(f"{wrong} of {total} {unit} wrong" if wrong else right)
     word = "PASSED IN PART" if summary.passed_in_part(report) else report.verdict.upper()
-    return shortened(f"{word}  {one_line(' · '.join(reasons), 400)}", _WIDTH)
+    return f"{word}  {one_line(' · '.join(reasons), 400)}"
 
 
 def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str:

@@ -212,10 +212,12 @@ def unmatched_ids(answers: Answers) -> list[Finding]:
     labelled = [question for question in answered if evidence_level(golds[question.qid])]
     gold: dict[str, set[str]] = {}
     seen: dict[str, set[str]] = {}
+    documents: set[str | None] = set()
     for _, case in answers.cases(answers.sample(labelled)):
         if case.is_answerable:
             field = _FIELD[case.evidence_level]
             chunks = case.trace.chunks or ()
+            documents.update(chunk.doc_id for chunk in chunks)
             values = case.trace.retrieved if field == "id" else [getattr(chunk, field) for chunk in chunks]
             gold.setdefault(field, set()).update(_named(case.gold, field))
             seen.setdefault(field, set()).update(filter(None, values))
@@ -228,6 +230,8 @@ def unmatched_ids(answers: Answers) -> list[Finding]:
             message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
             message += f"{quoted(strangers[0], 60)}, {other}"
             fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
+            if field == "id" and documents.issuperset(strangers):
+                fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
             findings.append(Finding("unmatched-ids", "warning", message, fix, answers.policy.gold))
     return findings
 
