@@ -122,7 +122,8 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
     """Return the policy of the base branch, with the same options laid over it as over the pull request's.
 
     If files that it names no longer exist, the pull request's files are used: removing them is another change. The
-    same applies to gold that the change edits at the base's path, and to scores from elsewhere.
+    same applies to gold that the change edits at the base's path, and to scores from elsewhere. Without verdicts of the
+    pull request those of the base are missing, which is a finding.
     """
     from rag_eval.run.base_policy import find_base_policy, is_unchanged
 
@@ -135,7 +136,7 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
     policy = policy._replace(
         gold=gold if is_same_gold else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
-        verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts,
+        verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts or verdicts,
     )
     return _with_verdicts(policy, reader._replace(ledger=ProblemCollector()), Digests())
 
