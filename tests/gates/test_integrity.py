@@ -250,10 +250,16 @@ def test_what_a_change_brings_along_guards_nothing(cases, base, head):
 def test_a_guard_that_only_the_change_has_does_not_excuse_it():
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     base = Policy(gates=(Gate("precision", "min", "0.8"),))
-    head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "1")))
+    head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "0.99")))
     assert [finding.level for finding in integrity_findings(refusing, head)] == ["warning"]
     assert [finding.level for finding in integrity_findings(refusing, head, base)] == ["error"]
     assert [finding.level for finding in integrity_findings(refusing, head, head)] == ["warning"]
+
+
+@pytest.mark.parametrize("gate", [Gate("over_refusal", "max", "1"), Gate("answered_rate", "min", "0.0")])
+def test_a_gate_that_cannot_fail_guards_nothing(gate):
+    refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
+    assert [finding.level for finding in integrity_findings(refusing, Policy(gates=(gate,)))] == ["error"]
 
 
 REFUSE = "Make the system refuse questions without an answer."

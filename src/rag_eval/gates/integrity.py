@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,7 +25,7 @@ from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
 from rag_eval.contract.settings import MOST, Verdict
 from rag_eval.errors import Finding, Level
-from rag_eval.gates.policy import BOUNDS, Policy
+from rag_eval.gates.policy import BOUNDS, Gate, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome
@@ -109,8 +110,9 @@ class Run(NamedTuple):
     """The outcomes of a run with their counts, and the gates that can fail it.
 
     ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases retrieve, 0
-    without one. ``guards`` are the gates on all cases in every policy that applies. A gate that only the change has
-    does not count, because the same change chose its threshold. ``guards`` is None if there is only one policy.
+    without one. ``guards`` are the gates on all cases in every policy that applies, with a limit that a value can miss.
+    A gate that only the change has does not count, because the same change chose its threshold. ``guards`` is None if
+    ``gates`` guard.
     """
 
     outcomes: Sequence[tuple[CaseOutcome, int]]
@@ -127,6 +129,14 @@ def degenerate_findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
     """Return the degenerate behaviours of a run; ``levels`` are the policy's severities, error by default."""
     checks = _one_sided_refusals, _padded_answers, _padded_retrieval
     return at_levels((finding for check in checks for finding in check(run)), {**LEVELS, **levels})
+
+
+def decides(gate: Gate) -> bool:
+    """Return whether a gate can fail a run: not with a severity of warning, or a limit that every value is within."""
+    top = measure(gate.name).metric.top
+    limit = Decimal(gate.threshold)
+    is_loose = limit <= 0 if gate.direction == "min" else gate.direction == "max" and top is not None and limit >= top
+    return gate.severity == "error" and not is_loose
 
 
 def _one_sided_refusals(run: Run) -> Iterator[Finding]:
@@ -276,7 +286,7 @@ def counts_failures(policies: Iterable[Policy]) -> bool:
     by_policy = []
     for policy in policies:
         gates = [gate for gate in policy.selected_gates if gate.direction in BOUNDS and not gate.slice]
-        by_policy.append({gate.name for gate in gates if gate.severity == "error"})
+        by_policy.append({gate.name for gate in gates if decides(gate)})
     names = set.intersection(*by_policy)
     cases = [Case(_ANSWERED_ITEM, trace, Settings()) for trace in (_ANSWER, _FAILED)]
     scores = [[item.score(case) for case in cases] for item in map(measure, names) if item.metric.level == "case"]
