@@ -368,6 +368,50 @@ def test_a_gate_whose_test_weakens_another_is_no_stricter_one():
     assert (change.kind, change.lets_through) == ("stricter", ())
 
 
+DROP = {"max_drop": Decimal("0.02")}
+SHOWN = {"statistics": {"test": "non_inferiority"}}
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        (SHOWN, {"statistics": {**SHOWN["statistics"], "alpha": Decimal("0.5")}}),
+        (SHOWN, {**SHOWN, "gates": {"chr": {**DROP, "test": "none"}}}),
+        (SHOWN, {**SHOWN, "gates": {"chr": {**DROP, "test": "regression"}}}),
+        ({"gates": {"chr": DROP}}, {"gates": {"chr": DROP}, "statistics": {"test": "regression", "alpha": Decimal(0)}}),
+        (
+            {"statistics": {"inconclusive": "fail"}, "slices": {"min_n": 10}},
+            {"statistics": {"inconclusive": "fail"}, "slices": {"min_n": 2}},
+        ),
+    ],
+)
+def test_a_value_that_loosens_under_another_key_is_looser(base, head):
+    before, after = ({"gates": {"chr": DROP}, **side} for side in (base, head))
+    assert [change.kind for change in changes(before, after)] == ["looser"]
+
+
+def test_a_gate_that_states_the_usual_test_changes_nothing():
+    before, after = ({"gates": {"chr": {**DROP, **more}}} for more in ({}, {"test": "regression"}))
+    assert [change.kind for change in changes(before, after)] == ["neutral"]
+
+
+def test_a_baseline_that_lets_a_gate_without_data_pass_is_looser():
+    none, passed = (judge(Gate("mrr", "max_drop", "0.1"), Value(number, n)) for number, n in ((None, 0), (0.0, 4)))
+    stated = {"gates": {"mrr": {"max_drop": Decimal("0.1")}}}
+    head = {**stated, "baseline": {"report": "a.json"}}
+    (change,) = changes(stated, head, PolicyEffects([none], [none], [passed]))
+    assert (change.key, change.kind, change.lets_through) == ("baseline", "looser", ("mrr",))
+    (change,) = changes(stated, head, PolicyEffects([none], [none], [none]))
+    assert (change.kind, change.lets_through) == ("stricter", ())
+
+
+def test_a_gate_that_turns_an_error_into_a_warning_is_looser():
+    stated = {"gates": {"chr": {"min": Decimal("0.1")}}}
+    head = {"gates": {**stated["gates"], "citation_precision": {"min": Decimal("0.1")}}}
+    (change,) = changes(stated, head, PolicyEffects(guarded=["padded-citations"]))
+    assert (change.kind, change.lets_through) == ("looser", ("padded-citations",))
+
+
 def test_a_change_that_lets_something_through_comes_first():
     base = {"gates": {"chr": {"min": Decimal("0.5")}, "precision": {"min": Decimal("0.9")}}}
     head = {"gates": {"chr": {"min": Decimal("0.4")}, "precision": {"min": Decimal("0.1")}}}

@@ -38,7 +38,8 @@ class PolicyEffects(NamedTuple):
 
     ``base`` are the base branch's gates over the values as the base branch defines them, ``redefined`` the same gates
     over the values as the pull request defines them (other k, token, phrases, gold or traces), ``head`` the pull
-    request's gates. ``meaning`` are the codes that stop this run only if the base branch defines the values.
+    request's gates. ``meaning`` are the codes that stop this run only if the base branch defines the values,
+    ``guarded`` those that gates of the pull request turn into warnings.
     """
 
     base: Sequence[GateResult] = ()
@@ -46,6 +47,7 @@ class PolicyEffects(NamedTuple):
     head: Sequence[GateResult] = ()
     findings: Mapping[str, Sequence[str]] = {}  # by the first word of the key: codes only under the base's rule
     meaning: Sequence[str] = ()
+    guarded: Sequence[str] = ()
 
 
 def changes(
@@ -53,15 +55,60 @@ def changes(
 ) -> list[PolicyChange]:
     """Return the differences between two gates files by key and value, loosest first, then by key."""
     effects, results = effects or PolicyEffects(), []
-    for key, old, new in _differing((), _complete(base), _complete(head)):
-        kind = classify(key, old, new)
+    files = _complete(base), _complete(head)
+    for key, old, new in _differing((), *files):
+        kind = _kind(key, old, new, *files)
         # Only changes that may loosen have effects: a gate may have changed its outcome because of another key.
         stopped = _lets_through(key, effects) if kind == "looser" else _weakened(key, new, effects)
         through = tuple(sorted(set(stopped)))
         kind = "looser" if through else kind
         results.append(PolicyChange(".".join(key), kind, _text(_stated(old)), _text(_stated(new)), through))
+    results = _explaining(results, effects)
     order = ("looser", "stricter", "neutral")
     return sorted(results, key=lambda change: (not change.lets_through, order.index(change.kind), change.key))
+
+
+def _explaining(results: list[PolicyChange], effects: PolicyEffects) -> list[PolicyChange]:
+    """Return the changes; those of tests and guards are looser if no other explains why this run is let through.
+
+    A change that is stricter for most runs may let this one pass: a baseline for gates without data, one more test
+    among many, or a gate that turns an integrity error into a warning.
+    """
+    known = {name for change in results for name in change.lets_through}
+    gates = set(loosened_gates(effects.base, effects.head)) - known
+    explained = []
+    for change in results:
+        section = change.key.partition(".")[0]
+        is_test = section in _JUDGING and (section not in ("gates", "slices") or _is_test(change.key, change.new))
+        through = {*(gates if is_test else ()), *(effects.guarded if section == "gates" and not change.old else ())}
+        if through and change.kind != "looser":
+            change = change._replace(kind="looser", lets_through=tuple(sorted({*change.lets_through, *through})))
+        explained.append(change)
+    return explained
+
+
+def _is_test(key: str, new: str | None) -> bool:
+    """Return whether a change concerns regression tests, which are corrected together."""
+    return any(margin in f"{key}: {new}" for margin in (*MARGINS, "slices.min_n"))
+
+
+def _kind(key: Key, old: Any, new: Any, base: Mapping[str, Any], head: Mapping[str, Any]) -> Kind:
+    """Return the kind of a change in its two files: some keys mean the opposite under the value of another key."""
+    files = base, head
+    if key[-1] == "test" and key[0] in ("gates", "slices"):
+        old, new = (own or file["statistics"]["test"] for own, file in zip((old, new), files, strict=True))
+        return classify(key, old, new) if old != new else "neutral"
+    if key == ("statistics", "alpha") and any(map(_asks_non_inferiority, files)):
+        return "looser"  # a higher alpha finds more regressions, but the interval of a drop gets narrower
+    if key == ("slices", "min_n") and "fail" in [file["statistics"]["inconclusive"] for file in files]:
+        return "looser"  # a slice of fewer questions fails
+    return classify(key, old, new)
+
+
+def _asks_non_inferiority(file: Mapping[str, Any]) -> bool:
+    sections = [file["gates"], *file.get("slices", {}).get("gates", {}).values()]
+    tests = [gate.get("test") for gates in sections for gate in gates.values()]
+    return "non_inferiority" in (file["statistics"]["test"], *tests)
 
 
 def _weakened(key: Key, new: Any, effects: PolicyEffects) -> Iterator[str]:
@@ -69,9 +116,7 @@ def _weakened(key: Key, new: Any, effects: PolicyEffects) -> Iterator[str]:
 
     Tests are corrected together, so a change that adds tests weakens those of other gates.
     """
-    asked = f"{key[-1]}: {_text(new)}"
-    adds_tests = key[0] in ("gates", "slices") and any(margin in asked for margin in MARGINS)
-    if not adds_tests and key != ("slices", "min_n"):
+    if key[0] not in ("gates", "slices") or not _is_test(".".join(key), _text(new)):
         return
     now = {(entry.label, entry.direction, entry.threshold): entry for entry in effects.head}
     for item in effects.base:
@@ -102,7 +147,7 @@ def _lets_through(key: Key, effects: PolicyEffects) -> Iterator[str]:
         yield from loosened_gates(effects.base, effects.redefined)
         yield from loosened_gates(effects.base, effects.head) if key[0] == "judge" else ()
         yield from effects.meaning
-    elif key[0] in ("gates", "completeness", "slices", "baseline", "statistics"):
+    elif key[0] in _JUDGING:
         wanted = {"gates": key[1:2], "completeness": (".".join(key),)}.get(key[0])
         loosened = loosened_gates(effects.base, effects.head)
         yield from (label for label in loosened if wanted is None or label in wanted)
@@ -206,6 +251,9 @@ def _allowing(old: Any, new: Any) -> Kind:
     """Classify a list of allowed values: an additional one is looser, a removed one stricter."""
     return "looser" if new is not None else "stricter" if old is not None else "neutral"
 
+
+_JUDGING = ("gates", "completeness", "slices", "baseline", "statistics")
+"""Keys that change what is asked of the values."""
 
 _MEANING = ("k", "refusal", "gold", "trace", "groundedness", "safety", "retrieval", "prices", "judge", "verdicts")
 """Keys that change what a value means rather than what is asked of it."""

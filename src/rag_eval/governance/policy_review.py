@@ -18,7 +18,7 @@ from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
-from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, levelled, verdict_findings
+from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, counts_failures, levelled, verdict_findings
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
@@ -96,7 +96,8 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     again = [item for item in (other, scored) if item not in (None, redefined)]
     meant = list(dict.fromkeys(finding for item in again if item for finding in _findings_under_base(report, item)))
     new_errors = sorted({finding.code for finding in meant if finding.level == "error"} - errors)
-    effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, new_errors)
+    guarded = sorted({*errors, *new_errors}.intersection(_warned_about(context, base)))
+    effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, new_errors, guarded)
     changed, notes = _without_base_changes(changes(base.stated, head.stated, effects), context, base)
     old, new = context.authority.on_base(base.file), head.file and context.authority.inside(head.file)
     if old != new:
@@ -116,6 +117,15 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
         notes=(*report.notes, *notes),
     )
     return with_diagnosis(report)
+
+
+def _warned_about(context: ReviewContext, base: Policy) -> Iterator[str]:
+    """Yield the codes that are no errors for the head alone, because it has gates on what they find."""
+    head, card = context.head, context.run.card
+    alone = {finding.code for finding in integrity_findings(card, head) if finding.level == "warning"}
+    yield from (code for code in alone if levels(head)[code] == "error")
+    if counts_failures([head]) and not counts_failures([base]):
+        yield "partly-measured"
 
 
 def _without_base_changes(
