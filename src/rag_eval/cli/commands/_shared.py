@@ -151,6 +151,11 @@ def print_notes(*lines: object, quiet: bool = False) -> None:
     sys.stderr.writelines(f"{log_line(str(line))}\n" for line in (() if quiet else lines))
 
 
+def given(args: argparse.Namespace, *names: str) -> list[str]:
+    """Return the options with a value among ``names``, as words of a command to show."""
+    return [word for name in names if (value := getattr(args, name)) for word in (f"--{name}", value)]
+
+
 def refuse(*rules: tuple[object, str]) -> None:
     """Raise UsageError with the message of the first rule whose condition is true."""
     for applies, message in rules:

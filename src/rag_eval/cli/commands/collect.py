@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import platform
-import shlex
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
     file_bytes,
+    given,
     is_sample,
     now,
     print_notes,
@@ -32,6 +32,7 @@ from rag_eval.collecting.request_map import PRESETS, request_map
 from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System, command_words
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
+from rag_eval.common.paths import shell_line
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 from rag_eval.gates.selection import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError
@@ -41,6 +42,7 @@ from rag_eval.readers.yaml_file import read_mapping
 
 Row = dict[str, Any]
 
+_GOLD = "eval/gold.jsonl"
 _WARM_UP, _BAR, _RUN_JSON = "Hello?", 24, "run.json"
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
 
@@ -50,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("--url", "URL", "ask a server over HTTP", group=system)
     parser.add_option("--exec", "COMMAND", "ask a command: a JSON line in, a JSON line out", group=system)
     parser.add_option("--python", "MODULE:FUNCTION", "ask a Python function, plain or async", group=system)
-    parser.add_option("--gold", "FILE", "gold set (default: eval/gold.jsonl)", default="eval/gold.jsonl")
+    parser.add_option("--gold", "FILE", f"gold set (default: {_GOLD})", default=_GOLD)
     parser.add_option("--out", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
     parser.add_flag("--force", "overwrite a finished file of traces")
     preset = "shape of a common server (default: plain)"
@@ -139,14 +141,15 @@ def run(args: argparse.Namespace) -> int:
         write_rows(out, rows)
         write_json(out.with_name(_RUN_JSON), about)
         journal.remove()
-    return _finished(args.out, rows)
+    return _finished(args, rows)
 
 
-def _finished(out: str, rows: Sequence[Row]) -> int:
+def _finished(args: argparse.Namespace, rows: Sequence[Row]) -> int:
     """Say what was written, and return the exit code."""
     failed = [row for row in rows if "error" in row]
-    following = f" Next: rag-eval score --trace {shlex.quote(out)}" if failed != rows else ""
-    print_notes(f"wrote {out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")
+    score = shell_line("rag-eval", "score", *(given(args, "gold") if args.gold != _GOLD else []), "--trace", args.out)
+    following = f" Next: {score}" if failed != rows else ""
+    print_notes(f"wrote {args.out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")
     if failed:
         some = "every question failed" if failed == rows else f"{quantity(len(failed), 'question')} failed"
         again = " Correct it, and run the same command with --force." if failed == rows else ""
@@ -204,7 +207,7 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
             why = f"--config-exec {words[0]} cannot be started: {error.strerror}"
             raise UsageError(f"{why}. Check the command.") from None
         if done.returncode:
-            why = done.stderr.decode("utf-8", "replace").strip()[:200]
+            why = done.stderr.decode("utf-8", "replace").strip()[:200] or "it printed no error. Check the command."
             raise UsageError(f"the command of --config-exec ended with exit code {done.returncode}: {why}")
         text = done.stdout
     else:

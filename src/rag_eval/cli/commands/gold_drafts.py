@@ -16,6 +16,7 @@ from rag_eval.cli.commands._shared import (
     ask,
     file_bytes,
     gates_path,
+    given,
     print_lines,
     print_notes,
     with_line,
@@ -26,6 +27,7 @@ from rag_eval.cli.commands.gold_files import json_lines
 from rag_eval.cli.commands.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
+from rag_eval.common.paths import shell_line
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
@@ -134,7 +136,8 @@ def run_draft(args: Namespace) -> int:
     counts = _counted(Counter(row["draft"] for row in drafts))
     made = f"{quantity(len(drafts), 'new draft')}{f' ({counts})' if counts else ''}"
     omitted = f"; skipped {_counted(skipped)}" if skipped else ""
-    print_lines(f"wrote {args.drafts}: {made}{omitted}. Next: rag-eval gold review")
+    options = given(args, "gold", "gates", *(["drafts"] if args.drafts != DRAFTS else []))
+    print_lines(f"wrote {args.drafts}: {made}{omitted}. Next: {shell_line('rag-eval', 'gold', 'review', *options)}")
     return PASSED
 
 
@@ -310,6 +313,7 @@ def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
         git.stage(git.inside(gold), data)
         return run_signoff(Namespace(**named, reason=reason, base="", baseline=False, mutates=False))
     except RagEvalError as error:
-        why, advice = str(error).rstrip("."), "Sign them: rag-eval gold signoff --reason TEXT"
-        print_notes(f"{gold} has the new items, but they are not signed: {why}. {advice}")
+        sign = shell_line("rag-eval", "gold", "signoff", *given(args, "gold", "gates"))
+        why = error.first.rstrip(".")
+        print_notes(f"{gold} has the new items, but they are not signed: {why}. Sign them: {sign} --reason TEXT")
         return PASSED

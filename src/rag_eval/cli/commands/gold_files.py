@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from rag_eval.cli.commands._shared import gates_path, print_lines, print_notes, print_result, write, write_data
+from rag_eval.cli.commands._shared import gates_path, given, print_lines, print_notes, print_result, write, write_data
 from rag_eval.cli.commands.gold_signoff import capped
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
-from rag_eval.common.paths import repository_root
+from rag_eval.common.paths import repository_root, shell_line
 from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
@@ -177,11 +177,13 @@ def run_freeze(args: Namespace) -> int:
         lines = [f"{gold}:{line}: no record signs the current state of {quoted(qid)}." for line, qid in rows]
         print_notes(*capped(lines, "line"))
         print_notes(f"Nothing was frozen. Items without a sign-off: {len(unsigned)} of {len(head.items)}. To fix it:")
-        print_notes("  rag-eval gold signoff --baseline --reason '…'")
+        print_notes(
+            f"  {shell_line('rag-eval', 'gold', 'signoff', '--baseline', *given(args, 'gold', 'gates'))} --reason '…'"
+        )
         print_notes("Or freeze the gold set as it is, with --unsigned.")
         return GATE_FAILED
     if os.path.lexists(out):
-        return _frozen_already(reader, head, out, args.tag)
+        return _frozen_already(reader, head, out, args)
     write(out, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     items = quantity(manifest["counts"]["items"], "item")
     print_lines(f"Wrote {out}: {items}, {manifest['signed']} signed, frozen as {args.tag}.")
@@ -193,17 +195,18 @@ def _from_here(root: str, path: str) -> str:
     return os.path.relpath(os.path.join(root, *path.split("/")))  # noqa: PTH118
 
 
-def _frozen_already(reader: Reader, head: Side, out: str, tag: str) -> int:
+def _frozen_already(reader: Reader, head: Side, out: str, args: Namespace) -> int:
     """Return the exit code for gold that is already frozen, whatever the order of its lines."""
     data = reader.read(out) or b""  # only regular files: a pipe would wait for its other end
     reader.ledger.stop_on_problems()
     # Content that is no manifest is different content, not an error.
     manifest = read_json(reader._replace(ledger=ProblemCollector(), contents={out: data}), out, "freeze")
-    if manifest is not None and not manifest_fault(manifest, tag) and not _changed(manifest, head):
-        print_lines(f"Nothing to do: {out} already freezes the same gold set as {tag}.")
+    if manifest is not None and not manifest_fault(manifest, args.tag) and not _changed(manifest, head):
+        print_lines(f"Nothing to do: {out} already freezes the same gold set as {args.tag}.")
         return PASSED
     print_notes(f"{out} already exists with other content, and a tag is frozen only once. Choose another tag.")
-    print_notes(f"To see the differences: rag-eval gold freeze {tag} --check")
+    look = shell_line("rag-eval", "gold", "freeze", args.tag, "--check", *given(args, "gold", "gates", "out"))
+    print_notes(f"To see the differences: {look}")
     return GATE_FAILED
 
 
@@ -264,8 +267,9 @@ def run_relink(args: Namespace) -> int:
             text = line.strip().removeprefix(b"\xef\xbb\xbf")
             lines[number - 1] = line.replace(text, rewritten(text, list(group)))
         write_data(policy.gold, [b"\n".join(lines)])
-        then = f"git add {policy.gold} && rag-eval gold signoff --reason TEXT"
-        print_lines(f"wrote {policy.gold}. Review it, then: {then}")
+        stage = shell_line("git", "add", policy.gold)
+        sign = shell_line("rag-eval", "gold", "signoff", *given(args, "gold", "gates"))
+        print_lines(f"wrote {policy.gold}. Review it, then: {stage} && {sign} --reason TEXT")
     return PASSED if len(new_links) == len(links) else GATE_FAILED
 
 

@@ -118,7 +118,8 @@ def run_import(args: argparse.Namespace) -> int:
     if form.module == "table" and args.suggest_map:
         return _suggest(reader, name, args.files[0])
     if form.module == "table" and not args.map:
-        fix = f"Write a first one: rag-eval import {name} {args.files[0]} --suggest-map > map.yml"
+        write_map = shell_line("rag-eval", "import", name, args.files[0], "--suggest-map")
+        fix = f"Write a first one: {write_map} > map.yml"
         raise UsageError(f"{name} needs a map of the fields. {fix}")
     fields: Counter[str] = Counter()
     lines = _lines(reader, name, args, account, fields)
@@ -227,7 +228,7 @@ def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Pr
         form = _detected(reader, path)
         other = form.trace or form.gold if form else ""
         if form and IMPORTERS[other].module not in (IMPORTERS[name].module, "table"):
-            hint = f"Import it with: rag-eval import {other} {path}"
+            hint = f"Import it with: {shell_line('rag-eval', 'import', other, path)}"
             yield Problem(path, 0, "", f"looks like the export of another tool: it has {form.why}", hint)
 
 

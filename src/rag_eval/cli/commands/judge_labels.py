@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
     ask,
     gates_path,
+    given,
     now,
     print_lines,
     print_notes,
@@ -30,6 +30,7 @@ from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
+from rag_eval.common.paths import shell_line
 from rag_eval.contract import Judge
 from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
@@ -287,14 +288,16 @@ def run_spot_check(args: argparse.Namespace) -> int:
         fix = "Name its rubric: --rubric FILE"
         print_notes(f"{judge.model} graded by another rubric than the one to show. {fix}")
     print_notes(f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(todo)} to grade")
+    calibrate = "rag-eval", "judge", "calibrate", "--labels"
+    recorded_in = given(args, "gates", "verdicts", "model")
     if args.html:
         answers = [(item.label(args.seed), item.row["input"]) for item in todo]
         write(args.html, grading_form(answers, scores, prompt.rubric, rater, __version__))
-        then = "Open it in a browser, save the grades, then: rag-eval judge calibrate --labels judge-labels.jsonl"
-        print_notes(f"wrote {args.html}. {then}")
+        then = shell_line(*calibrate, "judge-labels.jsonl", *recorded_in)
+        print_notes(f"wrote {args.html}. Open it in a browser, save the grades, then: {then}")
         return PASSED
     graded = _ask_all(args, todo, scores, rater, prompt.rubric)
-    following = f"rag-eval judge calibrate --labels {shlex.quote(args.out)}"
+    following = shell_line(*calibrate, args.out, *recorded_in)
     print_lines(f"wrote {args.out}: {graded} graded, {len(todo) - graded} still open. Next: {following}")
     return PASSED
 
