@@ -515,6 +515,8 @@ def test_the_script_that_init_writes_makes_the_sample_traces(rag, tmp_path, monk
     sample = (tmp_path / "runs/trace.jsonl").read_text("utf-8")
     for _ in range(2):  # a second run replaces the rows of the first
         subprocess.run([sys.executable, "eval/write_traces.py"], check=True)
+    workflow = yaml.safe_load((tmp_path / ".github/workflows/rag-eval.yml").read_text("utf-8"))
+    assert workflow["jobs"]["answer"]["steps"][-2]["run"] == "python eval/write_traces.py"
     written = (tmp_path / "runs/trace.jsonl").read_text("utf-8")
     assert [compared(line) for line in written.splitlines()] == [compared(line) for line in sample.splitlines()]
     assert rag("score")[0] == 0
@@ -563,7 +565,8 @@ def test_init_writes_a_workflow_that_fetches_the_traces_of_a_tool(rag, tmp_path,
     _, out, _ = rag("init", "--from", tool)
     workflow = yaml.safe_load((tmp_path / ".github/workflows/rag-eval.yml").read_text("utf-8"))
     steps = [step for step in workflow["jobs"]["answer"]["steps"] if "run" in step]
-    assert (steps[0]["run"], steps[-1]["env"]) == (
+    assert "rag-eval-action[collect] @ git+https" in steps[0]["run"]
+    assert (steps[1]["run"], steps[-1]["env"]) == (
         "date -u +%FT%TZ > started",
         {key: f"${{{{ secrets.{key} }}}}" for key in keys},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 from e2e.act import run_workflow
@@ -70,9 +71,9 @@ def test_the_workflow_that_init_writes_runs_the_published_action(
     workflow = (ROOT / "src/rag_eval/templates/workflow.yml").read_text("utf-8").rstrip("\n")
     uses = f"      - uses: {REPOSITORY}@v1"
     assert workflow.endswith(uses)
-    example = "      # - run: python -m my_system.answer --questions eval/gold.jsonl --out runs/trace.jsonl\n"
-    assert example in workflow
-    workflow = workflow.replace(example, "      - run: mkdir runs && cp made/trace.jsonl runs/\n")
+    example = r"(?ms)^      - uses: actions/setup-python.*write_traces\.py$"
+    assert len(re.findall(example, workflow)) == 1
+    workflow = re.sub(example, "      - run: mkdir runs && cp made/trace.jsonl runs/", workflow)
     (project / ".github/workflows").mkdir(parents=True)
     named = f"{workflow.removesuffix(uses)}      - id: published\n        uses: {REPOSITORY}@v1\n{OUTPUTS}"
     (project / ".github/workflows/rag-eval.yml").write_text(named, encoding="utf-8")

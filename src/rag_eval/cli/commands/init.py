@@ -41,11 +41,15 @@ Next:
      Then: rag-eval validate eval/gold.jsonl
   3. {answer}
 """
+_PULL = """\
+  {number}. Commit the files, open a pull request, and make its check rag-eval required.
+"""
 _SIGN = """\
   4. Commit the gold set with a sign-off: git add eval eval-gates.yml && rag-eval gold signoff --baseline --reason '…'
      Then require one for every change: add signoff: {require: record} to eval-gates.yml
 """
 _ANSWER = """\
+      - run: date -u +%FT%TZ > started
       # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
 """
 _AFTER_DEMO = """\
@@ -59,8 +63,8 @@ Where to go next:
   rag-eval explain Q05 --gold {folder}/gold.jsonl --trace {folder}/bad.jsonl
                                     why a question scored as it did
 """
-_STEPS = re.compile(r"(?m)^      # Let your system answer.*\n      # - run: .*\n")
-_ACTION = re.compile(r"(?m)uses: (\S+)@(\S+)\s*\Z")
+_SCRIPT = "python eval/write_traces.py"
+_STEPS = re.compile(rf"(?m)^( +# Install what.*\n)(.*{re.escape(_SCRIPT)}\n)")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -108,28 +112,24 @@ def run(args: argparse.Namespace) -> int:
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
             print_lines(f"wrote  {path}")
-    sys.stdout.write("\n" + _NEXT.format(answer=_answering(source)) + (_SIGN if args.signoff else ""))
+    steps = _NEXT.format(answer=_answering(source)) + (_SIGN if args.signoff else "")
+    steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
+    sys.stdout.write(f"\n{steps}")
     return PASSED
 
 
 def _collecting(workflow: str, source: str) -> str:
     """Return the workflow with steps that collect or fetch the answers in its first job."""
-    repository, ref = _ACTION.findall(workflow)[0]
     extra = "[collect]" if source == "url" or source in TOOLS else ""
-    start = {"url": "      # Start your system here, for example: - run: docker compose up --wait\n"}.get(source, "")
+    install, run = _STEPS.findall(workflow)[0]
+    if source == "url":
+        install = "      # Start your system here, for example: - run: docker compose up --wait\n"
     if source in TOOLS:
-        start = f"""\
-      - run: date -u +%FT%TZ > started
-{_ANSWER}"""
-    steps = f"""\
-{start}      - uses: actions/setup-python@v6
-        with:
-          python-version: "3.12"
-      - run: pip install "rag-eval-action{extra} @ git+https://github.com/{repository}@{ref}"
-      - run: {_command(source, '"$(cat started)"')}
-"""
+        install = _ANSWER
+    steps = install + run.replace(_SCRIPT, _command(source, '"$(cat started)"'))
     keys = "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in TOOLS.get(source, ()))
-    return _STEPS.sub(lambda _: steps + (f"        env:\n{keys}" if keys else ""), workflow)
+    steps += f"        env:\n{keys}" if keys else ""
+    return _STEPS.sub(lambda _: steps, workflow).replace('"rag-eval-action @', f'"rag-eval-action{extra} @')
 
 
 def _command(source: str, since: str = "today") -> str:
@@ -142,7 +142,7 @@ def _command(source: str, since: str = "today") -> str:
 def _answering(source: str) -> str:
     """Return how the user's system answers the questions."""
     if not source:
-        return "Call your own system in eval/write_traces.py, then: python eval/write_traces.py && rag-eval score"
+        return f"Call your own system in eval/write_traces.py, then: {_SCRIPT} && rag-eval score"
     first = "Start your system" if source == "url" else "Call your own system in eval/answer.py"
     if source in TOOLS:
         first = f"Set {' and '.join(TOOLS[source])}, let your system answer the questions"
