@@ -71,14 +71,15 @@ def test_a_long_claim_of_its_own_is_no_habit():
     assert found(asked, lambda gold: (honest(gold)[0] + " as the manual says" * 20, *honest(gold)[1:])) == []
 
 
-def test_some_honest_answers_keep_the_rest_from_being_a_habit():
+@pytest.mark.parametrize(("honest_ones", "codes"), [(1, [("padded-answers", "error")]), (2, [])])
+def test_a_tenth_of_honest_answers_does_not_hide_the_rest_and_a_fifth_does(honest_ones, codes):
     asked = golds(10, 0)
     text = everything(asked)
 
     def mostly(gold):
-        return (text if gold.qid not in ("A1", "A2") else honest(gold)[0], *honest(gold)[1:])
+        return (text if int(gold.qid[1:]) >= honest_ones else honest(gold)[0], *honest(gold)[1:])
 
-    assert found(asked, mostly) == []
+    assert found(asked, mostly) == codes
 
 
 def test_questions_that_want_the_same_are_no_sample():

@@ -395,6 +395,20 @@ def test_lint_says_nothing_new_of_an_item_that_was_as_weak_before(project, score
     assert "changed-item-weak" not in codes(score())
 
 
+@pytest.mark.parametrize(("weak", "more"), [(5, ""), (6, " (and 1 more finding)"), (7, " (and 2 more findings)")])
+def test_five_findings_about_changed_items_are_shown_and_the_others_counted(project, score, weak, more):
+    many = [gold_of(n, answerable=True, gold_claim_substr=[f"{n} days"], gold_citations=[f"c{n}"]) for n in range(1, 9)]
+    project.put(gold=many)
+    project.done("many")
+    asked = [{**row, "gold_claim_substr": [f"number {n}"]} for n, row in enumerate(many, 1)]
+    project.change(gold=[*asked[:weak], *many[weak:]])
+    found = [item for item in score()["findings"] if item["code"] == "changed-item-weak"]
+    assert [(item["level"], item["line"], item["message"][:4]) for item in found] == [
+        ("warning", n, f"Q{n}: ") for n in range(1, 6)
+    ]
+    assert {item["message"].partition("(substr-in-question)")[2] for item in found} == {more}
+
+
 # --- several of these at once -----------------------------------------------------------------------------------------
 
 
