@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import combinations
 from math import fsum
@@ -13,11 +14,12 @@ from scipy.stats import binomtest
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from cases import ROOT
 from depth import examples
 from rag_eval.analysis.runs import Column, pass_hat_k, repeats, shared, side_by_side, spread
 from rag_eval.gates.outcomes import front, weighted
 from rag_eval.gates.policy import QUALITY, WEIGHTS, Scoring
-from seams import GOOD, Question, UsageError
+from seams import GOOD, Question, UsageError, measure
 from swapping import by_swapping
 
 CONTRACTS = {"precision": "a", "abstention_accuracy": "b", "under_refusal": "c", "recall@5": "d", "mrr": "e"}
@@ -289,6 +291,14 @@ def test_fewer_metrics_are_corrected_for_fewer_tests_and_the_score_stays():
 
 values = st.floats(0, 1, allow_nan=False)
 metric_names = [name for names in QUALITY.values() for name in names]
+
+
+def test_objectives_are_those_of_the_docs_and_means_of_metrics_of_which_more_is_better():
+    page = (ROOT / "docs" / "compare.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| (\w+) \| (0\.\d+ \| .*) \|$", page, re.MULTILINE))
+    assert {name: float(row[:4]) for name, row in rows.items()} == WEIGHTS
+    assert {name: tuple(re.findall(r"`(\w+@?\w*)`", rows[name])) for name in QUALITY} == QUALITY
+    assert {measure(name).metric.better for name in metric_names} == {"higher"}
 
 
 def test_the_weighted_score_of_the_example_is_the_one_by_hand():

@@ -32,8 +32,8 @@ COMPLETENESS = ("missing", "duplicate", "unknown")
 FULL = "full"
 """The suite of all questions."""
 QUALITY = {
-    "accuracy": ("precision", "abstention_accuracy", "answer_correctness"),
-    "faithfulness": ("claim_support", "faithfulness"),
+    "accuracy": ("precision", "abstention_accuracy"),
+    "faithfulness": ("claim_support",),
     "citation": ("citation_precision", "citation_recall", "section_accuracy"),
     "retrieval": ("recall@5", "mrr", "ndcg@10"),
 }
