@@ -349,6 +349,7 @@ def test_a_saved_run_is_a_baseline_as_it_is(command, tmp_path, monkeypatch):
     assert result[0]["gates"] == result[1]["gates"]
     assert [item["code"] for item in result[0]["findings"]] == ["baseline-values-alone"]
     assert ": 4 of its " in result[0]["findings"][0]["message"]
+    assert result[0]["findings"][0]["fix"].endswith(" run: rag-eval import rag-server-run FILE")
 
 
 @pytest.mark.parametrize(
