@@ -67,7 +67,7 @@ import json, os, time
 import pytest
 import mutants_entered
 
-FOUND = {}
+FOUND, FAILED = {}, set()
 os.environ["MUTANTS_PID"] = str(os.getpid())
 
 @pytest.hookimpl(hookwrapper=True)
@@ -77,6 +77,10 @@ def pytest_runtest_protocol(item, nextitem):
     yield
     FOUND[item.nodeid] = [time.perf_counter() - begun, sorted(mutants_entered.entered)]
 
+def pytest_runtest_logreport(report):
+    if report.failed:
+        FAILED.add(report.nodeid)
+
 def pytest_sessionfinish(session):
     commands = os.environ["MUTANTS_OUT"] + ".commands"
     for line in open(commands) if os.path.exists(commands) else ():
@@ -84,7 +88,8 @@ def pytest_sessionfinish(session):
         if test in FOUND and function not in FOUND[test][1]:
             FOUND[test][1].append(function)
     with open(os.environ["MUTANTS_OUT"], "w") as file:
-        json.dump(FOUND, file)
+        passed = {test: row for test, row in FOUND.items() if test not in FAILED}
+        json.dump({"passed": passed, "failed": sorted(FAILED)}, file)
 """
 
 
@@ -101,7 +106,7 @@ class Mutant(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A mutant and how its tests ended: killed, survived or untested."""
+    """A mutant and how its tests ended: killed, timed out (which counts as killed), survived or untested."""
 
     mutant: Mutant
     result: str
@@ -308,7 +313,10 @@ def entered(folder: Path, paths: Iterable[str], tests: list[str], jobs: int) -> 
         process.wait()
         if not out.exists():
             raise SystemExit(f"the tests could not be run in {folder}")
-        for test, (seconds, functions) in json.loads(out.read_text()).items():
+        tests_run = json.loads(out.read_text())
+        for test in tests_run["failed"]:
+            print(f"fails without a mutant, so it is left out: {test}", flush=True)
+        for test, (seconds, functions) in tests_run["passed"].items():
             for function in functions:
                 found[function].append((seconds, test))
     return {function: sorted(rows) for function, rows in found.items()}
@@ -340,22 +348,35 @@ def _started(words: list[str], folder: Path, **more: str) -> subprocess.Popen[by
     return subprocess.Popen(words, cwd=folder, env=env, stdout=silent, stderr=silent, start_new_session=True)  # noqa: S603
 
 
-def tried(folder: Path, mutant: Mutant, tests: list[str], seconds: float) -> Outcome:
-    """Run the tests on one mutant, in a copy of the repository that is left as it was."""
+def compiled(folder: Path) -> Path:
+    """Write the bytecode of all files once, so that no run of a mutant compiles the unchanged ones again."""
+    env = _env(folder)
+    del env["PYTHONDONTWRITEBYTECODE"]
+    subprocess.run([*_pytest(), "--collect-only", "tests"], cwd=folder, env=env, capture_output=True, check=False)  # noqa: S603
+    return folder
+
+
+def tried(folder: Path, mutant: Mutant, tests: list[str], took: dict[str, float]) -> Outcome:
+    """Run the tests on one mutant, in a copy of the repository that is left as it was.
+
+    ``took`` are the seconds of each test without the mutant. Ten times as many are a loop without an end.
+    """
     file = folder / mutant.path
     before = file.read_bytes()
     source = before.decode()
     file.write_text(source[: mutant.start] + mutant.new + source[mutant.end :], "utf-8")
     try:
         for share in (tests[:FIRST], tests[FIRST:]):
-            if share and _fails(folder, share, seconds):
-                return Outcome(mutant, "killed", len(tests))
+            ended = _ended(folder, share, max(300.0, 10 * sum(took[test] for test in share))) if share else ""
+            if ended:
+                return Outcome(mutant, ended, len(tests))
     finally:
         file.write_bytes(before)
     return Outcome(mutant, "survived" if tests else "untested", len(tests))
 
 
-def _fails(folder: Path, tests: list[str], seconds: float) -> bool:
+def _ended(folder: Path, tests: list[str], seconds: float) -> str:
+    """Return ``killed`` if a test fails, ``timed out`` if the tests do not end, empty if all pass."""
     words = [*_pytest(), "-x", *tests]
     process = _started(words, folder)
     try:
@@ -363,8 +384,8 @@ def _fails(folder: Path, tests: list[str], seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.wait()
-        return True
-    return bool(code)
+        return "timed out"
+    return "killed" if code else ""
 
 
 def shown(folder: Path, mutant: Mutant) -> str:
@@ -403,9 +424,7 @@ def run_all(folder: Path, mutants: list[Mutant], options: argparse.Namespace) ->
             except queue.Empty:
                 return
             rows = by_function.get(f"{mutant.path}:{mutant.function}") or sorted(set(by_module[mutant.path]))
-            names = spread(rows, options.most)
-            seconds = max(30.0, 10 * sum(took for took, _ in rows[: options.most]))
-            outcome = tried(copy, mutant, names, min(seconds, 300.0))
+            outcome = tried(copy, mutant, spread(rows, options.most), {test: took for took, test in rows})
             outcomes.append(outcome)
             if outcome.result != "killed":
                 print(f"{outcome.result} ({outcome.tests} tests) {shown(folder / 'base', mutant)}", flush=True)
@@ -434,7 +453,7 @@ def main() -> int:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     try:
-        base = copy_to(folder / "base")  # the checkout may change meanwhile
+        base = compiled(copy_to(folder / "base"))  # the checkout may change meanwhile
         if options.modules:
             every = _git("ls-files", "src/*.py").splitlines()
             chosen = [path for path in every if any(fnmatch.fnmatch(path, glob) for glob in options.modules)]
@@ -451,7 +470,7 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     by_package: dict[str, list[bool]] = defaultdict(list)
     for one in outcomes:
-        by_package[str(Path(one.mutant.path).parent)].append(one.result == "killed")
+        by_package[str(Path(one.mutant.path).parent)].append(one.result in ("killed", "timed out"))
     for package, killed in sorted(by_package.items()):
         print(f"{package}: {sum(killed)} of {len(killed)}")
     total = sum(map(sum, by_package.values()))
