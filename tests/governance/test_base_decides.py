@@ -857,3 +857,73 @@ def test_a_few_of_the_edited_verdicts_are_named(project, score, edited, named):
     (finding,) = [item for item in score()["findings"] if item["code"] == "changed-verdict"]
     message = f"{edited} of 5 recorded verdicts differ from the base branch for the same input: {named}"
     assert (finding["level"], finding["message"]) == ("warning", message)
+
+
+# --- inputs that the caller replaces ---------------------------------------------------------------------------------
+
+FILE = "Name the file only in the gates file."
+
+
+@pytest.mark.parametrize(
+    ("stated", "words", "code", "message", "fix"),
+    [
+        (
+            "gold: eval/gold.jsonl\n",
+            "--gold=other.jsonl",
+            "gold-overridden",
+            "an input or option replaces the gold set 'eval/gold.jsonl' of the base branch's gates file",
+            FILE,
+        ),
+        (
+            "",
+            "--gold=other.jsonl",
+            "gold-overridden",
+            "an input or option replaces the usual gold set 'eval/gold.jsonl', which the base branch means",
+            FILE,
+        ),
+        (
+            "trace: runs/trace.jsonl\n",
+            "--trace=other.jsonl",
+            "traces-overridden",
+            "an input or option replaces the traces 'runs/trace.jsonl' of the base branch's gates file",
+            FILE,
+        ),
+        (
+            "",
+            "--trace=other.jsonl",
+            "traces-overridden",
+            "an input or option replaces the usual traces 'runs/trace.jsonl', which the base branch means",
+            FILE,
+        ),
+        (
+            "",
+            "--gates=other.yml",
+            "gates-overridden",
+            "an input or option replaces the gates file 'eval-gates.yml' of the base branch",
+            "Remove the input or option gates.",
+        ),
+        (
+            "",
+            "--k=5",
+            "k-overridden",
+            "an input or option sets k to 5, but by the base branch's gates file it is 3",
+            "Set k only in the gates file.",
+        ),
+    ],
+)
+def test_an_input_that_the_caller_replaces_is_named_with_what_the_base_means(
+    project, score, stated, words, code, message, fix
+):
+    project.put(gates=gates(stated))
+    project.done("gates")
+    project.branch("pr")
+    for name, text in (("other.jsonl", json_lines(GOLDS if "gold" in words else TRACES)), ("other.yml", gates(stated))):
+        project.write(name, text)
+    project.done()
+    found = [item for item in findings(score(words)) if item["code"].endswith("-overridden")]
+    assert [(item["code"], item["level"], item["message"], item["fix"]) for item in found] == [
+        (code, "warning", message, fix)
+    ]
+    same = {"--gold": GOLD, "--trace": "runs/trace.jsonl", "--gates": GATES, "--k": "3"}
+    option = words.partition("=")[0]
+    assert [item for item in findings(score(f"{option}={same[option]}")) if item["code"].endswith("-overridden")] == []
