@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -164,6 +164,7 @@ names = st.sampled_from(["precision", "chr", "mrr where tags=a", "completeness.m
 
 
 @given(st.dictionaries(names, st.integers(0, 3)), st.dictionaries(names, st.integers(0, 3)))
+@example({"precision": 1}, {})
 def test_exactly_the_gates_that_judge_fewer_cases_are_named(before, after):
     gates = [judge(Gate(name, "min", "0"), Value(1.0, n)) for name, n in after.items()]
     fallen = [name for name, n in before.items() if not name.startswith("completeness.") and after.get(name, 0) < n]

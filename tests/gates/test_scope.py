@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rag_eval
@@ -48,6 +48,44 @@ def test_a_kind_has_its_share_of_a_sample(kinds, size):
         exact = ours * min(size, len(kinds)) / len(kinds)
         got = sum(kinds[qid] == kind for qid in members)
         assert abs(got - exact) < 2 or (ours and got == 1)
+
+
+parts = st.fixed_dictionaries({kind: st.integers(1, 60) for kind in KINDS})
+ORDER = ("unanswerable", "plain", "attack")
+"""The kinds in the order in which the first of equal remainders is rounded up."""
+
+
+@given(parts, sizes)
+@example({"plain": 48, "unanswerable": 26, "attack": 26}, 10)
+@example({"plain": 10, "unanswerable": 10, "attack": 10}, 4)
+@example({"plain": 10, "unanswerable": 10, "attack": 10}, 5)
+def test_shares_are_rounded_by_the_largest_remainder(counts, size):
+    total = sum(counts.values())
+    if any(count * size < total for count in counts.values()) or size > total:
+        return
+    whole = {kind: divmod(counts[kind] * size, total) for kind in ORDER}
+    up = sorted(ORDER, key=lambda kind: -whole[kind][1])[: size - sum(share for share, _ in whole.values())]
+    kinds = {f"{kind}{number}": kind for kind, count in counts.items() for number in range(count)}
+    members = [kinds[qid] for qid in sample(items(kinds), size)]
+    assert {kind: members.count(kind) for kind in ORDER} == {kind: whole[kind][0] + (kind in up) for kind in ORDER}
+
+
+@pytest.mark.parametrize(
+    ("counts", "size", "sizes"),
+    [
+        ((97, 2, 1), 4, (2, 1, 1)),
+        ((97, 2, 1), 3, (1, 1, 1)),
+        ((97, 2, 1), 2, (1, 1, 1)),
+        ((60, 39, 1), 10, (6, 3, 1)),
+        ((50, 49, 1), 10, (5, 4, 1)),
+        ((2, 2, 1), 5, (2, 2, 1)),
+        ((2, 2, 1), 9, (2, 2, 1)),
+    ],
+)
+def test_a_rare_kind_takes_its_place_from_the_one_with_the_most_beyond_its_share(counts, size, sizes):
+    kinds = {f"{kind}{n}": kind for kind, count in zip(KINDS, counts, strict=True) for n in range(count)}
+    members = [kinds[qid] for qid in sample(items(kinds), size)]
+    assert tuple(members.count(kind) for kind in KINDS) == sizes
 
 
 @given(gold_sets, sizes, st.randoms(use_true_random=False))
