@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -192,6 +193,22 @@ def test_a_baseline_that_is_no_report_is_refused(project, score, text):
     project.write(BASELINE, text)
     assert (score(), score.code) == (None, 2)
     assert "A baseline is a report.json of this version" in score.said
+
+
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [
+        (["scope"], ""),
+        (["scope", "verdict"], "… and 1 more problem not shown."),
+        (["scope", "verdict", "k"], "… and 2 more problems not shown."),
+    ],
+)
+def test_the_first_problem_of_a_baseline_is_shown_and_the_others_counted(project, score, fields, more):
+    report = json.loads((project.path / BASELINE).read_text("utf-8"))
+    project.write(BASELINE, json.dumps({name: value for name, value in report.items() if name not in fields}))
+    assert (score(), score.code) == (None, 2)
+    assert score.said.count(" is missing") == 1
+    assert "".join(re.findall(r"… and .*", score.said)) == more
 
 
 def test_a_baseline_of_the_base_that_cannot_be_read_is_renewed_by_a_change_that_decides_for_itself(project, score):

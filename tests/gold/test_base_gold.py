@@ -558,3 +558,23 @@ def test_packed_gold_of_the_base_may_be_unpacked_where_nobody_signs(project, sco
     project.done("unpacked")
     report = score()
     assert (score.code, changed(report)) == (0, {"Q1": ("changed", "NOT_CITED", "OK")})
+
+
+@pytest.mark.parametrize(("signed", "code"), [("", 0), (SIGNED, 2)])
+def test_a_label_folder_that_becomes_a_file_is_not_judged_where_sign_off_is_asked_for(project, score, signed, code):
+    """Sign-off reads lines, so it cannot compare the two; without it the items still are."""
+    project.git("rm", "-q", GOLD)
+    in_labels(project, GOLDS, folder=GOLD)
+    project.put(gates=gates(signed))
+    project.done("labels")
+    project.branch("pr")
+    project.git("rm", "-q", "-r", GOLD)
+    project.put(gold=GOLDS)
+    project.done("a file")
+    report = score()
+    assert score.code == code
+    if report is None:
+        assert "is a folder" in score.said
+    else:
+        assert [item["level"] for item in report["findings"] if item["code"] == "gold-not-in-items"] == ["warning"]
+        assert changed(report)["Q1"][0] == "changed"
