@@ -153,6 +153,51 @@ def test_totals_are_those_of_the_scores(rows):
     assert GroupedCases(cases).totals("no such") == Counter()
 
 
+@examples(50)
+@given(st.lists(st.lists(st.none() | SHARES | st.booleans(), min_size=1, max_size=6), min_size=1, max_size=9))
+def test_sums_of_a_run_are_those_of_its_scores(rows):
+    cases = [
+        question(f"Q{n}")._replace(run=f"r{run}", scores={} if score is None else {"mrr": score})
+        for n, row in enumerate(rows)
+        for run, score in enumerate(row)
+    ]
+    by_run = {}
+    for case in cases:
+        by_run.setdefault(case.run, []).extend(map(float, case.scores.values()))
+    expected = [(len(scores), sum(scores), sum(score**2 for score in scores)) for scores in by_run.values() if scores]
+    result = GroupedCases(cases).runs("mrr")
+    assert sorted(result) == [pytest.approx(row) for row in sorted(expected)]
+
+
+GRIDS = st.integers(2, 4).flatmap(
+    lambda runs: st.lists(
+        st.lists(st.tuples(SHARES, SHARES), min_size=runs, max_size=runs),
+        min_size=2,
+        max_size=5,
+    )
+)
+
+
+@examples(150)
+@given(GRIDS)
+def test_the_variance_between_runs_is_that_of_a_table_of_questions_by_runs(grid):
+    """The mean square of runs less half of the residual's, of which two runs subtract nothing, over all scores."""
+    sides = (
+        [question(f"Q{n}", run=f"r{r}", mrr=pair[side]) for n, row in enumerate(grid) for r, pair in enumerate(row)]
+        for side in (0, 1)
+    )
+    before, after = sides
+    steps = np.array([[new - old for old, new in row] for row in grid])
+    rows, runs = steps.shape
+    of_runs = rows * np.sum((steps.mean(axis=0) - steps.mean()) ** 2) / (runs - 1)
+    residual = steps - steps.mean(axis=0) - steps.mean(axis=1, keepdims=True) + steps.mean()
+    excess = of_runs - (0.5 if runs > 2 else 0.0) * np.sum(residual**2) / ((rows - 1) * (runs - 1))
+    result = evidence(after, before).between_runs("mrr")
+    if abs(excess) > 1e-9:
+        assert (result is None) == (excess < 0)
+        assert result is None or result == (pytest.approx(excess / steps.size), runs)
+
+
 KEPT = st.none() | st.booleans() | st.sampled_from([(0, 1), (1, 3), (2, 3), (7, 7)]) | st.integers(-3, 10**6)
 
 
