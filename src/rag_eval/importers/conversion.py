@@ -223,6 +223,7 @@ class Conversion:
             # a file without any contents is a problem: they were not captured
             why = "no question, answer or chunks"
             self.account.dropped("traces that record nothing", why, len(ready) - len(filled))
+        self._complete(filled)
         rows = [(draft.place[1], row) for draft in filled or ready if (row := self._row(tool, draft)) is not None]
         if self.options.last_only:
             last = {(row.get("qid"), row.get("q"), row.get("run")): index for index, (_, row) in enumerate(rows)}
@@ -230,6 +231,14 @@ class Conversion:
             rows = [rows[index] for index in sorted(last.values())]
         yield from rows
         self.finish()
+
+    def _complete(self, drafts: Sequence[Draft]) -> None:
+        """Give samples without an answer an empty one if others have one; in a trace the answer was not recorded."""
+        if any(draft.answer for draft in drafts):
+            for draft in drafts:
+                if draft.answer is None and draft.error is None and not draft.source:
+                    draft.answer = ""
+                    self.account.lacking("samples without an answer: their answer is empty")
 
     def in_window(self, start_ns: int | None) -> bool:
         """Return whether a trace began between ``--since`` and ``--until``; if not, note it in the account."""

@@ -21,7 +21,7 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 _SPACE = re.compile(rb"\s*")
 _BEGIN = re.compile(rb"\n[\[{]")
 _NOT_A_NUMBER = (b"NaN", b"Infinity", b"-Infinity")
-_WRITE_NULL = 'JSON has no such number. Write null: df.to_json(orient="records", lines=True)'
+_TEXT_OR_NAN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)|-?Infinity|NaN', re.DOTALL)
 _WRITE_JSON = "Export the file again as JSON or JSON Lines."
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
 _DELIMITERS = (b",", b";", b"\t")
@@ -95,13 +95,27 @@ class Stream:
             except msgspec.DecodeError as error:
                 if "trailing characters" in str(error):  # the next value begins, so this one is complete
                     return Document(self._path, self.line, self._take(_offset(error) - 1).rstrip())
-                if "truncated" not in str(error) and _offset(error) < len(self._window):
+                if self._replace_nan(_offset(error)):
+                    continue
+                rest = bytes(self._window[max(_offset(error) - 1, 0) :])
+                is_cut = any(word.startswith(rest[start:]) for word in _NOT_A_NUMBER for start in (0, 1))
+                if "truncated" not in str(error) and _offset(error) < len(self._window) and not is_cut:
                     raise
                 fault = error
             if not self._more():
                 if fault:
                     raise fault
                 return Document(self._path, self.line, self._take(len(self._window)).rstrip())
+
+    def _replace_nan(self, offset: int) -> bool:
+        """Replace NaN and Infinity by null if one is at the fault: Python and pandas write them for absent numbers."""
+        starts = (offset, max(offset - 1, 0))
+        if not any(self._window.startswith(word, start) for word in _NOT_A_NUMBER for start in starts):
+            return False
+        self._window[:] = _TEXT_OR_NAN.sub(
+            lambda match: match[0] if match[0][:1] == b'"' else b"null", bytes(self._window)
+        )
+        return True
 
     def _parts(self, begin: bytes, end: bytes) -> Iterator[None]:
         """Read the brackets and commas of an array or object; yield at the beginning of each of its parts."""
@@ -192,15 +206,40 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
 
 
 def frame_rows(value: Row) -> Iterator[Row]:
-    """Yield the rows of a data frame that pandas wrote as one object, by columns or split; otherwise the object."""
-    columns, data = value.get("columns"), value.get("data")
-    if value and all(isinstance(column, dict) and "0" in column for column in value.values()):
-        for number in next(iter(value.values())):
-            yield {name: column.get(number) for name, column in value.items()}
+    """Yield the rows of a data frame or a dataset that was written as one object; otherwise the object.
+
+    The forms are pandas' ``columns``, ``split``, ``index`` and ``table``, and lists by column. Rows have numbers or ids
+    as keys, which have digits; an id is kept as ``id``.
+    """
+    columns, data, parts = value.get("columns"), value.get("data"), list(value.values())
+    are_objects = bool(parts) and all(isinstance(part, dict) and part for part in parts)
+    if are_objects and all(part.keys() == parts[0].keys() for part in parts) and _are_ids(parts[0]):
+        for key in parts[0]:
+            yield _with_id(key, {name: column[key] for name, column in value.items()})
     elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
         yield from (dict(zip(map(str, columns), row, strict=False)) for row in data)
+    elif "schema" in value and isinstance(data, list) and all(isinstance(row, dict) for row in data):
+        yield from data
+    elif are_objects and _are_ids(value):
+        yield from (_with_id(key, row) for key, row in value.items())
+    elif len(parts) > 1 and _are_columns(parts):
+        yield from (dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True))
     else:
         yield value
+
+
+def _are_ids(keys: Row) -> bool:
+    return all(any(letter.isdigit() for letter in key) for key in keys)
+
+
+def _with_id(key: str, row: Row) -> Row:
+    return row if key.isdigit() else {"id": key, **row}
+
+
+def _are_columns(parts: list[Any]) -> bool:
+    """Return whether values are lists of equal length, one of them of texts."""
+    are_lists = all(isinstance(part, list) and part and len(part) == len(parts[0]) for part in parts)
+    return are_lists and any(all(isinstance(item, str) for item in part) for part in parts)
 
 
 def yaml_value(inputs: ImportInputs, path: str) -> Any:
@@ -237,14 +276,20 @@ def cell_value(text: str) -> Any:
 
 
 def csv_rows(inputs: ImportInputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line and cells by column of each row of a CSV file with a header."""
+    """Yield line and cells by column of each row of a CSV file with a header.
+
+    Columns of one name must have equal cells; pandas writes an index twice if a column has its name.
+    """
     table = csv_table(inputs, path)
     header = next(table, (0, []))[1]
-    if repeated := sorted({name for name in header if header.count(name) > 1}):
-        message = f"has two columns named '{repeated[0]}'"
-        return inputs.problem(path, 1, "", message, "Give each column its own name in the first line.")
     for line, cells in table:
-        yield line, dict(zip(header, cells, strict=True))
+        row = dict(zip(header, cells, strict=True))
+        if len(row) < len(header):
+            differing = [name for name, cell in zip(header, cells, strict=True) if row[name] != cell]
+            if differing:
+                message = f"has two columns named '{differing[0]}'"
+                return inputs.problem(path, 1, "", message, "Give each column its own name in the first line.")
+        yield line, row
 
 
 def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]]:
@@ -326,8 +371,6 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
         inputs.problem(path, line + _line_of_first_invalid_byte(data), "", "is not UTF-8", _to_utf8(path, "json"))
     elif isinstance(error, RecursionError):
         inputs.problem(path, line, "", "is nested too deeply", _WRITE_JSON)
-    elif any(data.startswith(word, offset) or data.startswith(word, max(offset - 1, 0)) for word in _NOT_A_NUMBER):
-        inputs.problem(path, number, "", "contains NaN or Infinity", _WRITE_NULL)
     elif "truncated" in text:
         inputs.problem(
             path, number, "", "ends in the middle of a JSON value", "The file looks cut off; export it again."
