@@ -196,6 +196,36 @@ def test_a_package_that_cannot_be_loaded_is_named_and_no_defect(rag, monkeypatch
     assert err.endswith("Install rag-eval-action again, with its dependencies.\n")
 
 
+@each_row(
+    ("error", "message"),
+    [
+        (MemoryError(), cli.OUT_OF_MEMORY),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), cli.OUT_OF_MEMORY),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x.py"), "'x.py': no such file or directory"),
+        (PermissionError(errno.EACCES, "Permission denied", "x.py"), "'x.py': permission denied"),
+        (OSError(errno.EIO, "Input/output error", "x.py"), "'x.py': input/output error"),
+        (OSError(errno.ENOSPC, "No space left on device", "x.py"), "cannot write x.py: No space left on device"),
+    ],
+)
+def test_an_error_of_the_machine_is_no_defect(rag, monkeypatch, error, message):
+    def broken(args):
+        raise error
+
+    monkeypatch.setattr("rag_eval.cli.commands.metrics.run", broken)
+    code, out, err = rag("metrics")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"rag-eval: {message}")
+    assert not message.startswith("'x.py'") or err.endswith(". Check its path and permissions.\n")
+
+
+def test_an_error_of_the_system_without_a_file_is_a_defect(rag, monkeypatch):
+    def broken(args):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("rag_eval.cli.commands.metrics.run", broken)
+    assert rag("metrics")[0] == 3
+
+
 def test_a_module_of_our_own_that_is_not_there_is_a_defect(rag, monkeypatch):
     def broken(args):
         from rag_eval import nowhere  # noqa: F401
@@ -333,6 +363,8 @@ def test_watch_scores_again_after_a_change_of_each_file(rag, project, at_each_pa
     at_each_pause(change)
     out = rag("score", "--watch", *options)[1]
     assert (out.count("Watching for changes"), len(pauses)) == (2, 4)
+    shown = "\nWatching for changes; Ctrl-C ends.\n"
+    assert (f"{shown}\n" in out, out.endswith(shown)) == (True, True)
     file.unlink()
     write_rows(project / "eval/gold.jsonl", GOLD)
     write_rows(project / "runs/trace.jsonl", GOOD)
@@ -915,6 +947,13 @@ def test_the_installed_command_ends_as_main_does_with_all_that_it_says(words, co
     done, other = ended(*words, cwd=tmp_path), subprocess.run(plainly, capture_output=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (other.returncode, other.stdout)
     assert (code, bool(done.stderr)) == (done.returncode, code > 0)
+
+
+def test_an_error_after_the_report_does_not_lose_the_report(project):
+    (project / "failed.jsonl").write_text("mine\n")
+    done = ended("score", "--save-trace", ".")
+    assert (done.returncode, done.stdout.startswith(b"PASSED  4 of 4 gates")) == (2, True)
+    assert done.stderr.startswith(b"rag-eval: failed.jsonl is not a file of failed cases.")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")

@@ -314,3 +314,24 @@ def test_traces_of_a_set_without_answers_are_refused_before_anything_is_written(
     code, _, err = command("dataset", "squad_v2", path, *words)
     assert (code, "squad_v2 has no answers of a system" in err) == (2, True)
     assert [file.name for file in tmp_path.iterdir()] == ["in.json"]
+
+
+@pytest.mark.parametrize("unanswerable", [1, 3, 6, 8])
+def test_a_sample_has_its_size_and_the_share_of_each_kind(command, tmp_path, unanswerable):
+    """A kind has at least one question in it, however rare it is."""
+    count = 9
+    records = [squad(f"s{n}", is_impossible=n < unanswerable) for n in range(count)]
+    everything = converted(command, tmp_path, "squad_v2", *records)
+    for size in range(1, count + 2):
+        drawn = converted(command, tmp_path, "squad_v2", *records, sample=size)
+        kinds = [row["answerable"] for row in drawn].count(False)
+        assert len(drawn) == min(size, count)
+        assert [row for row in everything if row in drawn] == drawn, "in the order of the data set"
+        assert abs(kinds - min(size, count) * unanswerable / count) <= 1
+        assert size == 1 or 0 < kinds < len(drawn)
+
+
+def squad(qid, *, is_impossible):
+    answers = [] if is_impossible else [{"text": "ten miles", "answer_start": 0}]
+    asked = {"id": qid, "question": f"How far is {qid}?", "is_impossible": is_impossible, "answers": answers}
+    return {"data": [{"title": "T", "paragraphs": [{"context": "ten miles", "qas": [asked]}]}]}

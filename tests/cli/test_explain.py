@@ -101,6 +101,16 @@ def test_leaked_values_are_masked_in_the_answer_and_in_what_bears_it_out(tmp_pat
     assert not [part for part in (LEAKED, "corp-mail", "corp") if part in output]
 
 
+@pytest.mark.parametrize("at", range(3))
+def test_a_leak_in_one_sentence_changes_no_other(tmp_path, capsys, at):
+    parts = ["The desk opens at 8.", "It sells 35 stamps.", "On Sundays the desk is closed."]
+    leaking = [*parts[:at], f"Then {LEAKED} writes to {LEAKED}.", *parts[at:]]
+    shown = json.loads(explained(tmp_path, capsys, "  ".join(leaking)))["cases"][0]["sentences"]
+    mask = shown[at]["text"].split()[1]
+    assert (mask[:2], LEAKED[2:] in mask) == ("jo", False)
+    assert [item["text"] for item in shown] == [text.replace(LEAKED, mask) for text in leaking]
+
+
 def test_a_document_holds_every_run_and_is_there_without_chunks(tmp_path, capsys):
     content = json.loads(explained(tmp_path, capsys, "At eight.", chunks=None, run="one"))
     [case] = content["cases"]

@@ -24,10 +24,13 @@ def repo(tmp_path, monkeypatch):
     return repo
 
 
-def test_a_commit_of_something_else_touches_nothing(repo):
+def test_a_commit_of_something_else_touches_nothing(command, repo):
     repo.write("notes.txt", "x")
     repo.git("add", "notes.txt")
     assert touches_nothing()
+    assert command("gold", "check", "--staged") == (0, "", "")
+    code, _, err = command("validate", "notes.txt")
+    assert (code, err.startswith("notes.txt:1:")) == (2, True), "only the hook may take the short way"
 
 
 def test_a_project_file_that_names_rag_eval_asks_for_the_whole_check(repo):

@@ -129,7 +129,7 @@ def _block(line, folder):
     for pattern, name in CHANGING:
         printed = [pattern.sub(name, item) for item in printed]
     printed = [item.replace(str(folder), "FOLDER").rstrip() for item in printed]
-    return [line, *printed, *([f"[exit {code}]"] if code else []), ""]
+    return [line, *printed, *([f"[exit {code}]"] if code != 0 else []), ""]
 
 
 def _rag_eval(words, typed, environ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 
 import pytest
@@ -228,3 +229,49 @@ def test_a_signer_that_is_not_utf_8_is_refused_before_any_draft_is_shown(files, 
     assert main(["gold", "review", "--signer", "ann\udcff"]) == 2
     out, err = capsys.readouterr()
     assert (out, "--signer is not UTF-8 text" in err) == ("", True)
+
+
+def test_two_items_of_one_review_have_different_qids(files, monkeypatch, capsys):
+    write_rows(files / "trace.jsonl", [{"q": f"What is {n}?", "error": "x"} for n in range(2)])
+    assert draft() == 0
+    assert all(re.fullmatch("D-[0-9a-f]{8}", row["qid"]) for row in rows(files / "eval/drafts.jsonl"))
+    again = ["e", "", "SAME", "n"]
+    assert review(monkeypatch, *again, *again, "e", "", "OTHER", "n") == 0
+    assert [row["qid"] for row in rows(files / "eval/gold.jsonl")] == ["Q1", "SAME", "OTHER"]
+    assert "not accepted: the qid 'SAME' is already used" in capsys.readouterr().out
+
+
+def test_the_end_of_the_input_ends_the_line_of_the_prompt(files, monkeypatch, capsys):
+    draft()
+    review(monkeypatch)
+    assert capsys.readouterr().out.endswith("\n\n0 accepted, 3 still open.\n")
+
+
+def test_a_broken_file_is_refused_before_anything_is_asked_or_written(files, monkeypatch, capsys):
+    draft()
+    before = (files / "eval/drafts.jsonl").read_bytes()
+    (files / "trace.jsonl").write_text("{}\n")
+    assert draft("--select", "failed") == 2
+    (files / "eval/gold.jsonl").write_text('{"qid": "Q1"}\n')
+    assert review(monkeypatch, "a", "n") == 2
+    out, err = capsys.readouterr()
+    assert ("[1 of" in out, "trace.jsonl:1: " in err, "eval/gold.jsonl:1: " in err) == (False, True, True)
+    assert (files / "eval/drafts.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(("supported", "kind"), [(0, "ungrounded"), (1, "answered"), (2, "answered")])
+def test_half_of_an_answer_may_lack_support(files, supported, kind):
+    answer = " ".join(
+        ["The notice period is thirty days.", "Lunch is at noon."][:supported] + ["Mars is red."] * (2 - supported)
+    )
+    write_rows(files / "trace.jsonl", [{"q": "Which are the rules?", "answer": answer, "chunks": CHUNKS}])
+    draft("--select", "ungrounded,answered")
+    assert [row["draft"] for row in rows(files / "eval/drafts.jsonl")] == [kind]
+
+
+@pytest.mark.parametrize("name", ["q", "question"])
+def test_a_number_of_the_question_needs_no_support(files, name):
+    asked, answer = "What was the notice period in 2024?", "The notice period is thirty days in 2024."
+    write_rows(files / "trace.jsonl", [{name: asked, "answer": answer, "chunks": CHUNKS}])
+    draft("--select", "ungrounded,answered")
+    assert [row["draft"] for row in rows(files / "eval/drafts.jsonl")] == ["answered"]
