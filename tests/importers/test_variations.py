@@ -256,7 +256,7 @@ def test_the_qid_is_found_by_every_usual_name(command, tmp_path, name):
 
 
 RECOGNISED = """
-otlp . resourceSpans; resourceLogs; traceID spans
+otlp . resourceSpans; resourceLogs
 . promptfoo prompts tests; providers tests
 promptfoo-trace promptfoo evalId results; results config; promptIdx testIdx
 deepeval-trace deepeval testCases; testRunData; test_cases; input actual_output; input retrieval_context

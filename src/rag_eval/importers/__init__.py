@@ -34,7 +34,7 @@ _ANSWERS = {
 }  # fmt: skip
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
-otlp . | resourceSpans | resourceLogs | traceID spans
+otlp . | resourceSpans | resourceLogs
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
 deepeval-trace deepeval | testCases | testRunData | test_cases | input actual_output | input retrieval_context

@@ -1,7 +1,7 @@
 """OpenTelemetry spans as OTLP/JSON, and the attributes of the conventions for them, as trace rows.
 
 Source of the format: OTLP specification, "JSON Protobuf Encoding". Ids in base64 and names of enumerations (protobuf's
-standard JSON mapping), objects of the SDK's console exporter, and traces of Jaeger's UI are read too.
+standard JSON mapping) and objects of the SDK's console exporter are read too.
 
 Sources of the attributes: the semantic conventions of Arize-ai/openinference and of
 open-telemetry/semantic-conventions-genai. Older spellings of both, OpenLLMetry's ``traceloop.*``, TruLens'
@@ -59,7 +59,7 @@ _READ = re.compile(
 _MESSAGE_EVENTS = {"gen_ai.user.message": "gen_ai.input.messages", "gen_ai.choice": "gen_ai.output.messages"}
 _DETAILS = "gen_ai.client.inference.operation.details"
 _LISTS = (
-    ("resourceSpans", "resource_spans", "batches", "trace", "result"),  # the last three of Tempo and Jaeger
+    ("resourceSpans", "resource_spans", "batches", "trace", "result"),  # the last three of the APIs of Tempo and Jaeger
     ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
     ("spans",),
 )
@@ -126,16 +126,10 @@ def _service(conversion: Conversion, resource: Any) -> str | None:
 
 
 def _other(conversion: Conversion, row: Row) -> Iterator[TraceSpan]:
-    """Yield the spans of an object of the console exporter or of Jaeger; an object of another kind is a problem."""
+    """Yield the span of an object of the console exporter; an object of another kind is a problem."""
     if str(as_dict(row.get("context")).get("trace_id", "")).startswith("0x"):
         service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
         yield read_span(conversion, _console_span(row), service, {})
-        return
-    if jaeger := [item for item in row.get("data") or (row,) if isinstance(item, dict) and "traceID" in item]:
-        for trace in jaeger:
-            for raw in trace.get("spans") or ():
-                process = as_dict(trace.get("processes")).get(raw.get("processID"))
-                yield read_span(conversion, _jaeger_span(raw), as_dict(process).get("serviceName"), {})
         return
     signal = next((name for name in _OTHER_SIGNALS if name in row), None)
     keys = ", ".join(list(row)[:6]) or "none"
@@ -228,29 +222,6 @@ def _console_span(value: Row) -> Row:
         "endTimeUnixNano": value.get("end_time"),
         "status": {"code": f"STATUS_CODE_{status.get('status_code')}", "message": status.get("description")},
     }
-
-
-def _jaeger_span(value: Row) -> Row:
-    """Return a span of Jaeger's UI or API with the names of OTLP/JSON."""
-    tags, trace = _jaeger_fields(value.get("tags")), value.get("traceID")
-    parents = [item.get("spanID") for item in value.get("references") or () if item.get("traceID") == trace]
-    events = [_jaeger_fields(log.get("fields")) for log in value.get("logs") or ()]
-    start = int(value["startTime"]) * 1000
-    return {
-        "traceId": trace,
-        "spanId": value.get("spanID"),
-        "parentSpanId": next(iter(parents), ""),
-        "name": value.get("operationName"),
-        "startTimeUnixNano": start,
-        "endTimeUnixNano": start + int(value.get("duration") or 0) * 1000,
-        "attributes": tags,
-        "events": [{"name": fields.pop("event", ""), "attributes": fields} for fields in events],
-        "status": {"code": 2 if tags.pop("error", False) else 0, "message": tags.pop("otel.status_description", None)},
-    }
-
-
-def _jaeger_fields(fields: Any) -> Row:
-    return {str(field.get("key")): field.get("value") for field in fields or () if isinstance(field, dict)}
 
 
 def hex_id(value: Any) -> str:
