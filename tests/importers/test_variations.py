@@ -294,11 +294,11 @@ def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, key
     record = {**dict.fromkeys(keys), **answered}
     path.write_text(json.dumps(record) + "\n", "utf-8")
     for kind, form, other in (("trace", trace, gold), ("gold", gold, trace)):
-        form, other = (other, ".") if form == "." else (form, other)
         err = command("import", "auto", path, "--as", kind)[2]
-        assert f"{path} is read as {form}: it has the key" in err
+        lacks = f", which has no {'gold items' if kind == 'gold' else 'traces'}" if form == "." else ""
+        assert f"{path} is read as {other if lacks else form}{lacks}: it has the key" in err
         assert f" {keys[0]}" in err
-        assert ("reads it as" in err, f"reads it as {other})" in err) == (other != ".", other != ".")
+        assert (f"reads it as {other})" in err, "reads it as" in err) == ("." not in (form, other),) * 2
 
 
 @each_row(
