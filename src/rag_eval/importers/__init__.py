@@ -30,14 +30,15 @@ _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
 _ANSWERS = {
     "response", "multi_responses", "answer", "actual_output", "inputs.response", "outputs.response", "rows",
-    "conversation", "inputs.conversation", "testCases", "test_cases", "testRunData",
+    "conversation", "inputs.conversation", "testCases", "test_cases", "testRunData", "test_results", "actualOutput",
 }  # fmt: skip
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
 otlp . | resourceSpans | resourceLogs
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
-deepeval-trace deepeval | testCases | testRunData | test_cases | input actual_output | input retrieval_context
+deepeval-trace deepeval | testCases | testRunData | test_cases | test_results | input actual_output | input actualOutput
+deepeval-trace deepeval | input retrieval_context | input retrievalContext
 . deepeval | input expected_output
 mlflow . | info data | trace_id trace | request_id trace
 opik . | trace spans | trace_id parent_span_id error_info

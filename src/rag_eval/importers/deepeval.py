@@ -49,12 +49,12 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 def _cases(conversion: Conversion) -> Iterator[Row]:
     """Yield the fields of each single-turn case, in snake case, with lists and objects decoded."""
     for value in conversion.records("a golden or a test run"):
-        if value.get("conversationalTestCases") or "turns" in value:
+        if value.get("conversationalTestCases") or value.get("turns"):
             hint = "Only single turns are scored: export test cases with input and actual_output."
             conversion.problem("", "is a conversation", hint)
             continue
         run = {**unwrap.as_dict(value.get("testRunData")), **value}
-        lists = (run.get(name) for name in ("testCases", "test_cases", "goldens"))
+        lists = (run.get(name) for name in ("testCases", "test_cases", "test_results", "goldens"))
         for fields in next((item for item in lists if isinstance(item, list)), [value]):
             case = {}
             for name, item in fields.items():
