@@ -10,9 +10,10 @@ from typing import Any
 from rag_eval.importers import Row, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft
 
+_RETRIEVED, _LABELS = "retrieved_documents", "retrieval_ground_truth"  # of the evaluator of document retrieval
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}
 _JUDGED = ("answer_length", "has_citation", "citation_match")
-_READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id"}
+_READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id", _RETRIEVED, _LABELS}
 _PIECE = re.compile(r"(?m)^([^\s:]{1,200}\.[A-Za-z0-9]{2,5}(?:#[^\s:]{1,60})?): ?")
 _TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
 _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) writes."
@@ -29,7 +30,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.account.renamed("latency -1", "error")
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
-        if "context" in row:
+        if isinstance(row.get(_RETRIEVED), list):  # ids without texts
+            draft.chunks = conversion.chunks(row[_RETRIEVED])
+        elif "context" in row:
             draft.chunks = conversion.chunks(_pieces(conversion, row["context"]))
         yield draft
 
@@ -38,12 +41,15 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each question."""
     for row in _results(conversion):
         truth = unwrap.as_id(row.get("truth"))
-        cited: list[str] = []
+        labels = unwrap.decoded(row.get(_LABELS)) or ()
+        grades = {str(item["document_id"]): item.get("query_relevance_label") for item in labels}
+        grades = {name: grade for name, grade in grades.items() if isinstance(grade, int)}
+        cited = [name for name, grade in grades.items() if grade >= 1]
         if truth is not None and (match := _TRAILING.search(truth)):
-            cited = re.findall(r"\[([^\[\]\n]+)\]", match[0])
+            cited += re.findall(r"\[([^\[\]\n]+)\]", match[0])
             truth = truth[: match.start()].rstrip()
             conversion.account.renamed("[id] at the end of the truth", "gold_citations")
-        yield conversion.gold_row(_qid(conversion, row), row["question"], truth, cited)
+        yield conversion.gold_row(_qid(conversion, row), row["question"], truth, cited, relevance_grades=grades)
 
 
 def _results(conversion: Conversion) -> Iterator[Row]:
@@ -65,7 +71,9 @@ def _results(conversion: Conversion) -> Iterator[Row]:
         if question is None:
             conversion.problem("", "has neither question nor query", _FORMS)
             continue
-        conversion.drop_unread(row, _READ)
+        if _RETRIEVED in row and "context" in row:
+            conversion.account.dropped("context", "retrieved_documents has the ids")
+        conversion.drop_unread(row, (*_READ, "line_number"))
         yield {**row, "question": question}
 
 
