@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count, product
+from itertools import chain, count, product
 from typing import Any
 
 from rag_eval.importers import ImportInputs, Row, unwrap
@@ -26,6 +26,13 @@ _READ = (
     "cost", "tokenUsage", "metadata",
 )  # fmt: skip
 _JUDGED = ("success", "score", "namedScores", "gradingResult")
+_REFERENCES = """
+    expected expected_answer expected_output reference reference_answer ground_truth ideal_answer golden_answer
+""".split()
+_VARIABLES = {
+    *unwrap.QUESTION_KEYS, *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, *unwrap.QID_KEYS, *_REFERENCES,
+    "id", "answerable", "citations",
+}  # fmt: skip
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 
@@ -69,11 +76,35 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             answerable = not refused if stated is None else str(stated).lower() not in ("false", "0", "no")
             cited = variables.get("citations") or metadata.get("gold_citations") or []
             ids = [str(item) for item in (cited if isinstance(cited, list) else [cited])]
-            more = {"substrings": substrings, "answerable": answerable}
+            expected = unwrap.first_id(_REFERENCES, variables) if expected is None else expected
+            labels = unwrap.scalars(test.get("metadata"))
+            other = (*unwrap.QID_KEYS, "id", "answerable")
+            meta = {name: value for name, value in labels.items() if value != "" and name not in other}
+            more = {"substrings": substrings, "answerable": answerable, "meta": meta}
+            if "promptIdx" in result:  # others are tests, whose fields are named already
+                conversion.drop_unread(test, ("vars", "assert", "metadata"), " of tests")
             yield conversion.gold_row(qid, question, expected, ids, **more)
 
 
 def _results(conversion: Conversion) -> Iterator[Row]:
+    """Yield each result. Newer versions number the repeats of a test as tests: they get the number of one test."""
+    results = [(conversion.place, result) for result in _records(conversion)]
+    tests: dict[str, int] = {}  # with the number of the first repeat
+    for _, result in results:
+        number = result.get("testIdx") or 0
+        tests[_test_of(result)] = min(tests.get(_test_of(result), number), number)
+    is_repeated = len(tests) < len({result.get("testIdx") for _, result in results})
+    numbers = {test: index for index, test in enumerate(sorted(tests, key=tests.__getitem__))}
+    for conversion.place, result in results:
+        yield {**result, "testIdx": numbers[_test_of(result)]} if is_repeated else result
+
+
+def _test_of(result: Row) -> str:
+    test = unwrap.as_dict(result.get("testCase"))
+    return str((_variables(result), test.get("assert"), test.get("description")))
+
+
+def _records(conversion: Conversion) -> Iterator[Row]:
     for path in conversion.inputs.paths:
         for number, (line, value) in enumerate(_values(conversion, path)):
             conversion.place = path, line
@@ -132,7 +163,7 @@ def _results_of_csv(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]
         variables = {name: cell for name, cell in zip(names, cells, strict=False) if name != "Description"}
         for prompt, column in enumerate(outputs):
             provider = header[column][1:].partition("] ")[0]
-            output, status, reason = cells[column], cells[column + 1], cells[column + 4]
+            output, status, reason = cells[column], cells[column + 1], cells[header.index("Grader Reason", column)]
             failed = {"error": output or reason or "error", "failureReason": _ERROR} if status == "ERROR" else {}
             yield line, {
                 "testIdx": test, "promptIdx": prompt, "provider": provider, "vars": variables, **failed,
@@ -158,15 +189,18 @@ def _test_of_csv(cells: dict[str, str]) -> Row:
 
 def _draft(conversion: Conversion, result: Row) -> Draft:
     response = unwrap.as_dict(result.get("response"))
-    output = response.get("output")
+    output = recorded = response.get("output")
+    if isinstance(recorded, str) and recorded.lstrip()[:1] == "{":
+        output = unwrap.decoded(recorded)  # a structured answer in CSV, or of a model that writes JSON
     question, answer = conversion.question(_variables(result), result), conversion.answer(output, result)
+    answer = recorded if answer is None and isinstance(recorded, str) else answer
     draft = Draft(conversion.place, str(result.get("id") or ""), question, answer, qid=_qid(conversion, result))
     failed = result.get("error") and result.get("failureReason") == _ERROR
     if failed or (response.get("error") and answer is None):
         draft.ok = False
         if answer is None:
             draft.error = str(result.get("error") or response.get("error"))
-    draft.chunks = _chunks(conversion, result, response)
+    draft.chunks = _chunks(conversion, result, (response.get("metadata"), result.get("metadata"), output))
     draft.abstained = True if response.get("isRefusal") is True else None
     if response.get("cached"):
         conversion.account.dropped("latency and cost of cached responses", "they come from the cache")
@@ -178,14 +212,13 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
     draft.usage |= unwrap.tokens(result.get("tokenUsage") or response.get("tokenUsage"))
     draft.citations = unwrap.stated_citations(output)
     conversion.drop_unread(result, _READ, "", _JUDGED)
+    conversion.drop_unread(_variables(result), _VARIABLES, " of vars")
     return draft
 
 
-def _chunks(conversion: Conversion, result: Row, response: Row) -> list[Row] | None:
-    sources = (_variables(result), response.get("metadata"), result.get("metadata"), response.get("output"))
-    contexts = (unwrap.as_dict(source).get(name) for source in sources for name in unwrap.CONTEXT_KEYS)
+def _chunks(conversion: Conversion, result: Row, sources: tuple[Any, ...]) -> list[Row] | None:
     value = conversion.resolve("chunks", result)
-    value = next((context for context in contexts if context), None) if value is None else value
+    value = unwrap.decoded(unwrap.contexts_in(_variables(result), *sources) if value is None else value)
     if value is None:
         return None
     if isinstance(value, str):
@@ -205,7 +238,10 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     substrings: list[str] = []
     expected: str | None = None
     kinds = []
-    for assertion in assertions:
+    sets = (
+        [assertion] if assertion.get("type") != "assert-set" else assertion.get("assert") for assertion in assertions
+    )
+    for assertion in chain.from_iterable(part or () for part in sets):
         kind, value = str(assertion.get("type") or ""), assertion.get("value")
         kinds.append(kind)
         texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
@@ -214,11 +250,11 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
             substrings += long
             why = "a substring needs at least five characters"
             conversion.account.dropped(f"short values of {kind}", why, len(texts) - len(long))
-        elif kind in _EXPECTED and texts and expected is None:
+        elif kind in _EXPECTED and texts and expected in (None, texts[0]):
             expected = texts[0]
         elif kind != "is-refusal":
             all_of = "all its values must match, but here one matching substring is enough"
-            conversion.account.dropped(f"assertion {kind}", all_of if kind == "contains-all" else NOT_READ)
+            conversion.account.dropped(f"assertion {kind}", all_of if kind.endswith("contains-all") else NOT_READ)
     refused = kinds == ["is-refusal"]
     if refused:
         conversion.account.renamed("assertion is-refusal", "answerable: false")
@@ -234,8 +270,8 @@ def _variables(result: Row) -> Row:
 
 
 def _qid(conversion: Conversion, result: Row) -> str:
-    variables, test = _variables(result), unwrap.as_dict(result.get("testCase"))
-    qid = conversion.qid(test.get("metadata"), variables, result.get("metadata")) or unwrap.as_id(variables.get("id"))
+    variables, labels = _variables(result), unwrap.as_dict(unwrap.as_dict(result.get("testCase")).get("metadata"))
+    qid = conversion.qid(labels, variables, result.get("metadata")) or unwrap.first_id(("id",), variables, labels)
     return qid or f"promptfoo-{result.get('testIdx', 0)}"
 
 

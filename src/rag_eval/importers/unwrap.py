@@ -29,7 +29,11 @@ DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
 )  # fmt: skip
 SCORE_KEYS = ("score", "relevance_score")
-CONTEXT_KEYS = ("context", "contexts", "source_documents", "documents", "retrieved", "chunks")
+CONTEXT_KEYS = """
+    context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
+    retrieved_chunks context_chunks passages
+""".split()  # fmt: skip
+SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
@@ -44,6 +48,7 @@ _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how 
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
+_NAME = re.compile(r"[!-~]{1,200}")
 _WORD = re.compile(r"_([a-z0-9])")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
 _NUMBERS = re.compile(r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】")
@@ -203,6 +208,21 @@ def documents_in(value: Value) -> list[Value] | None:
     return None
 
 
+def contexts_in(*mappings: Value) -> Value:
+    """Return the retrieved documents, or their text, in a field of the first mapping that has them; otherwise None."""
+    for mapping in map(as_dict, mappings):
+        for name in CONTEXT_KEYS:
+            if mapping.get(name):
+                return mapping[name]
+    lists = (as_dict(mapping).get(name) for mapping in mappings for name in SOURCE_KEYS)
+    return next((named_documents(item) for item in lists if isinstance(item, list) and item), None)
+
+
+def named_documents(values: list[Value]) -> list[Value]:
+    """Return documents; texts without white space, such as file names, are ids."""
+    return [{"id": item} if isinstance(item, str) and _NAME.fullmatch(item) else item for item in values]
+
+
 def is_repr(value: Value) -> bool:
     """Return whether a text is a printed Python object, which a tool records if it cannot write JSON."""
     return isinstance(value, str) and _REPR.match(value) is not None
@@ -309,6 +329,8 @@ def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id that a document states, in its own fields first, then in its metadata."""
     stated = first_id(("id", "id_", "node_id", "chunk_id"), document) or first_id(CHUNK_KEYS, metadata)
     base, part = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
+    if text_of(document) is None:
+        stated = stated or as_id(document.get("document_id"))
     return stated or (f"{base}#{part}" if base and part else None)
 
 
