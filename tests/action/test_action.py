@@ -408,6 +408,59 @@ def test_without_a_pull_request_there_is_no_comment(in_workspace, pages):
     assert "this is not a pull request" in run.log
 
 
+CANNOT, NOTICE = "::error title=rag-eval cannot run::", "::notice title=rag-eval::"
+NO_EVENT = "This is not a workflow_run event. Name the last commit of the pull request with --head."
+INSIDE = "is inside .git, where only git may write. Name another folder, such as rag-eval-report."
+OUT = "leads out of the workspace. Give the path relative to the workspace, without ${{ github.workspace }}."
+
+
+@pytest.mark.parametrize(
+    ("inputs", "event", "line"),
+    [
+        (
+            {"github_token": ""},
+            None,
+            f"{NOTICE}No comment: there is no github-token. The report is in the job summary.",
+        ),
+        (
+            {"github_token": "", "summary": "false"},
+            None,
+            f"{NOTICE}No comment: there is no github-token. The log has the report.",
+        ),
+        ({}, "{}", f"{NOTICE}No comment: this is not a pull request. The report is in the job summary."),
+        (
+            {"check": "true", "github_token": ""},
+            None,
+            f"{NOTICE}No check run: there is no github-token. The report is in the job summary.",
+        ),
+        (
+            {"check": "true", "summary": "false"},
+            "{}",
+            f"{NOTICE}No check run: the event names no commit. The log has the report.",
+        ),
+        ({}, "{", "::warning title=rag-eval::The event file cannot be read, so no comment is posted."),
+        (
+            {"report": "x", "check": "true"},
+            None,
+            f"{CANNOT}input 'check': a report from another run has no check run. Remove check or report.",
+        ),
+        ({"report": "x"}, None, f"{CANNOT}{NO_EVENT}"),
+        ({"report_dir": "../x"}, None, f"{CANNOT}input 'report-dir': '../x' {OUT}"),
+        (
+            {"report_dir": "x/.GIT/y"},
+            None,
+            f"{CANNOT}input 'report-dir': 'x/.GIT/y' {INSIDE}",
+        ),
+    ],
+)
+def test_the_log_says_what_was_not_done_and_why(in_workspace, inputs, event, line):
+    run = in_workspace
+    if event is not None:
+        run.event.write_text(event)
+    run(**inputs)
+    assert run.log.splitlines().count(line) == 1
+
+
 def test_the_api_of_an_enterprise_server_is_used(in_workspace, pages):
     in_workspace()
     assert pages.connected == [("https://ghe.example.org/api/v3", "t0ken", "octo/hello")]

@@ -57,20 +57,34 @@ def test_hyphens_are_kept_in_the_variable():
 
 
 @pytest.mark.parametrize(
-    ("field", "text"),
+    ("field", "text", "why"),
     [
-        ("k", "5,x"),
-        ("k", "0"),
-        ("comment", "sometimes"),
-        ("annotations", "yes"),
-        ("summary", "1"),
-        ("fail_on", "all"),
-        ("comment_id", "x" * 101),
+        ("k", "5,x", "is not a list of whole numbers from 1, such as 5 or 1,3,5"),
+        ("k", "0", "is not a list of whole numbers from 1, such as 5 or 1,3,5"),
+        ("k", ",", "is not a list of whole numbers from 1, such as 5 or 1,3,5"),
+        ("comment", "sometimes", "is not one of always, on-change, on-failure, off"),
+        ("signoff", "on", "is not one of policy, require, off"),
+        ("annotations", "yes", "is not true or false"),
+        ("summary", "1", "is not true or false"),
+        ("details", "0", "is not true or false"),
+        ("check", "no", "is not true or false"),
+        ("fail_on", "all", "is not one of error, warning, never"),
+        ("comment_id", "a\x85b", "is not valid. Use 1 to 100 printable characters."),
+        ("ca_certificates", "none", "contains no certificates. Pass the text of a PEM file"),
+        ("gold", "\udcff", "contains bytes that are not UTF-8"),
     ],
 )
-def test_a_value_that_cannot_be_names_its_input(field, text):
-    with pytest.raises(UsageError, match=rf"input '{field.replace('_', '-')}': '{text[:70]}"):
+def test_a_value_that_cannot_be_names_its_input(field, text, why):
+    with pytest.raises(UsageError) as refused:
         read_inputs({variable(field): text})
+    shown = {"a\x85b": "a b", "\udcff": ""}.get(text, text)
+    assert str(refused.value) == f"input '{field.replace('_', '-')}': '{shown}' {why}"
+
+
+def test_a_comment_id_has_a_hundred_letters_at_most():
+    assert read_inputs({"INPUT_COMMENT-ID": "x" * 100}).comment_id == "x" * 100
+    with pytest.raises(UsageError, match="Use 1 to 100 printable characters"):
+        read_inputs({"INPUT_COMMENT-ID": "x" * 101})
 
 
 def test_values_are_read():
@@ -115,7 +129,9 @@ def test_each_working_directory_has_a_comment_of_its_own(wrong):
 
 
 def test_the_token_stands_in_no_repr():
-    assert "s3cret" not in repr(ActionInputs(github_token="s3cret"))
+    secret, hidden = ({"github_token": text, "proxy": text} for text in ("s3cret", "***"))
+    assert repr(ActionInputs(**secret)) == f"ActionInputs({ActionInputs(**hidden)._asdict()})"
+    assert repr(ActionInputs()) == f"ActionInputs({ActionInputs()._asdict()})"
 
 
 TYPES = yaml.safe_load((ROOT / "action-types.yml").read_text("utf-8"))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rag_eval.gold.signoff.identity import LEVELS, SignoffPolicy, proves
@@ -33,20 +35,22 @@ def test_whether_it_is_stated_is_no_setting():
         read("stated: true")
 
 
+KEYS = "name the file with their keys: allowed_signers: PATH"
+NAMES = "name them: signers: {bob@example.org: {github: bob}}"
+LOGIN = "with the login of the account, in quotes if it is a number."
 FIXES = {
-    "is not a known level": "Choose one of: record, review, signature.",
-    "'allowed_signers' lists none": "Also name the file with their keys: allowed_signers: PATH",
-    "'signers' lists none": "Also name them: signers: {bob@example.org: {github: bob}}",
-    "not true or false": "Write true or false, without quotes.",
-    "not a text": "Put it in quotes.",
-    "is not a path inside the repository": "Write it relative to this file.",
-    "not a mapping": "Write each signer as: bob@example.org: {github: bob}",
-    "which is not one e-mail address": "Write one address, without wildcards, lists or quotes.",
-    "'bob@example.org' has no account": "Write bob@example.org: {github: LOGIN}, with the login of the account, "
-    "in quotes if it is a number.",
-    "is not a setting of 'signoff' in this version": "Remove it.",
-    "has no settings": "Write it like: signoff: {require: record}",
-    "'dataset' is not a valid name": "Use up to 64 letters, digits, dots, dashes and underscores.",
+    "'require' is not a known level: '.*'": "Choose one of: record, review, signature.",
+    "require: signature requires signers, but 'allowed_signers' lists none": f"Also {KEYS}",
+    "(require: review|four_eyes: true) requires signers, but 'signers' lists none": f"Also {NAMES}",
+    "'four_eyes' is .*, not true or false": "Write true or false, without quotes.",
+    "'allowed_signers' is a list with 1 entry, not a text": "Put it in quotes.",
+    "'.*' is not a path inside the repository": "Write it relative to this file.",
+    "'signers' is .*, not a mapping": "Write each signer as: bob@example.org: {github: bob}",
+    "'signers' names '.*', which is not one e-mail address": "Write one address, without wildcards, lists or quotes.",
+    "the signer 'bob@example.org' has no account": f"Write bob@example.org: {{github: LOGIN}}, {LOGIN}",
+    "'eyes' is not a setting of 'signoff' in this version": "Remove it.",
+    "'signoff' has no settings": "Write it like: signoff: {require: record}",
+    "'dataset' is not a valid name: 'a b'": "Use up to 64 letters, digits, dots, dashes and underscores.",
 }
 
 
@@ -87,7 +91,55 @@ def test_what_is_refused_is_said_with_its_line_and_what_to_do(section, line, say
         read(section)
     (problem,) = refused.value.problems
     assert (problem.line, says in str(problem)) == (line, True), problem
-    assert [fix for wrong, fix in FIXES.items() if wrong in problem.message] == [problem.hint]
+    assert [fix for wrong, fix in FIXES.items() if re.fullmatch(wrong, problem.message)] == [problem.hint]
+
+
+HINT = "Check indentation, quotes and colons on this line."
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"[]", (1, "", "expected 'name: value' pairs", "Write it like: signoff: {require: record}")),
+        (b"a: 1\nb: c: d", (2, "column 5", "not valid YAML: mapping values are not allowed in this context", HINT)),
+        (b"a: \xff", (0, "", "byte 0xff is not valid UTF-8", "Save the file as UTF-8.")),
+        (b"#" * ((1 << 20) + 1), (0, "", "larger than 1 MiB", "A gates file is short: check the path.")),
+    ],
+    ids=["a list", "no YAML", "no UTF-8", "too large"],
+)
+def test_a_file_that_is_no_gates_file_is_refused(data, problem):
+    with pytest.raises(InputError) as refused:
+        signoff_policy(data, "eval-gates.yml")
+    assert [tuple(found) for found in refused.value.problems] == [("eval-gates.yml", *problem)]
+
+
+def test_a_gates_file_of_a_mebibyte_is_read():
+    text = b"signoff: {dataset: d}\n"
+    assert signoff_policy(text + b"#" * ((1 << 20) - len(text)), "eval-gates.yml").dataset == "d"
+
+
+@pytest.mark.parametrize(
+    ("text", "gold", "records"),
+    [
+        ("gold: a/b.jsonl", "eval/a/b.jsonl", "eval/a/b.signoff"),
+        ("signoff: {gold: c.jsonl}\ngold: a.jsonl", "eval/c.jsonl", "eval/c.signoff"),
+        ("signoff: {records: ../r}", "eval/eval/gold.jsonl", "r"),
+        ("signoff:", "eval/eval/gold.jsonl", "eval/eval/gold.signoff"),
+    ],
+)
+def test_the_gold_of_the_section_goes_before_that_of_the_file(text, gold, records):
+    policy = signoff_policy(text.encode(), "eval/eval-gates.yml")
+    assert (policy.gold, policy.records, policy.stated) == (gold, records, "signoff" in text)
+
+
+@pytest.mark.parametrize(("login", "known"), [("a" * 100, True), ("a" * 101, False), ("-a", False), ("a_b-c", True)])
+def test_a_login_has_a_hundred_letters_at_most(login, known):
+    section = f"signers: {{bob@example.org: {{github: '{login}'}}}}"
+    if known:
+        assert read(section).signers == {"bob@example.org": login}
+    else:
+        with pytest.raises(InputError, match="has no account"):
+            read(section)
 
 
 def test_what_is_proven_is_said_for_every_level():
