@@ -391,6 +391,7 @@ def test_comment_off_asks_nothing_of_github(in_workspace, pages):
     run = in_workspace
     run(comment="off")
     assert pages.connected == []
+    assert (run.outputs["comment-written"], run.outputs["comment-url"]) == ("false", "")
 
 
 def test_without_a_token_the_log_says_why_there_is_no_comment(in_workspace, pages):
@@ -459,6 +460,9 @@ def test_the_log_says_what_was_not_done_and_why(in_workspace, inputs, event, lin
         run.event.write_text(event)
     run(**inputs)
     assert run.log.splitlines().count(line) == 1
+    if "No check run" not in line:
+        assert (run.outputs["comment-written"], run.outputs["comment-url"]) == ("false", "")
+    assert run.outputs["check-url"] == ""
 
 
 def test_the_api_of_an_enterprise_server_is_used(in_workspace, pages):

@@ -80,7 +80,8 @@ def test_a_defect_is_said_wherever_a_verdict_would_be(fake, run, monkeypatch, wh
     assert report.exists()
     monkeypatch.setattr(action_run, where, breaks(TypeError("a defect with t0ken in it")))
     assert run() == 3
-    assert "::error title=rag-eval::rag-eval failed to judge this run" in run.log
+    why = "rag-eval failed to judge this run: The log has the details. Please report them."
+    assert f"::error title=rag-eval::{why}\n" in run.log
     assert "rag-eval has a bug" in run.log
     assert not report.exists()
     if where != "put_outputs":
@@ -108,13 +109,15 @@ def test_a_defect_of_the_second_half_is_said_too(fake, run, monkeypatch):
 def test_a_refusal_of_the_second_half_has_outputs(run):
     assert run({"report": "report.json"}) == 2  # no workflow_run event
     assert "\ninvalid\n" in run.outputs
+    assert "comment-written<<" in run.outputs
+    assert "\ntrue\n" not in run.outputs
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
 def test_too_little_memory_is_no_defect(fake, run, monkeypatch, error):
     monkeypatch.setattr(action_run, "judge", breaks(error))
     assert run() == 2
-    assert "there is not enough memory" in run.log
+    assert "::error title=rag-eval::rag-eval failed to judge this run: there is not enough memory" in run.log
     assert "there is not enough memory" in run.summary
     assert "there is not enough memory" in fake.comments[2][0]["body"]
     assert "\ninvalid\n" in run.outputs

@@ -130,7 +130,8 @@ def test_all_else_is_held_against_the_default_branch(name, ref):
     ],
 )
 def test_an_event_that_names_no_commit_is_refused(name, event, ref, sha):
-    with pytest.raises(UsageError, match="names no base"):
+    fix = "Use the events that the README lists."
+    with pytest.raises(UsageError, match=rf"^The event names no base: [a-zA-Z_.]+ is missing\. {fix}$"):
         against(name, event, ref, sha, parents={MERGE: [HEAD]})
 
 
@@ -241,10 +242,20 @@ def test_a_feature_branch_is_held_against_the_default_branch(project, served, na
 
 def test_names_of_a_checkout_are_not_trusted(project, served):
     trigger = Trigger("workflow_dispatch", event_of(project), "refs/heads/pr", project.head, "")
-    with pytest.raises(RagEvalError, match="Only GitHub's API knows"):
-        decided(project, served, trigger, through=["git"])
-    with pytest.raises(RagEvalError, match="Only GitHub's API knows"):
-        decided(project, served, trigger._replace(event={}), through=["git"])
+    for event in (trigger.event, {}):
+        with pytest.raises(RagEvalError, match=r" Only GitHub's API knows the default branch\. Give the job "):
+            decided(project, served, trigger._replace(event=event), through=["git"])
+    pull = Trigger("pull_request", event_of(project), "refs/pull/2/merge", project.merge(), "main")
+    with pytest.raises(RagEvalError) as refused:
+        decided(project, served, pull, "release/1", through=["git"])
+    why = (
+        "Only GitHub's API knows the commit of release/1. Give the job `contents: read` and the action its github-token"
+    )
+    fix = "or check out with fetch-depth: 0. If gates-ref 'release/1' is wrong, correct it."
+    assert str(refused.value) == f"The base cannot be read, so nothing can be judged. {why}, {fix}"
+    target = Trigger("pull_request_target", event_of(project), "refs/heads/trunk", project.base, "main")
+    with pytest.raises(RagEvalError, match=r" Only GitHub's API knows the commit of main\. Give the job "):
+        decided(project, served, target, through=["git"])
 
 
 @pytest.mark.parametrize(
@@ -438,10 +449,12 @@ def test_where_nobody_can_say_nothing_is_judged(served, run, shallow):
     """A checkout of one commit and an API that does not answer: exit 2, with what to do about it."""
     served.faults[:] = OUT_OF_REACH
     assert run(sha=shallow(1)) == 2
-    assert "The base cannot be read, so nothing can be judged." in run.log
-    assert "fetch-depth: 2 or more. Give the job `contents: read`" in run.log
-    assert "fetch-depth: 0" in run.log
-    assert "gates-ref" not in run.log
+    [line] = [line for line in run.log.splitlines() if line.startswith("::error")]
+    gone = r"Could not read commit \w{12}: GitHub does not find it, or the token lacks `contents: read`\. .*"
+    shallow = r"This clone does not have commit \w{12}\. Fetch it: fetch-depth: 2 or more\."
+    fix = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
+    what = "::error title=rag-eval cannot run::The base cannot be read, so nothing can be judged."
+    assert re.fullmatch(rf"{what} {gone} {shallow} {fix}", line)
     assert run.report is None
 
 

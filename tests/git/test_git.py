@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -78,7 +79,7 @@ def test_no_way_to_read_patterns_that_the_environment_has_is_taken(repo, monkeyp
 def test_a_folder_in_the_place_of_a_file_is_refused(repo, at):
     git = Git(str(repo.path))
     tree = git if at == "the index" else git.at(git.resolve(at))
-    with pytest.raises(Irregular, match="'a/deep' is a folder"):
+    with pytest.raises(Irregular, match=r"^'a/deep' is a folder in git, not a file\. Keep it as a regular file\.$"):
         tree.files("a/deep")
 
 
@@ -88,7 +89,7 @@ def test_a_path_in_a_submodule_is_refused(repo, at):
     repo.commit("with a submodule")
     git = Git(str(repo.path))
     tree = git if at == "the index" else git.at(git.resolve(at))
-    with pytest.raises(Irregular, match="'a/other' is a submodule"):
+    with pytest.raises(Irregular, match=r"^'a/other' is a submodule in git, not a file\. Keep it as a regular file\.$"):
         tree.files("a/other/deep/gold.jsonl")
     assert tree.files("a/one.txt/x", "b/c") == {}
 
@@ -96,7 +97,9 @@ def test_a_path_in_a_submodule_is_refused(repo, at):
 def test_a_link_in_the_place_of_a_file_is_refused(repo):
     (repo.path / "link").symlink_to("a/one.txt")
     repo.git("add", "link")
-    with pytest.raises(Irregular, match="'link' is a symbolic link"):
+    with pytest.raises(
+        Irregular, match=r"^'link' is a symbolic link in git, not a file\. Keep it as a regular file\.$"
+    ):
         read(Git(str(repo.path)), "link")
 
 
@@ -109,7 +112,7 @@ def test_a_merge_conflict_is_refused_and_the_way_that_is_shown_mends_it(repo, pa
         repo.git("add", ".")
         repo.git("commit", "-qm", branch)
     assert repo.run("git", "merge", "-q", "other")[0] != 0
-    with pytest.raises(GitError, match="has a merge conflict") as refused:
+    with pytest.raises(GitError, match=r" has a merge conflict\. Resolve it, then: git add -- ") as refused:
         read(Git(str(repo.path)), path)
     command = str(refused.value).partition("then: ")[2]
     subprocess.run(["sh", "-c", command], cwd=repo.path / "a", check=True)
@@ -192,7 +195,7 @@ def test_a_last_commit_that_cannot_be_read_is_not_taken_for_none(tmp_path, repo)
     git = Git(str(repo.path))
     last = git.last()
     (repo.path / ".git/objects" / last[:2] / last[2:]).unlink()
-    with pytest.raises(GitError, match="last commit cannot be read"):
+    with pytest.raises(GitError, match=r"^The last commit cannot be read\. Check the repository with: git fsck$"):
         git.last()
 
 
@@ -200,7 +203,7 @@ def test_a_last_commit_that_cannot_be_read_is_not_taken_for_none(tmp_path, repo)
 def test_only_object_ids_go_where_ids_are_meant(repo, bad):
     git = Git(str(repo.path))
     for ask in (lambda: git.at(bad), lambda: git.contents([bad]), lambda: git.merge_base(bad, bad)):
-        with pytest.raises(GitError, match="is not an object id"):
+        with pytest.raises(GitError, match=r" is not an object id\. Resolve the ref first\.$"):
             ask()
 
 
@@ -219,8 +222,16 @@ def test_unrelated_histories_are_an_error_that_thinks_of_shallow_clones(repo):
     repo.git("checkout", "-q", "--orphan", "island")
     repo.commit("island")
     git = Git(str(repo.path))
-    with pytest.raises(GitError, match="git fetch --unshallow"):
-        git.merge_base(git.resolve("main"), git.resolve("island"))
+    ends = git.resolve("main"), git.resolve("island")
+    what = f"The commits {ends[0][:12]} and {ends[1][:12]} have no common ancestor"
+    fix = "If this is a shallow clone, fetch its history: git fetch --unshallow"
+    for ask, why in (
+        (git.merge_base, f"{what} here. {fix}"),
+        (git.verified_merge_base, f"{what}. Fetch it: fetch-depth: 0"),
+    ):
+        with pytest.raises(GitError) as apart:
+            ask(*ends)
+        assert str(apart.value) == why
 
 
 def test_the_email_is_the_configured_one_or_none(repo):
@@ -257,7 +268,9 @@ def test_outside_a_repository_the_error_says_where_to_go(tmp_path, repo):
 
 def test_without_git_the_error_says_so(repo, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(GitError, match="Install git"):
+    with pytest.raises(
+        GitError, match=r"^git cannot be run \(No such file or directory\)\. Install git and put it on the PATH\.$"
+    ):
         Git(str(repo.path))
 
 
@@ -265,7 +278,9 @@ def test_a_git_that_writes_paths_of_another_system_is_told_from_none(repo, tmp_p
     (tmp_path / "git").write_text("#!/bin/sh\nprintf '/cygdrive/c/work\\n\\n'\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(GitError, match=r"the root '/cygdrive/c/work'.*not that of Cygwin"):
+    what = "git reports the root '/cygdrive/c/work', but there is no such folder"
+    fix = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS"
+    with pytest.raises(GitError, match=rf"^{what}\. {fix}\.$"):
         Git(str(repo.path)).names()
 
 
@@ -339,7 +354,7 @@ def test_git_asks_nobody_takes_no_lock_and_speaks_english(repo, tmp_path, monkey
 
 
 def test_a_nul_is_refused_before_git_sees_it(repo):
-    with pytest.raises(GitError, match="NUL"):
+    with pytest.raises(GitError, match=r"^A path or ref contains a NUL character\. Remove it\.$"):
         Git(str(repo.path)).files("a\0b")
 
 
@@ -367,6 +382,28 @@ def test_staging_runs_no_hook_and_no_monitor(repo, trap):
     git.stage("b.txt", b"b\n")
     assert read(git, "b.txt") == b"b\n"
     assert not (trap.parent / "sprung").exists()
+
+
+@pytest.mark.parametrize("ours", [0, 1, 12])
+def test_staging_turns_filters_off_behind_what_the_environment_configures(repo, tmp_path, monkeypatch, ours):
+    names = ("clean", "required")
+    for name in names:
+        repo.git("config", f"filter.x.{name}", "true")
+    script = f'#!/bin/sh\ncase $* in *update-index*) env > {tmp_path}/env ;; esac\nexec {shutil.which("git")} "$@"\n'
+    (tmp_path / "git").write_text(script)
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    theirs = {f"GIT_CONFIG_{kind}_{n}": "user.name" for n in range(ours) for kind in ("KEY", "VALUE")}
+    for name, value in theirs.items():
+        monkeypatch.setenv(name, value)
+    if ours:
+        monkeypatch.setenv("GIT_CONFIG_COUNT", str(ours))
+    Git(str(repo.path)).stage("b.txt", b"b\n")
+    given = dict(line.partition("=")[::2] for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
+    expected = {"GIT_CONFIG_COUNT": str(ours + len(names)), **theirs}
+    for index, (name, value) in enumerate(zip(names, ("", "false"), strict=True), ours):
+        expected |= {f"GIT_CONFIG_KEY_{index}": f"filter.x.{name}", f"GIT_CONFIG_VALUE_{index}": value}
+    assert {name: given.get(name) for name in expected} == expected
 
 
 def test_reading_runs_nothing_that_is_configured(repo, trap):
@@ -416,7 +453,9 @@ def test_the_changes_of_a_file_are_those_along_first_parents(repo):
     assert [blob and blobs[blob].decode() for _, blob in changes] == texts
     assert git.changes_of(git.resolve("HEAD"), "missing") == []
     assert git.changes_of(git.resolve("HEAD"), "a") == [(repo.git("rev-list", "--max-parents=0", "HEAD"), None)]
-    with pytest.raises(GitError, match="A path with a line break cannot be followed"):
+    with pytest.raises(
+        GitError, match=r"^A path with a line break cannot be followed through history\. Rename the file\.$"
+    ):
         git.changes_of(git.resolve("HEAD"), "a\nb")
 
 

@@ -57,6 +57,11 @@ def test_different_ids_have_different_markers(one, other):
     assert (marker(one, HEAD, 1) == marker(other, HEAD, 1)) == (one == other)
 
 
+@pytest.mark.parametrize("length", [1, 40, 64, 65])
+def test_a_hash_is_written_up_to_the_length_of_sha_256(length):
+    assert parse_marker(marker(ID, "a" * length, -1)) == Marker(ID, "a" * min(length, 64), 0)
+
+
 @pytest.mark.parametrize("head", ["", "-->", "\n"])
 def test_a_head_that_is_no_hash_is_not_written(head):
     assert parse_marker(marker(ID, head, 1)) == Marker(ID, "unknown", 1)
@@ -103,7 +108,8 @@ def test_of_several_the_newest_run_counts_then_the_oldest_comment():
 
 def test_the_first_run_creates_and_the_second_updates(fake, github):
     first, second = send(github, "red", run=1), send(github, "green", run=2)
-    assert (first.action, second.action) == ("created", "updated")
+    assert (str(first), str(second)) == ("comment created", "comment updated")
+    assert (first.written, second.written) == (True, True)
     assert first.url == second.url == fake.comments[2][0]["html_url"]
     assert bodies(fake) == [body("green", 2)]
 
@@ -133,7 +139,8 @@ def test_a_comment_that_the_next_run_will_not_find_is_told_of():
         fake.add_pull(2, "1" * 40, "2" * 40)
         made = send(GitHub(fake.url, "token", "octo/hello", Network(sleep=lambda _: None)), "red")
     assert (made.action, made.needs_attention) == ("created", True)
-    assert "its author is 'my-app[bot]'" in made.reason
+    why = "its author is 'my-app[bot]', not 'github-actions[bot]', so the next run will add another comment"
+    assert made.reason == why
 
 
 def test_two_instances_keep_a_comment_each(fake, github):
@@ -146,7 +153,7 @@ def test_an_older_run_does_not_overwrite_a_newer_one(fake, github):
     send(github, "new", run=7)
     late = send(github, "old", run=6)
     assert late.action == "skipped"
-    assert "run 7 is newer" in late.reason
+    assert str(late) == "comment skipped: run 7 is newer and has already commented"
     assert bodies(fake) == [body("new", 7)]
 
 
@@ -157,7 +164,7 @@ def test_a_workflow_that_was_renamed_begins_to_count_anew(fake, github):
     send(github, "green", run=57, workflow=OLD)
     red = send(github, "red", run=1, workflow=NEW)
     assert (red.action, red.needs_attention, bodies(fake)) == ("updated", True, [body("red", 1, workflow=NEW)])
-    assert "another workflow wrote it" in red.reason
+    assert red.reason == "another workflow wrote it. If both should comment, give each its own comment-id"
     assert not send(github, "green", run=2, workflow=NEW).needs_attention
 
 
@@ -177,7 +184,7 @@ def test_where_a_comment_names_no_workflow_the_numbers_decide(github, workflows)
 def test_a_run_may_be_repeated(fake, github):
     send(github, "first attempt", run=7)
     assert send(github, "second attempt", run=7).action == "updated"
-    assert send(github, "second attempt", run=7).action == "unchanged"
+    assert str(send(github, "second attempt", run=7)) == "comment unchanged: it already has the same text"
     assert len(fake.writes) == 2
 
 
@@ -196,8 +203,8 @@ def test_of_several_uses_in_one_run_the_comment_keeps_one_that_failed(fake, gith
     green = send_by(github, "9.1", "green", mode=mode)
     assert (green.action, green.needs_attention, green.written) == ("unchanged", True, False)
     assert bodies(fake) == [of("9.1", "red", failed=True)]
-    assert "another use in this run, which failed, wrote it" in green.reason
-    assert "give each its own comment-id" in green.reason
+    what = "another use in this run, which failed, wrote it"
+    assert green.reason == f"{what}. If both should comment, give each its own comment-id"
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -209,7 +216,7 @@ def test_another_use_in_the_same_run_is_told_of(fake, github, failed):
         True,
         [of("9.1", "second", failed=failed)],
     )
-    assert second.reason.startswith("another use in this run wrote it. If both should comment")
+    assert second.reason == "another use in this run wrote it. If both should comment, give each its own comment-id"
     assert send_by(github, "9.1", "second", failed=failed).needs_attention
 
 
@@ -221,7 +228,16 @@ def test_a_run_that_is_repeated_or_the_next_one_turns_the_comment_green(fake, gi
 
 
 @pytest.mark.parametrize(
-    ("run_id", "number", "known"), [("42", "1", "42.1"), ("", "1", ""), ("42", "", ""), ("42", "1 -->", "")]
+    ("run_id", "number", "known"),
+    [
+        ("42", "1", "42.1"),
+        ("9" * 18, "9" * 9, f"{'9' * 18}.{'9' * 9}"),
+        ("9" * 19, "1", ""),
+        ("1", "9" * 10, ""),
+        ("", "1", ""),
+        ("42", "", ""),
+        ("42", "1 -->", ""),
+    ],
 )
 def test_an_attempt_is_named_by_numbers_alone(run_id, number, known):
     assert attempt(run_id, number) == known
@@ -264,7 +280,13 @@ def test_the_last_line_names_commit_and_run(head, run, address, line):
     assert last_line(head, run, address) == line
 
 
-@pytest.mark.parametrize("run_id", ["", "0", "../x", 0.5, "4242\n", None])
+@pytest.mark.parametrize("server", ["https://ghe.test", "https://ghe.test/", "https://ghe.test//"])
+@pytest.mark.parametrize("run_id", [1, "4242", "9" * 18])
+def test_a_run_has_an_address_of_the_server(server, run_id):
+    assert run_address(server, "octo/hello", run_id) == f"https://ghe.test/octo/hello/actions/runs/{run_id}"
+
+
+@pytest.mark.parametrize("run_id", ["", "0", "../x", 0.5, "4242\n", None, "9" * 19, "042"])
 def test_a_run_without_a_number_has_no_address(run_id):
     assert run_address("https://github.com", "octo/hello", run_id) == run_address("", "octo/hello", 7) == ""
 
@@ -282,7 +304,8 @@ def test_always_writes_the_same_text_for_the_sake_of_the_order_of_runs(fake, git
 
 
 def test_on_failure_is_silent_until_a_gate_fails_and_then_keeps_up(fake, github):
-    assert send(github, "green", run=1, mode="on-failure").action == "skipped"
+    skipped = send(github, "green", run=1, mode="on-failure")
+    assert str(skipped) == "comment skipped: no gate failed, and there is no comment to update"
     assert bodies(fake) == []
     assert send(github, "red", run=2, mode="on-failure", failed=True).action == "created"
     assert send(github, "green again", run=3, mode="on-failure").action == "updated"
@@ -290,7 +313,7 @@ def test_on_failure_is_silent_until_a_gate_fails_and_then_keeps_up(fake, github)
 
 
 def test_off_asks_nothing(fake, github):
-    assert send(github, "red", mode="off", failed=True).action == "skipped"
+    assert send(github, "red", mode="off", failed=True) == ("", "skipped", "comments are off", False)
     assert fake.seen == []
 
 
@@ -329,7 +352,7 @@ def test_the_longest_body_fits(fake, github, letter):
 
 @pytest.mark.parametrize("wrong", ["no marker", f"\n{body()}"])
 def test_a_body_that_could_not_be_found_again_is_refused(fake, github, wrong):
-    with pytest.raises(ValueError, match="marker"):
+    with pytest.raises(ValueError, match=r"^the body must start with a marker$"):
         post(github, 2, wrong, "always")
     assert fake.seen == []
 

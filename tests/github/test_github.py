@@ -102,7 +102,7 @@ def test_an_enterprise_server_has_a_path_of_its_own(clock):
 
 @pytest.mark.parametrize("ref", ["", "a b", "a..b", "a\nb", "a?b", "HEAD~1", "a\\b"])
 def test_a_ref_that_git_would_refuse_is_not_asked_for(fake, github, ref):
-    with pytest.raises(UsageError, match="not the name of a branch"):
+    with pytest.raises(UsageError, match=r" is not the name of a branch, tag or commit\.$"):
         github.commit(ref)
     assert fake.seen == []
 
@@ -111,7 +111,9 @@ def test_a_branch_is_resolved_to_its_commit(fake, github):
     fake.commits["release/1.x"] = "a" * 40
     assert github.commit("release/1.x") == "a" * 40
     fake.commits["main"] = "<html>"
-    with pytest.raises(GitHubError, match="not the hash"):
+    with pytest.raises(
+        GitHubError, match=r"^GitHub's answer is not the hash of a commit\. Check if a proxy changed it\.$"
+    ):
         github.commit("main")
 
 
@@ -120,8 +122,10 @@ def test_a_tag_does_not_take_the_place_of_a_branch(fake, github):
     assert github.branch("main") == "a" * 40
     assert github.commit("v1") == "c" * 40
     assert github.commit("tags/main") == "b" * 40
-    with pytest.raises(UsageError, match=r"'main' is a branch and a tag\. Write heads/… for the branch"):
+    with pytest.raises(UsageError) as ambiguous:
         github.commit("main")
+    how = "Write heads/… for the branch, or tags/… for the tag."
+    assert str(ambiguous.value) == f"'main' is a branch and a tag. {how}"
     fake.commits["tags/main"] = "a" * 40
     assert github.commit("main") == "a" * 40
 
@@ -184,6 +188,35 @@ def test_a_want_of_permission_is_said_at_once_with_what_to_do(fake, github, cloc
     assert (refused.value.status, clock.slept, len(fake.writes)) == (403, [], 1)
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "why"),
+    [
+        (401, "No", "Could not find 'main': GitHub does not accept the token. GitHub says 'No'. Pass github-token: T."),
+        (401, "", "Could not find 'main': GitHub does not accept the token. Pass github-token: T."),
+        (403, "", "The token may not find 'main': the job needs `contents: read` under permissions."),
+        (
+            404,
+            "No",
+            "Could not find 'main': GitHub does not find it, or the token lacks `contents: read`. GitHub says 'No'.",
+        ),
+        (418, "No", "Could not find 'main': GitHub answered 418. GitHub says 'No'."),
+        (418, "x" * 300, f"Could not find 'main': GitHub answered 418. GitHub says '{'x' * 199}…'."),
+    ],
+)
+def test_a_refusal_is_said_in_the_words_of_github_and_with_what_to_do(fake, github, status, message, why):
+    fake.faults = [Fault("", status, message=message)]
+    with pytest.raises(GitHubError) as refused:
+        github.branch("main")
+    assert str(refused.value) == why.replace(" T.", " ${{ github.token }}.")
+
+
+def test_a_refusal_of_what_needs_no_permission_names_none(fake, github):
+    fake.faults = [Fault("/user", 404), Fault("graphql", 200, raw=b"{}"), Fault("/user", 500, times=9)]
+    assert github.login() == BOT
+    with pytest.raises(GitHubError, match=r"^Could not read the login of the token: GitHub answered 500"):
+        github.login()
+
+
 def test_what_runs_for_forks_are_given_is_not_said_to_be_kept_from_them(fake, github):
     fake.faults = [Fault("", 403, message="Resource not accessible by integration", times=2)]
     with pytest.raises(GitHubError, match=r"`contents: read` under permissions\. GitHub says"):
@@ -194,7 +227,9 @@ def test_what_runs_for_forks_are_given_is_not_said_to_be_kept_from_them(fake, gi
 
 def test_a_locked_conversation_is_no_want_of_permission(fake, github, clock):
     fake.faults = [Fault("POST", 403, message="Unable to create comment because issue is locked.")]
-    with pytest.raises(GitHubError, match="Could not comment: the conversation is locked") as refused:
+    with pytest.raises(
+        GitHubError, match=r"^Could not comment: the conversation is locked\. Unlock it to get a comment\.$"
+    ) as refused:
         github.create_comment(2, "hello", nothing)
     assert ("permissions" in str(refused.value), clock.slept) == (False, [])
 
@@ -279,11 +314,22 @@ def test_a_lost_answer_does_not_make_a_second_comment(fake, github):
     assert len(fake.writes) == 1
 
 
-@pytest.mark.parametrize("content", [b"<html>", b'{"a": 1}', b"[1]", b'[{"id": "x"}]', b"[" * 9999])
-def test_an_answer_of_something_else_is_an_error_of_ours(fake, github, monkeypatch, content):
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"<html>", "JSON"),
+        (b"[" * 9999, "JSON"),
+        (b'{"a": 1}', "a list"),
+        (b"[1]", "a list of objects"),
+        (b'[{"id": "x"}]', "a comment"),
+        (b'[{"body": "x"}]', "a comment"),
+    ],
+)
+def test_an_answer_of_something_else_is_an_error_of_ours(fake, github, monkeypatch, content, what):
     monkeypatch.setattr(fake, "answer", lambda _: Answer(200, raw=content))
-    with pytest.raises(GitHubError, match="a proxy changed it"):
+    with pytest.raises(GitHubError) as wrong:
         list(github.comments(2))
+    assert str(wrong.value) == f"GitHub's answer is not {what}. Check if a proxy changed it."
 
 
 class Redirecting:
@@ -326,15 +372,17 @@ class Redirecting:
 def test_the_token_does_not_follow_to_another_host(clock, status, location):
     with Redirecting(status) as other, Redirecting(status) as server:
         server.location = location.format(same=server.port, other=other.port)
-        with pytest.raises(GitHubError, match="another host"):
+        with pytest.raises(GitHubError) as refused:
             GitHub(f"http://127.0.0.1:{server.port}", TOKEN, "octo/hello", clock.network()).login()
     assert (other.tokens, server.tokens) == ([], [f"Bearer {TOKEN}"])
+    what = "GitHub redirects to another host, which must not get the token. Check the address of the API."
+    assert str(refused.value) == what
 
 
 def test_a_redirect_on_the_same_host_is_followed_but_not_for_ever(clock):
     with Redirecting(301) as server:
         server.location = "/repositories/1"
-        with pytest.raises(GitHubError, match="in a loop"):
+        with pytest.raises(GitHubError, match=r"^GitHub redirects in a loop\. Check if the repository was renamed\.$"):
             GitHub(f"http://127.0.0.1:{server.port}", TOKEN, "octo/hello", clock.network()).login()
     assert len(server.tokens) == 4
 
@@ -419,9 +467,10 @@ def test_without_a_token_it_is_asked_for(fake, clock, fault, why):
 
 @pytest.mark.parametrize("token", ["ghs_a b", "ghs_a\r\nX-Header: 1", "ghs_\u20ac", "ghs_\x00"])
 def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
-    with pytest.raises(UsageError, match="github-token") as refused:
+    with pytest.raises(UsageError) as refused:
         GitHub("https://api.github.test", token, "octo/hello")
-    assert "ghs_" not in str(refused.value)
+    fix = "Pass github-token: ${{ github.token }}."
+    assert str(refused.value) == f"github-token contains an invalid character. {fix}"
 
 
 @pytest.mark.parametrize(
@@ -438,7 +487,9 @@ def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token):
     ],
 )
 def test_an_address_that_cannot_be_one_is_refused(address):
-    with pytest.raises(UsageError, match="not the address of GitHub's API") as refused:
+    with pytest.raises(
+        UsageError, match=r" is not the address of GitHub's API\. Use the value of GITHUB_API_URL\.$"
+    ) as refused:
         GitHub(address, TOKEN, "octo/hello", Network.from_environ({"HTTPS_PROXY": "http://p.test:1"}, address))
     assert "secret" not in str(refused.value)
 
@@ -447,7 +498,7 @@ def test_an_address_that_cannot_be_one_is_refused(address):
     "name", ["", "octo", "octo/hello/x", "../user", "octo/..", "octo/he?llo", "octo/hello\n", "\u0661/a"]
 )
 def test_a_repository_that_cannot_be_one_is_refused(name):
-    with pytest.raises(UsageError, match="owner/name"):
+    with pytest.raises(UsageError, match=r" is not a repository\. Write it as owner/name\.$"):
         GitHub("https://api.github.test", TOKEN, name)
 
 
@@ -493,7 +544,9 @@ def test_a_proxy_needs_no_scheme_and_its_login_may_hold_any_sign(fake):
 
 @pytest.mark.parametrize("address", ["socks5://me:secret@proxy.test:1", "http://[::1", "http://me:secret@[::1"])
 def test_what_is_no_address_of_a_proxy_is_told_without_its_login(address):
-    with pytest.raises(UsageError, match="HTTPS_PROXY is not the address") as caught:
+    with pytest.raises(
+        UsageError, match=r"^HTTPS_PROXY is not the address of a proxy\. Write it as http://host:port$"
+    ) as caught:
         GitHub("http://api.github.test", TOKEN, "octo/hello", Network(proxy=address)).login()
     assert "secret" not in str(caught.value)
 
@@ -515,7 +568,8 @@ def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):
     network = clock.network()._replace(
         ca_bundle=Network.from_environ({"REQUESTS_CA_BUNDLE": "/nowhere.pem"}, "").ca_bundle
     )
-    with pytest.raises(GitHubError, match=r"No such file .* REQUESTS_CA_BUNDLE"):
+    fix = "Name the authority's certificate in the input ca-certificates, or on the command line in REQUESTS_CA_BUNDLE."
+    with pytest.raises(GitHubError, match=rf"^No secure connection to the API: .*No such file .*\. {fix}$"):
         GitHub(fake.url.replace("http://", "https://"), TOKEN, "octo/hello", network).login()
     assert (fake.seen, clock.slept) == ([], [])
 
@@ -546,7 +600,7 @@ def test_an_answer_in_drops_is_given_up(fake, clock):
         return clock.time
 
     fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 500 + b"]", how="in drops", times=9)]
-    with pytest.raises(GitHubError, match="took longer than 60 s") as slow:
+    with pytest.raises(GitHubError, match=r": the answer took longer than 60 s\. Run the job again later\.$") as slow:
         list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2))
     assert slow.value.status == 0
     assert len(fake.seen) < 6
@@ -568,7 +622,9 @@ def test_a_large_answer_that_keeps_coming_is_no_outage(fake, clock):
 def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
     monkeypatch.setattr(fake, "answer", lambda _: Answer(200, [], {"Link": '<x>; rel="next"'}))
     network = clock.network()._replace(now=lambda: clock.sleep(10) or clock.time)
-    with pytest.raises(GitHubError, match="GitHub is too slow"):
+    with pytest.raises(
+        GitHubError, match=r"^Could not read the comments: GitHub is too slow\. Run the job again later\.$"
+    ):
         list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2))
 
 

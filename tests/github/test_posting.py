@@ -137,7 +137,8 @@ def test_of_two_pull_requests_of_one_branch_none_is_chosen(fake, place):
     place.write()
     assert place.run() == 2
     assert fake.writes == []
-    assert "#3, #4 have the same last commit" in place.log
+    why = "#3, #4 have the same last commit, so the tested one is unknown. Close all but one."
+    assert f"::error title=rag-eval cannot run::{why}\n" in place.log
 
 
 def test_of_many_pull_requests_of_one_branch_ten_are_named(fake, place):
@@ -170,7 +171,7 @@ def test_an_older_run_does_not_overwrite_a_newer_one(fake, place):
     place.write()
     assert place.run() == 0
     assert fake.writes == []
-    assert "run 8 is newer" in place.log
+    assert "comment skipped: run 8 is newer and has already commented\n" in place.log
 
 
 def test_both_halves_know_the_same_workflow(fake, place):
@@ -246,7 +247,9 @@ def test_a_report_that_is_not_there_is_said_too(fake, place):
     """The run knows why it could not judge, and nobody here can fix a path in the runner."""
     assert place.run() == 2
     [comment] = fake.comments[3]
-    assert "## 🚫 Cannot be judged\n\nThe run of the pull request uploaded no report" in comment["body"]
+    why = "The run of the pull request uploaded no report. Its log and its summary show why"
+    assert f"## 🚫 Cannot be judged\n\n{why}.\n" in comment["body"]
+    assert f"in/report.json does not exist. Check the path. If it is right: {why}.\n" in place.log
     assert "figures" not in comment["body"]
     assert "Check the path" not in comment["body"]
     assert "in/report.json does not exist." in place.log
@@ -301,7 +304,8 @@ def test_another_event_is_refused(fake, place, event):
     place.write()
     place.event = event
     assert place.run() == 2
-    assert "This is not a workflow_run event" in place.log
+    why = "This is not a workflow_run event. Name the last commit of the pull request with --head."
+    assert place.log == f"::error title=rag-eval cannot run::{why}\n"
     assert fake.seen == []
 
 

@@ -281,8 +281,10 @@ def test_a_listing_with_any_other_entry_is_refused(fake, repo, github, monkeypat
 
 
 def test_more_files_than_may_be_requested_are_refused(fake, github):
-    with pytest.raises(
-        GitHubError, match=r"501 files .* too many to request from GitHub\. Check out with fetch-depth: 2"
-    ):
+    what = "501 files of the base branch are not in this clone, too many to request from GitHub"
+    fix = "Check out with fetch-depth: 2 or more, so that git has them."
+    with pytest.raises(GitHubError) as refused:
         github.objects("blob", [f"{number:040x}" for number in range(501)])
-    assert fake.seen == []
+    assert (str(refused.value), fake.seen) == (f"{what}. {fix}", [])
+    with pytest.raises(GitHubError, match="read blob 000000000000"):
+        github.objects("blob", [f"{number:040x}" for number in range(500)])
