@@ -232,5 +232,15 @@ def test_what_the_runner_does_not_say_has_a_default():
     assert (runner.pull_request, runner.ci, runner.workflow_file, runner.by) == (None, None, "", "")
 
 
+def test_what_the_runner_says_is_read_by_its_name():
+    names = ["workspace", "api_url", "repository", "run_id", "workflow_ref", "server_url", "output", "step_summary"]
+    names += ["event_name", "ref", "sha", "base_ref"]
+    runner = read_runner({"GITHUB_RUN_NUMBER": "7", **{f"GITHUB_{name.upper()}": name for name in names}})
+    assert runner._replace(trigger=None)[:-3] == (*names[:3], 7, "run_id", "", "workflow_ref", "server_url")
+    assert (runner.output_file, runner.summary_file) == ("output", "step_summary")
+    assert runner.trigger == ("event_name", {}, "ref", "sha", "base_ref")
+    assert read_runner({"GITHUB_RUN_ID": "42", "GITHUB_RUN_ATTEMPT": "3"}).by == "42.3"
+
+
 def test_bytes_that_are_not_utf_8_are_replaced():
     assert read_runner({"GITHUB_REF": "refs/heads/\udcff"}).trigger.ref == "refs/heads/?"
