@@ -288,6 +288,30 @@ def test_changed_gold_outside_the_suite_has_no_case_in_it(project, score):
     assert labels["Q1"][0] == "OK" != labels["Q1"][1]
 
 
+def test_a_change_that_tags_another_suite_is_compared_with_that_of_the_base(project, score):
+    project.change(gold=[gold_of(n, tags=["smoke"] if n in (1, 5) else []) for n in range(1, 9)], trace=wrong(2, 3))
+    report = score("--suite", "smoke", "--base", "main")
+    assert (report["scope"]["questions"], report["verdict"]) == (2, "passed")
+    codes = {item["code"] for item in report["findings"]}
+    assert {"fewer-cases", "gold-turns-gates"} <= codes
+    project.change("again", gold=[gold_of(n, tags=["smoke"]) for n in range(1, 9)])
+    codes = {item["code"] for item in score("--suite", "smoke", "--base", "main")["findings"]}
+    assert codes.isdisjoint({"fewer-cases", "gold-turns-gates"})
+
+
+def test_questions_that_leave_the_sample_and_are_not_answered_are_no_failures(project, score):
+    project.put(gates=gates(**{"recall_all@3": "{min: 1}"}))
+    project.done("strict")
+    golds = [gold_of(n) for n in range(1, 9)] + [
+        {**gold_of(1), "qid": f"N{n}", "question": f"And {n}?"} for n in range(9)
+    ]
+    suite = {"Q1", "Q2"}
+    tagged = [{**gold, "tags": ["smoke"]} if gold["qid"] in suite else gold for gold in golds]
+    project.change(gold=tagged, trace=[trace_of(n) for n in (1, 2)])
+    codes = {item["code"] for item in score("--suite", "smoke", "--base", "main")["findings"]}
+    assert "gold-turns-gates" not in codes
+
+
 @pytest.mark.parametrize("words", [["--perspective", "retrieval"], ["--suite", "smoke"]])
 def test_the_flat_scores_are_never_narrowed(project, words, capsys):
     assert main(["score", "--format", "scores", *words]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import vacuous
 from rag_eval.gates.policy import Policy
+from rag_eval.gates.selection import in_suite
 from rag_eval.readers.gold_file import GoldSet, StoredGold, gold_set, read_gold, stored_gold_set
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import ProblemCollector
@@ -143,20 +145,17 @@ def scored_under(run: ScoredRun, policy: Policy) -> ScoredRun:
 def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
     """Score the run and the baseline on other gold.
 
-    Traces that answer none of its questions are left out. So are questions that were removed from the run's gold and
-    have no trace: the system's answers to them are unknown.
+    Traces that answer none of its questions are left out. So are questions that were removed from the run's gold, or
+    from its suite, and have no trace: the system's answers to them are unknown.
     """
     inputs, policy, reader = run.inputs, run.inputs.policy, run.inputs.reader._replace(ledger=ProblemCollector())
     earlier = _baseline(inputs, gold, policy, run.about)[0] if run.earlier else None
     golds = gold.golds
     card = _scorecard(inputs, reader, golds, policy, Digests())
-    removed = golds.keys() - inputs.golds.keys()
-    unanswered = (
-        removed - {item.qid for item, _, outcome, _ in card.cases if outcome.label != "MISSING"} if removed else removed
-    )
-    if unanswered:
-        golds = {qid: item for qid, item in golds.items() if qid not in unanswered}
-        card = _scorecard(inputs, reader, golds, policy, Digests())
+    if removed := golds.keys() - inputs.suite_golds.keys():
+        missing = {item.qid for item, _, outcome, _ in card.cases if outcome.label == "MISSING"}
+        if unanswered := removed & missing:
+            card = _scorecard(inputs, reader, golds, policy, Digests(), unanswered)
     fields = _fields(inputs, gold)
     context = Context(fields=fields, hashes=gold.hashes, about=run.about, earlier=earlier)
     return RescoredRun(
@@ -193,11 +192,19 @@ def _baseline(
     return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, traces
 
 
-def _scorecard(inputs: Inputs, reader: Reader, golds: dict[str, Gold], policy: Policy, digests: Digests) -> Scorecard:
-    """Score a policy's trace file against ``golds``; only about those in the suite."""
+def _scorecard(
+    inputs: Inputs,
+    reader: Reader,
+    golds: dict[str, Gold],
+    policy: Policy,
+    digests: Digests,
+    left_out: Collection[str] = (),
+) -> Scorecard:
+    """Score a policy's trace file against ``golds``: only about those in their suite that are not ``left_out``."""
+    chosen = inputs.suite_golds if golds is inputs.golds else in_suite(golds, policy.suite)
     suite = golds
-    if len(inputs.suite_golds) < len(inputs.golds):  # in another state of the gold also items that the run's gold lacks
-        suite = {qid: gold for qid, gold in golds.items() if qid in inputs.suite_golds or qid not in inputs.golds}
+    if left_out or len(chosen) < len(golds):
+        suite = {qid: gold for qid, gold in chosen.items() if qid not in left_out}
     scorer = metric_scorer(suite, inputs.measures, policy.settings, () if suite is golds else golds)
     work = Work(scorer, QuestionIndex(golds), reader.limits, is_complete=not reader.ledger.problems)
     return score_file(Task(work, reader, policy.trace, digests, inputs.execution)).close()
