@@ -102,12 +102,14 @@ def modern() -> dict[str, list[Answer]]:
     answers = {file.stem: [Answer("", row["claim"], row["refuses"]) for row in _rows(file)] for file in files}
     after = answers.pop("after")
     grammar = answers.pop("constructions")
+    development = answers.pop("development")
     fresh = {f"modern, {name}": answers.pop(name) for name in sorted(answers) if name.startswith("fresh")}
     return {
         "modern, written before": [one for part in answers.values() for one in part],
         "modern, written after": after,
         **fresh,
         "constructions of nine languages": grammar,
+        "development": development,
     }
 
 

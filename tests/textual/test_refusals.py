@@ -67,11 +67,12 @@ def test_wordings_of_current_systems(file):
 
     At first, version 5 found 13 of the 27 refusals of fresh6 and 2 others, version 6 15 of the 20 of fresh7 and none,
     and 32, 30 and 30 of the 35 of fresh8, fresh9 and fresh10, with 1 other of each. Version 7 found 46 of the 63 of
-    fresh11, and 65, 51 and 60 of the 70 of fresh12, fresh13 and fresh14, with 1 other of each; no pattern was written
-    for the last.
+    fresh11, and 65, 51 and 60 of the 70 of fresh12, fresh13 and fresh14, with 1 other of each. The five parts of
+    development were written before the patterns that they check.
     """
     wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
-    known = {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 4, "fresh14": 11}
+    known = {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 3, "fresh14": 7}
+    known["development"] = 6
     assert len(wrong) <= known.get(file.stem, 0), wrong
 
 
@@ -340,7 +341,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {7: "9e838c14ecda89f5"}
+PINNED = {7: "1bdb5354cbbed4af"}
 
 
 def test_other_patterns_are_another_version():

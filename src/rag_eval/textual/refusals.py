@@ -19,8 +19,8 @@ meet folded text: lower case, no accents, and only classes in lower case. The ke
   ``lead`` may precede them. ``idle_within``: the same anywhere in the sentence.
 - ``moral``: a sentence behind a pattern of ``declines`` that matches this is a lecture, not an answer.
 - ``before``: words before a match that make it a condition (*if*, *whether*). ``behind``: the same right behind it.
-  ``case``: sentences that are a condition as a whole, by their word order.
-- ``others``: a subject other than the speaker, for languages that omit *I* and *we*.
+  ``case``: sentences that are a condition as a whole, by their word order, and counts (*14 of the 60*).
+- ``others``: a subject other than the speaker and the sources: people, companies, courts.
 - ``whole``: claims that refuse by being exactly this text. ``spaced``: whether spaces separate words.
 """
 
@@ -72,7 +72,13 @@ _SENTENCE_END = re.compile(
     r"|(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]]*\s+)"  # not behind the number of a list item
 )
 _QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
-_MARKUP = re.compile("[*_#>]")
+# A label (**Answer:**), or a repeated question, in front of the answer.
+_PREFIX = re.compile(
+    r"\W*(?!context\b|information\b|evidence\b)(?:[^\W\d\u2e80-\ud7ff]{1,12}|[^\W\d]{1,2}) ?:\W*"
+    r"|[^.!?؟\"\n]{1,300}[?؟]\W*(?=\w)"
+)
+# Emphasis, and numbers of citations: [1], [3]-[5].
+_MARKUP = re.compile(r"[*_#>[](?:(?<!\[)|\d[\d\s,;-]*\](?:\s?(?:[-~〜]|\w{1,3})\s?\[\d[\d\s,;-]*\])?\s?)")
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
 _WORD = re.compile(r"\w+")
@@ -439,5 +445,7 @@ def _sentences(text: str) -> list[str]:
     """Return the sentences, with dots in place of quotations: quoting a refusal is no refusal."""
     if text[0] == text[-1] == '"':
         text = text[1:-1]
-    text = _QUOTED.sub(lambda quoted: "·" * len(quoted[0]), _MARKUP.sub("", text))
+    prefix = _PREFIX.match(text)
+    text = _MARKUP.sub("", text[prefix.end() :] if prefix else text)
+    text = _QUOTED.sub(lambda quoted: "·" * len(quoted[0]), text)
     return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
