@@ -90,9 +90,8 @@ def sample(golds: Iterable[Gold], size: int) -> list[str]:
     while sum(parts.values()) < size:
         short = {kind: counts[kind] * size - parts[kind] * total for kind in counts if parts[kind] < counts[kind]}
         parts[max(sorted(short), key=short.__getitem__)] += 1
-    while sum(parts.values()) > size and max(parts.values()) > 1:
-        over = {kind: parts[kind] * total - counts[kind] * size for kind in counts if parts[kind] > 1}
-        parts[max(sorted(over), key=over.__getitem__)] -= 1
+    if sum(parts.values()) > size and max(parts.values()) > 1:  # two rare kinds take one place too many
+        parts[max(parts, key=parts.__getitem__)] -= 1
 
     def rank(qid: str) -> tuple[str, str]:
         return sha256(qid.encode("utf-8", "surrogatepass")).hexdigest(), qid
