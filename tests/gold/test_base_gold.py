@@ -228,8 +228,29 @@ def stacked(project):
 def test_what_a_squashed_lower_branch_signed_is_not_asked_of_the_upper_one(governed, score):
     stacked(governed)
     report = score()
-    assert (score.code, list(changed(report))) == (0, ["Q2"])
+    assert (score.code, changed(report), codes(report)) == (0, {"Q2": ("changed", "OK", "OK")}, [])
     assert main(["gold", "check", "--base", "main"]) == 0
+
+
+def test_what_main_has_by_now_is_no_effect_of_this_change(project, score):
+    """The lower branch fits an item to the answer and drops one; the upper one only adds a tag."""
+    rows, dropped = widened(), TRACES[2]["qid"]
+    project.branch("lower")
+    project.put(gold=[row for row in rows if row["qid"] != dropped], trace=wrong(1))
+    project.done("lower")
+    project.branch("upper", "lower")
+    project.put(gold=[rows[0], gold_of(2, tags=["upper"]), *(row for row in rows[2:] if row["qid"] != dropped)])
+    project.done("upper")
+    report = score()
+    assert set(changed(report)) == {"Q1", "Q2", dropped}
+    assert {"gold-fits-output"} <= set(codes(report))
+    project.git("checkout", "-q", "main")
+    project.git("merge", "-q", "--squash", "lower")
+    project.git("commit", "-q", "-m", "lower, squashed")
+    project.git("checkout", "-q", "upper")
+    report = score()
+    assert changed(report) == {"Q2": ("changed", "OK", "OK")}
+    assert not {"gold-fits-output", "fewer-cases", "labels-removed", "gold-turns-gates"} & set(codes(report))
 
 
 def test_what_main_took_back_is_not_brought_back_under_its_old_record(governed, score):
