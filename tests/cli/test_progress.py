@@ -123,7 +123,8 @@ def on_a_terminal(tmp_path, *words):
 
 def test_collecting_shows_a_bar_with_rate_and_errors(tmp_path):
     (tmp_path / "app.py").write_text(
-        "def answer(question):\n    return 'x' if '3' not in question else 1 / 0\n", "utf-8"
+        "import time\ndef answer(question):\n    time.sleep(0.05)\n    return 'x' if '3' not in question else 1 / 0\n",
+        "utf-8",
     )
     item = {"answerable": False, "gold_claim_substr": [], "gold_citations": []}
     rows = [json.dumps({"qid": f"Q{number}", "question": f"q {number}?", **item}) for number in range(6)]
@@ -134,4 +135,10 @@ def test_collecting_shows_a_bar_with_rate_and_errors(tmp_path):
     assert code == 0, shown
     last = next(line for line in shown.replace("\r\n", "\n").split("\r") if line.startswith("6 of 6"))
     assert re.match(r"6 of 6 \[#{24}\] [0-9.]+ a second, 1 error\s*\n", last)
+    for done, bar, rate, rest in re.findall(
+        r"([1-5]) of 6 \[(#*) *\] ([0-9.]+) a second, [01] errors?, (\d+) s", shown
+    ):
+        assert len(bar) == 24 * int(done) // 6
+        assert 0 < float(rate) < 20
+        assert float(rest) == pytest.approx((6 - int(done)) / float(rate), abs=1)
     assert re.search(r"\r[1-5] of 6 \[#+ +\] [0-9.]+ a second, [01] errors?, [0-9]+ s left", shown)

@@ -178,6 +178,33 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, 
     assert command("collect", *words)[0] == 2  # a finished file is not overwritten
 
 
+PACE = ("--rate 99", "--timeout 9", "--retries 1", "--warm-up 1", "--concurrency 2")
+IDENTITY = ("--suite smoke:5", "--run b", "--repeats 2", "--python other_paced_app:answer")
+
+
+@pytest.mark.parametrize(
+    ("options", "continued"), [*((words, True) for words in PACE), *((words, False) for words in IDENTITY)]
+)
+def test_only_what_no_answer_depends_on_may_change_before_a_run_is_continued(
+    command, tmp_path, gold, monkeypatch, options, continued
+):
+    def stopped(*_):
+        def show(done, errors):
+            raise KeyboardInterrupt
+
+        return show
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("my", "other"):
+        (tmp_path / f"{name}_paced_app.py").write_text("def answer(question):\n    return question\n")
+    words = ("collect", "--python", "my_paced_app:answer", "--gold", gold, "--out", "t.jsonl")
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_eval.cli.commands.collect.progress", stopped)
+        assert command(*words, "--concurrency", "1")[0] == 130
+    code, _, err = command(*words, *options.split())
+    assert (code, "continuing after" in err) == (0, continued), err
+
+
 def test_an_interruption_before_the_first_answer_names_no_file(command, tmp_path, gold, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_stopped_app.py").write_text("def answer(question):\n    raise KeyboardInterrupt\n")

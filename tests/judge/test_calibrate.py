@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -355,3 +356,18 @@ def test_spaces_a_byte_order_mark_and_other_columns_do_no_harm(calibrate, scores
     rows = [f" Q{n} ,{score},x" for n, score in enumerate(scores[0])]
     labels = "\n".join(["\ufeff qid, groundedness ,comment", *rows])
     assert figures(calibrate, labels)["n"] == N
+
+
+def test_the_digest_is_that_of_the_labels_whatever_the_order_of_their_files(calibrate, scores, tmp_path):
+    def recorded(*files):
+        _, out, _ = calibrate(labels, "--labels", *files, "--format", "json")
+        return json.loads(out)["gates_file"]["judge"]["calibration"]["labels"]
+
+    header, *lines = csv_of(scores[0]).splitlines(keepends=True)
+    labels = "".join([header, *lines[:20]])
+    (tmp_path / "more.csv").write_text("".join([header, *lines[20:]]), "utf-8")
+    one = hashlib.sha256(labels.encode()).hexdigest()
+    assert recorded("humans.csv") == recorded("humans.csv", "humans.csv") == f"sha256:{one}"
+    both = recorded("humans.csv", "more.csv")
+    assert both == recorded("more.csv", "humans.csv")
+    assert both not in (recorded("humans.csv"), recorded("more.csv"))

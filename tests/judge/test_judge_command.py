@@ -193,6 +193,7 @@ def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, m
     code, result, _ = judge(server)
     assert (code, len(result)) == (0, 4)
     assert result[: len(before)] == before
+    assert not (tmp_path / f"{FILE}.partial").exists()
 
 
 def test_counts_of_tokens_that_are_none_are_left_out(judge):

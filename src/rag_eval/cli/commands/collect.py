@@ -257,7 +257,7 @@ def progress(run: str, total: int) -> Callable[[int, int], None]:
         if not is_terminal:
             return
         rate = (done - before) / max(time.monotonic() - began, 0.001)
-        bar = "#" * (_BAR * done // max(total, 1))
+        bar = "#" * (_BAR * done // total)
         remaining = f", {round((total - done) / rate)} s left" if done < total else ""
         line = f"{run}: " if run else ""
         line += f"{done} of {total} [{bar:<{_BAR}}] {rate:.1f} a second, {quantity(errors, 'error')}{remaining}"
