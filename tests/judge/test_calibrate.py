@@ -260,7 +260,7 @@ WRONG = {
     "no rows": ("qid,groundedness\n", r"humans.csv:1: has no labels"),
     "empty": ("", r"humans.csv:1: has no"),
     "noise": ("\x00\x01,{[", r"humans.csv:1"),
-    "header twice": ("qid,qid,groundedness\nQ0,Q0,1\n", r"has two columns named 'qid'"),
+    "header twice": ("qid,qid,groundedness\nQ0,Q1,1\n", r"has two columns named 'qid'"),
     "cells missing": ("qid,groundedness,note\nQ0,1\n", r"humans.csv:2: has 2 cells, and the header has 3"),
     "twice": (
         csv_of([1, 2]) + "Q0,5\n",
