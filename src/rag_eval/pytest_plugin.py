@@ -1,8 +1,7 @@
 """A plug-in of pytest: the fixture ``rag_eval_report``, and with ``--rag-eval`` a test for each gate.
 
 pytest loads it automatically. Options such as ``--rag-eval-trace PATH`` name files relative to the folder in which
-pytest was started. Settings such as ``rag_eval_trace`` are relative to pytest's root folder, which is also searched for
-``eval-gates.yml``.
+pytest was started. ``eval-gates.yml`` is searched for in pytest's root folder.
 """
 
 from __future__ import annotations
@@ -29,14 +28,13 @@ _SUITE = "full, or smoke:N for a stable sample of N questions"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, and the settings of the same meaning."""
+    """Add the options."""
     group = parser.getgroup("rag-eval", "rag-eval: a test for each gate, and the files of rag_eval_report")
     group.addoption("--rag-eval", action="store_true", help="collect a test for each gate in eval-gates.yml")
     group.addoption(
         "--rag-eval-questions", action="store_true", help="with --rag-eval: also collect a test for each question"
     )
     for name, words in {**_FILES, "suite": _SUITE}.items():
-        parser.addini(f"rag_eval_{name}", words, default="")
         group.addoption(f"--rag-eval-{name}", metavar=name.upper(), help=words)
 
 
@@ -160,14 +158,6 @@ def _options(config: pytest.Config) -> Options:
 
     root = os.path.relpath(config.rootpath)
     folder = "" if root == os.curdir else root
-    gold, trace, gates, baseline = (_stated(config, name, folder) for name in _FILES)
-    suite = _stated(config, "suite") or "full"
+    gold, trace, gates, baseline = (config.getoption(f"--rag-eval-{name}") or "" for name in _FILES)
+    suite = config.getoption("--rag-eval-suite") or "full"
     return Options(gold, trace, gates or usual_gates(folder), folder=folder, baseline=baseline, suite=suite)
-
-
-def _stated(config: pytest.Config, name: str, folder: str = "") -> str:
-    """Return the setting as text, with paths relative to ``folder``; empty if it is not set."""
-    if given := config.getoption(f"--rag-eval-{name}"):
-        return str(given)
-    setting = str(config.getini(f"rag_eval_{name}"))
-    return os.path.join(folder, setting) if setting else ""  # noqa: PTH118

@@ -65,9 +65,9 @@ def test_options_name_other_files(folder):
     assert outcome(folder, "--rag-eval-trace", "runs/other.jsonl", "--rag-eval-gates", "loose.yml")[0] == 0
 
 
-def test_settings_are_seen_from_the_root_wherever_pytest_is_started(folder):
-    put(folder / "runs/other.jsonl", json_lines(wrong(1, 2)))
-    put(folder / "pytest.ini", "[pytest]\nrag_eval_trace = runs/other.jsonl\n")
+def test_the_gates_are_those_of_the_root_wherever_pytest_is_started(folder):
+    put(folder / TRACE, json_lines(wrong(1, 2)))
+    put(folder / "pytest.ini", "[pytest]\n")
     put(folder / "sub/test_gate.py", GATE)
     code, output = outcome(folder / "sub")
     assert code == 1
