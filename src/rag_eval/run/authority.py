@@ -12,7 +12,7 @@ from rag_eval.common.paths import from_here
 from rag_eval.errors import InputError, Problem, RagEvalError
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import NOTHING, CommitTree, IsFolder, Tree, object_id
-from rag_eval.gold.signoff.repository import People, commit_id
+from rag_eval.gold.signoff.repository import People
 
 Signoff = Literal["policy", "require", "off"]
 _DAY = 86_400
@@ -93,7 +93,7 @@ def last_written(git: Git, path: str, commit: str) -> Written | None:
 def authority_from_git(ref: str) -> Authority:
     """Return the authority of ``ref`` over the current work tree: gates of its tip, gold since the fork."""
     git = Git()
-    tip, head = commit_id(git, ref), commit_id(git, "HEAD")
+    tip, head = git.commit_named(ref), git.commit_named("HEAD")
     fork = git.merge_base(tip, head)
     began, work_tree = git.at(fork), WorkTree(git.top)
     gates = began if fork == tip else git.at(tip)

@@ -71,21 +71,11 @@ def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStat
     Later changes on ``base`` are not this branch's change, but its rules apply and its records are used up. So an old
     branch cannot use a key that was removed from the list since, or repeat a change under its first record.
     """
-    ids = [commit_id(git, base), commit_id(git, tip)]
+    ids = [git.commit_named(base), git.commit_named(tip)]
     fork = git.merge_base(*ids)
     rules = git.at(ids[0])
     used_records = NOTHING if fork == ids[0] else rules
     return GoldStates(git.at(fork), head or git.at(ids[1]), base, used_records, restore=fork, rules=rules)
-
-
-def commit_id(git: Git, ref: str) -> str:
-    """Return the id of the commit that ``ref`` names; raise UsageError if it names none or several.
-
-    An empty name is a mistake and does not mean the absence of a base: without a base nothing is compared.
-    """
-    if not ref.strip():
-        raise UsageError("--base is empty. Check if a shell variable is not set.")
-    return git.commit_named(ref)
 
 
 def policies(frame: GoldStates, paths: Place) -> list[SignoffPolicy]:
