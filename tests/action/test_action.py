@@ -13,10 +13,11 @@ import yaml
 
 from fake_github import BOT
 from rag_eval.action.run import connector
-from rag_eval.action.runner import SUMMARY_BYTES
 from seams import Comment, GitHubError, action, parse_marker
 
 ROOT = Path(__file__).parents[2]
+SUMMARY_BYTES = 1024 * 1024
+"""What GitHub takes of one step."""
 EXAMPLE = ROOT / "examples" / "quickstart"
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import cache
 
 import pytest
 
@@ -66,7 +67,9 @@ def run(project, environ, capsys):
     """The action in this process, with a client that need not wait."""
 
     def run(**more):
-        code = action({**environ, **more}, lambda *where: GitHub(*where, Network(sleep=lambda _: None)))
+        run.slept = []
+        client = cache(lambda *where: GitHub(*where, Network(sleep=run.slept.append)))
+        code = action({**environ, **more}, client)
         run.log = capsys.readouterr().out
         file = project.path / "rag-eval-report/report.json"
         run.report = json.loads(file.read_text("utf-8")) if file.exists() else None
@@ -176,6 +179,16 @@ def test_an_api_that_is_down_costs_little_where_the_clone_knows(served, run, fau
     served.faults = [fault]
     assert run() == 1
     assert "No comment: " in run.log
+    assert run.slept == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize("fault", [Fault("", 500, times=10**6), Fault("", 200, how="hung up", times=10**6)])
+def test_an_api_that_is_down_is_waited_for_once(served, run, shallow, fault):
+    """For the base, the comment and the check run together."""
+    served.faults = [fault]
+    assert run(INPUT_CHECK="true") == 2
+    assert [note in run.log for note in ("The base cannot be read", "No comment: ", "No check run: ")] == [True] * 3
+    assert run.slept == [1, 2, 4, 8]
 
 
 @pytest.mark.deep

@@ -838,12 +838,31 @@ def test_gold_that_is_a_link_or_a_folder_is_refused(repo):
     (repo.path / GOLD).symlink_to("/etc/passwd")
     repo.git("add", ".")
     code, output = repo.gold("check")
-    assert (code, "symbolic link" in output) == (2, True)
+    assert (code, output) == (
+        2,
+        f"rag-eval: '{GOLD}' is a symbolic link in git, not a file. Keep it as a regular file.\n",
+    )
     repo.git("rm", "-q", "-f", GOLD)
     repo.write(f"{GOLD}/cases.jsonl", lines(ONE))
     repo.git("add", ".")
     code, output = repo.gold("check")
-    assert (code, "is a folder" in output) == (2, True)
+    what = f"'{GOLD}' is a folder, but sign-off needs one file. Convert it: rag-eval import labels {GOLD}"
+    assert (code, output) == (2, f"rag-eval: {what} --out eval/gold.jsonl\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--base", "nowhere"), "'nowhere' names no commit here. Fetch it first, or correct the name."),
+        (("--base", " "), "'' names no commit here. Fetch it first, or correct the name."),
+        (("--gold", "../x"), "'../x' is not a path inside the repository. Write it relative to the current folder."),
+        (("--gold", "."), "'.' is not a path inside the repository. Write it relative to the current folder."),
+        (("--gold", "x/y"), "'x/y' is not in git. Correct the path, or add the file first."),
+        (("--gates", "x.yml"), "'x.yml' is not in git. Correct the path, or add the file first."),
+    ],
+)
+def test_a_place_that_is_none_is_said(repo, words, says):
+    assert repo.gold("check", *words) == (2, f"rag-eval: {says}\n")
 
 
 @pytest.mark.parametrize(

@@ -283,6 +283,14 @@ def test_a_clock_that_is_set_back_gives_no_more_patience(fake, clock):
     assert [seconds for seconds in clock.slept if seconds > 0] == [60]
 
 
+@pytest.mark.parametrize(("seconds", "slept"), [(300, [300]), (301, [])])
+def test_github_is_given_five_minutes(fake, clock, seconds, slept):
+    fake.faults = [Fault("", 429, {"Retry-After": f"{seconds}"})]
+    with pytest.raises(GitHubError):
+        list(GitHub(fake.url, TOKEN, "octo/hello", Network(sleep=clock.sleep, now=lambda: clock.time)).comments(2))
+    assert clock.slept == slept
+
+
 def test_a_limit_that_lasts_longer_is_not_slept_out(fake, github, clock):
     fake.faults = [Fault("", 403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4600"})]
     with pytest.raises(GitHubError, match="another 3600 s"):

@@ -160,6 +160,10 @@ def test_an_allowed_signers_file_that_is_missing_or_loose_is_never_a_pass(keys):
         with pytest.raises(InputError) as refused:
             proof_of(files(record()), SIGNATURE, allowed, NOW)
         problem = refused.value.problems[0]
+        if allowed is None:
+            assert problem.message == "is not on the base branch"
+            hint = "Merge it first, or correct 'allowed_signers'. The file of the base branch applies."
+            assert problem.hint == hint
         assert (problem.file, problem.line, says in problem.message) == (".github/signers", line, True)
 
 

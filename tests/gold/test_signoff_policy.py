@@ -145,7 +145,14 @@ def test_a_login_has_a_hundred_letters_at_most(login, known):
 def test_what_is_proven_is_said_for_every_level():
     output = {level: proves(SignoffPolicy(require=level)) for level in LEVELS}
     assert len(set(output.values())) == len(LEVELS)
-    assert "nobody's identity" in output["record"]
+    nobody = "nobody's identity"
+    assert output == {
+        "record": f"A record proves {nobody}: anyone who can commit can write one in any name.",
+        "review": f"The approving review proves the account of a signer; the records by themselves prove {nobody}.",
+        "signature": "Each new record is signed with a key that the base branch lists for its signer.",
+    }
+    more = " Signers and authors are different accounts; authors are those that the commits name."
+    assert proves(SignoffPolicy(four_eyes=True)) == output["record"] + more
     assert all(proves(SignoffPolicy(require=level, four_eyes=True)).startswith(output[level] + " ") for level in LEVELS)
 
 

@@ -103,7 +103,8 @@ def test_a_tag_does_not_take_the_place_of_the_base_branch(project, score):
     project.git("tag", "-a", "-m", "a tag", "origin/main", "HEAD")  # git itself prefers it
     for base in ("origin/main", "origin/main~0"):
         assert score(base=base) is None
-        assert "names several commits: 'refs/remotes/origin/main' and 'refs/tags/origin/main'" in score.said
+        names = "'refs/remotes/origin/main' and 'refs/tags/origin/main'"
+        assert f"'{base}' names several commits: {names}. Write the full name of the one you mean.\n" in score.said
     assert broken(score(base="refs/remotes/origin/main")) == [("precision", "base")]
     project.git("tag", "-f", "origin/main", "main")
     assert broken(score(base="origin/main")) == [("precision", "base")]
@@ -736,7 +737,7 @@ def test_packed_gold_is_compared_and_said_not_to_be_governed(project, score):
     (result,) = findings(report)
     assert (score.code, result["code"], result["level"]) == (0, "gold-not-in-items", "warning")
     assert [(item["qid"], item["verb"]) for item in report["gold_changes"]] == [("Q1", "changed")]
-    assert "is compressed, but sign-off needs plain lines" in result["message"]
+    assert result["message"].endswith("'eval/gold.jsonl.gz' is compressed, but sign-off needs plain lines")
     assert result["fix"] == "Keep the gold set uncompressed in git."
 
 
