@@ -523,6 +523,7 @@ _INTEGRITY = {
     "answers-everything": "Every unanswerable question is answered.",
     "padded-answers": "Answers say what most other questions want to hear too.",
     "constant-answers": "One claim, or a few, count as right for questions that want different things.",
+    "hidden-answers": "Answers have the expected text only where no reader sees it.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
     "partly-measured": "Cases are in no value of a gated metric, for their traces lack a field.",

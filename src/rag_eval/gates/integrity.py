@@ -37,7 +37,9 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
-_OF_INPUTS = "partly-measured stale-traces other-gold stale-verdict missing-verdict changed-verdict ids-changed".split()
+_OF_INPUTS = (
+    "hidden-answers partly-measured stale-traces other-gold stale-verdict missing-verdict changed-verdict ids-changed"
+).split()
 LEVELS: Mapping[str, str] = {
     **dict.fromkeys((*WHOLE_RUN_CHECKS, *_OF_INPUTS), "error"),
     "vacuous-gold": "warning",

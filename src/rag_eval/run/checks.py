@@ -21,6 +21,7 @@ from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
+from rag_eval.textual.hidden import visible
 from rag_eval.textual.tokens import holds_any, tokens
 
 if TYPE_CHECKING:
@@ -127,7 +128,10 @@ def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Q
 
 
 def repeated_answers(answers: Answers) -> list[Finding]:
-    """Find right answers that answer no question: one claim for many questions, or one that contains many answers."""
+    """Find right answers that answer no question.
+
+    They are one claim for many questions, contain many answers, or have the right one where no reader sees it.
+    """
     if not {"precision", "containment"} & {gate.name for item in answers.policies for gate in item.gates}:
         return []
     right = [question for question in answers.questions if question.label == "OK" and question.answerable]
@@ -135,7 +139,22 @@ def repeated_answers(answers: Answers) -> list[Finding]:
     cases = [case for _, case in answers.cases(answers.sample(right, seed))]
     checks = {"padded-answers": _padded(cases, answers.golds.values(), seed), "constant-answers": _constant(cases)}
     wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
-    return [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
+    repeated = [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
+    return [*repeated, *integrity.at_levels(_hidden(cases), severities)]
+
+
+def _hidden(answers: Sequence[Case]) -> Iterator[Finding]:
+    """Find answers that have their expected substring only in text that HTML and Markdown do not show."""
+    unseen = []
+    for answer in answers:
+        claim, expected = answer.claim.lower(), answer.gold.substrings
+        if holds_any(expected, claim) and not holds_any(expected, visible(claim)):
+            unseen.append(answer.gold.qid)
+    if len(unseen) >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
+        some = ", ".join(unseen[:FEWEST_CASES])
+        message = f"{len(unseen)} of {len(answers)} right answers have the expected text only where no reader sees it"
+        message += f", such as in a comment of HTML: {quoted(some, 60)}"
+        yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
 
 
 def _constant(answers: Sequence[Case]) -> Iterator[Finding]:

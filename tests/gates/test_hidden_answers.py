@@ -1,0 +1,68 @@
+"""Answers that are right only in text that no reader sees are found; markup around a visible answer is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gates.test_constant_answers import codes, golds, scored
+
+HIDDEN = {
+    "a comment": "It is fine. <!-- {} -->",
+    "a comment over lines": "It is fine. <!--\n{}\n-->",
+    "an element without a size": "It is fine. <span style='font-size: 0'>{}</span>",
+    "an element that is not displayed": 'It is fine. <div class="a" style="display:none">no <b>{}</b></div>',
+    "an element with the attribute hidden": "It is fine. <p hidden>{}</p>",
+    "a script": "It is fine. <script>// {}</script>",
+    "an attribute": 'It is <span title="{}">fine</span>.',
+    "the title of a link definition": 'It is fine.\n\n[//]: # "{}"\n',
+}
+VISIBLE = {
+    "plain": "It is {}.",
+    "beside a comment": "It is {}. <!-- nothing -->",
+    "in code": "It is `<!-- {} -->`.",
+    "in a fence": "It is\n```html\n<!-- {} -->\n```\n",
+    "in an element": '<p class="a">It is {}.</p>',
+    "between angle brackets": "2 < 3, so it is {}, and 4 > 3.",
+    "in a list of references": "It is so [1].\n\n[1]: it is {}\n",
+    "behind an open comment": "It is <!-- {}.",
+}
+
+
+@pytest.mark.parametrize("form", HIDDEN)
+def test_an_answer_that_no_reader_sees_is_found(tmp_path, form):
+    report = scored(tmp_path, golds(20), lambda item: HIDDEN[form].format(item["gold_claim_substr"][0]))
+    assert report.metrics["precision"].value == 1
+    assert codes(report) == {("hidden-answers", "error")}
+
+
+@pytest.mark.parametrize("form", VISIBLE)
+def test_an_answer_that_readers_see_is_not(tmp_path, form):
+    report = scored(tmp_path, golds(20), lambda item: VISIBLE[form].format(item["gold_claim_substr"][0]))
+    assert (report.metrics["precision"].value, codes(report)) == (1, set())
+
+
+def test_a_tenth_of_the_right_answers_is_enough_and_two_are_not(tmp_path):
+    for folder, count in (("few", 2), ("many", 3)):
+        (tmp_path / folder).mkdir()
+        report = scored(
+            tmp_path / folder,
+            golds(30),
+            lambda item, count=count: ("<!-- {} -->" if int(item["qid"][1:]) < count else "{}").format(
+                item["gold_claim_substr"][0]
+            ),
+        )
+        assert codes(report) == {("hidden-answers", "error") for _ in range(count - 2)}
+
+
+def test_the_level_is_that_of_the_gates_file(tmp_path):
+    for level in ("warning", "off"):
+        gates = f"version: 1\ngates: {{precision: {{min: 0.8}}}}\nintegrity: {{hidden-answers: '{level}'}}\n"
+        report = scored(tmp_path, golds(20), lambda item: f"<!-- {item['gold_claim_substr'][0]} -->", gates)
+        assert codes(report) == ({("hidden-answers", level)} if level == "warning" else set())
+
+
+def test_many_open_tags_cost_no_time(tmp_path):
+    report = scored(
+        tmp_path, golds(3), lambda item: f"{item['gold_claim_substr'][0]} " + "<script x=\"<span style='" * 20_000
+    )
+    assert codes(report) == set()
