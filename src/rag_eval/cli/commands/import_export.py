@@ -296,7 +296,7 @@ def _suggest(reader: Reader, name: str, path: str) -> int:
 
 
 def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
-    """Read a map of fields from a YAML file; raise InputError with its problems."""
+    """Read a map of fields from a YAML file; what is wrong with its fields is in the ledger."""
     fields = read_mapping(reader, path)
     reader.ledger.stop_on_problems()
     for field, value in fields.items():
@@ -310,7 +310,6 @@ def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
     if not any(field in fields for field in needed):
         message, hint = f"does not map the {needed[0]}", f"Add the field that has it: {needed[0]}: NAME"
         reader.ledger.problem(path, 0, "", message, hint)
-    reader.ledger.stop_on_problems()
     return fields
 
 

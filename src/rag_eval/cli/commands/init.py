@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     for target, template in files(args.preset, source).items():
         names = GATES_FILES if target in GATES_FILES else ()
         path = Path(next((name for name in names if os.path.lexists(name)), target))
-        exists = path.exists() or path.is_symlink()
+        exists = os.path.lexists(path)
         if below and target.startswith("."):
             print_lines(f"left   {target}  (it works only in the root of the repository: docs/several.md)")
         elif target == _SAMPLE and questions_exist and not exists:

@@ -173,7 +173,7 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
 
     scores, notes = reference_scores(options, inline)
     print_notes(*notes, quiet=args.quiet)
-    sys.stdout.write(json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(scores, indent=2) + "\n")
     return 0 if scores["pass"] else 1
 
 
