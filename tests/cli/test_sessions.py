@@ -153,6 +153,9 @@ def _shown(words, folder):
         return (folder / words[1]).read_text("utf-8")
     if words[0] == "ls":
         return "".join(f"{path.name}\n" for path in sorted((folder / words[1]).iterdir()))
+    if words[0] == "rm":
+        (folder / words[1]).unlink()
+        return ""
     if words[0] == "write":
         (folder / words[1]).parent.mkdir(parents=True, exist_ok=True)
         (folder / words[1]).write_text("".join(f"{line}\n" for line in words[2:]), "utf-8")
