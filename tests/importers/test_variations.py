@@ -315,6 +315,8 @@ def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, key
         ("Q1 0 d#1 1\n", "trec-qrels", "four columns, the last is an integer"),
         ("query-id\tcorpus-id\tscore\n", "beir", "the header query-id, corpus-id"),
         ("colour;size\nred;2\n", "table", "a header of columns"),
+        ('{"inputs": "x", "outputs": "y"}', "table", "the fields of a table"),
+        ('{"ask": 1, "rows": [{"query": "x", "expected": "y"}]}', "table-gold", "the fields of a table"),
         ("question\tanswer\ttruth\nWhy?\tSo.\tSo.\n", "azure-eval", "the columns question and truth"),
         ("prompts: [a]\ntests: []\n", "promptfoo", "the keys prompts and tests"),
         ('[{"user_input": "Why?", "response": "So."}]', "ragas-trace", "the key user_input"),
@@ -329,7 +331,7 @@ def test_a_file_is_recognised_by_its_content(command, tmp_path, content, form, w
     assert f"{path} is read as {form}: it has {why}" in command("import", "auto", path)[2]
 
 
-@each_row("content", ["", "text\n", '{"a": 1}', "[1]", "a b c d\n", '{"inputs": "x", "outputs": "y"}'])
+@each_row("content", ["", "text\n", '{"a": 1}', "[1]", "a b c d\n", '{"inputs": "x", "score": 1}'])
 def test_a_file_without_a_known_format_names_the_way_to_map_it(command, tmp_path, content):
     path = tmp_path / "export"
     path.write_text(content, "utf-8")

@@ -56,7 +56,10 @@ table . | inputs outputs ground_truth | inputs outputs reference_outputs
 ragas-trace ragas | user_input | question contexts | question ground_truth
 azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
 azure-eval . | conversation | inputs.conversation
-phoenix . | context.trace_id
+phoenix . | context.trace_id name | context.trace_id span_kind | context.trace_id parent_id
+phoenix . | context.trace_id document_position | trace_id project_id spans
+table table-gold | example_id repetition_number
+. phoenix-dataset | id node_id | example_id input output metadata | examples version_id
 . beir | _id text
 . core-metrics | gold_supports | question expected_behavior
 core-metrics-trace . | references folder_mode
@@ -78,6 +81,7 @@ class Importer(NamedTuple):
 IMPORTERS: dict[str, Importer] = {
     "otlp": Importer("trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp"),
     "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix"),
+    "phoenix-dataset": Importer("gold", "EXAMPLES…", "Phoenix dataset examples", "phoenix", "golds"),
     "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse"),
     "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", "golds"),
     "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith"),

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Row, unwrap
+from rag_eval.importers import Row, table, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft
 
 _RETRIEVED, _LABELS = "retrieved_documents", "retrieval_ground_truth"  # of the evaluator of document retrieval
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}
 _JUDGED = ("answer_length", "has_citation", "citation_match")
-_READ = {"question", "answer", "truth", "context", "latency", "qid", "id", "question_id", _RETRIEVED, _LABELS}
+_READ = {
+    *("question", "answer", "truth", "context", "latency", "qid", "id", "question_id", "line_number"),
+    *(_RETRIEVED, _LABELS, *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS),
+}
 _PIECE = re.compile(r"(?m)^([^\s:]{1,200}\.[A-Za-z0-9]{2,5}(?:#[^\s:]{1,60})?): ?")
 _TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
 _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) writes."
@@ -21,6 +24,7 @@ _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) wr
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each result."""
+    result: list[Draft] = []
     for row in _results(conversion):
         answer = conversion.answer(row.get("answer"), row)
         draft = Draft(conversion.place, "", row["question"], answer, qid=_qid(conversion, row))
@@ -30,11 +34,15 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.account.renamed("latency -1", "error")
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
+        fields = {field: row[name] for field, name in table.operations(row).items() if name != "latency"}
+        table.read_operations(draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
             draft.chunks = conversion.chunks(row[_RETRIEVED])
-        elif "context" in row:
-            draft.chunks = conversion.chunks(_pieces(conversion, row["context"]))
-        yield draft
+        elif (context := row.get("context", unwrap.contexts_in(row))) is not None:
+            draft.chunks = conversion.chunks(_pieces(conversion, context))
+        result.append(draft)
+    table.number_turns(result)
+    yield from result
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
@@ -73,7 +81,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
             continue
         if _RETRIEVED in row and "context" in row:
             conversion.account.dropped("context", "retrieved_documents has the ids")
-        conversion.drop_unread(row, (*_READ, "line_number"))
+        conversion.drop_unread(row, (*_READ, *table.operations(row).values()))
         yield {**row, "question": question}
 
 

@@ -26,6 +26,22 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     yield from spans.drafts(conversion, all_spans)
 
 
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each example of a dataset; the columns of its CSV have their path as name."""
+    for value in conversion.records("an example", "examples"):
+        page = as_dict(value.get("data")).get("examples")
+        for row in page if isinstance(page, list) else [value]:
+            item: Row = {}
+            for name, cell in row.items():
+                section, dot, key = name.partition(".")
+                if dot:
+                    item.setdefault(section, {})[key] = cell
+                else:
+                    item[name] = cell
+            read = ("id", "node_id", "example_id", "input", "output", "metadata", "updated_at", "source")
+            yield from conversion.dataset_item(item, item.get("input"), item.get("output"), read, "/input/question")
+
+
 def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
     """Yield the spans of a page, of a record of a data frame, or of an object of lists; a single span unchanged."""
     context = as_dict(value.get("context"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_eval.importers import Row
+from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
@@ -39,6 +39,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each answer."""
+    result: list[Draft] = []
     for qid, row in _samples(conversion):
         names = ("retrieved_contexts", "retrieved_context_ids")
         documents = conversion.documents(*(conversion.list_of(row, name) for name in names))
@@ -46,7 +47,11 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         answers = row.get("multi_responses") if row.get("response") is None else None
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
-            yield Draft(conversion.place, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
+            draft = Draft(conversion.place, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
+            table.read_operations(draft, {field: row[name] for field, name in table.operations(row).items()})
+            result.append(draft)
+    table.number_turns(result)
+    yield from result
 
 
 def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
@@ -72,9 +77,10 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             conversion.problem("", "has no question", hint)
             continue
         row["user_input"] = question
+        read = _READ.union(table.operations(row).values())
         for name, item in row.items():
-            if name not in _READ:
-                account.dropped(name, JUDGED if number(item) is not None else NOT_READ)
+            if name not in read:
+                account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)
         yield conversion.qid(row) or as_id(row.get("id")) or question_id("ragas", question), row
 
 

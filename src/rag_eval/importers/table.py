@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rag_eval.common.escaping import quoted
@@ -13,32 +13,39 @@ from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
 _NAMES = """
-qid: qid question_id query_id case_id example_id test_id item_id id
-question: question query user_input user_query user_question q input inputs prompt
-answer: answer response generated_answer actual_output output outputs prediction predicted_answer model_answer model_response generation completion reply
-citations: citations cited cited_ids citation_ids
-chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs source_documents contexts context retrieval_context passages passage
-chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_id
+qid: qid question_id query_id case_id example_id test_id item_id sample_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
+answer: answer response generated_answer actual_output output outputs prediction predicted_answer model_answer model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer final_answer actual_answer generated_text generated_response output_text model_output generation completion reply
+citations: citations cited cited_ids citation_ids cited_sources
+chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
+chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
+chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
+rank: rank rank_position position
 run: run query_run model provider experiment
-error: error
-latency_ms: latency_ms duration_ms response_time_ms elapsed_ms
-latency_s: latency latency_s latency_seconds duration response_time elapsed
-input_tokens: input_tokens prompt_tokens
-output_tokens: output_tokens completion_tokens
+error: error error_message exception
+latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms
+latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken
+input_tokens: input_tokens prompt_tokens prompt_token_count tokens_in
+output_tokens: output_tokens completion_tokens completion_token_count tokens_out
 cost_usd: cost_usd cost total_cost
+conversation: conversation_id session_id thread_id chat_id
+turn: turn turn_id turn_index turn_number
+time: timestamp ts created_at start_time
 """  # noqa: E501
 _GOLD_NAMES = """
-qid: qid question_id query_id case_id example_id test_id item_id id
-question: question query user_input user_query user_question q input inputs prompt
+qid: qid question_id query_id case_id example_id test_id item_id sample_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
 answerable: answerable is_answerable
-expected_answer: expected_answer expected reference reference_answer ground_truth gold_answer golden_answer correct_answer truth expected_output ideal_answer answer
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold answer output outputs answers
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
-gold_citations: gold_citations citations gold_ids gold_doc_ids relevant_ids relevant_doc_ids relevant_docs sources source reference_context_ids chunk_ids doc_ids passage_id
-contexts: contexts reference_contexts context passages passage
+gold_citations: gold_citations gold_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
+contexts: reference_contexts gold_contexts relevant_passages evidence contexts context passages passage
 difficulty: difficulty
 category: category
 tags: tags
 """  # noqa: E501
+_OF_ANSWERS = "citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id contexts context passages passage".split()  # noqa: E501
+"""Names that in a file with answers are of the retrieval, not of the gold set."""
 
 
 def _fields(table: str) -> dict[str, list[str]]:
@@ -50,7 +57,12 @@ FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 """The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
-_SEPARATORS = re.compile(r"[,;\s]+")
+_SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*[,;|\n]\s*")
+_NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
+_OPERATIONS = """
+error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
+""".split()
+_LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
 
 
 def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
@@ -89,17 +101,53 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
         yield row
 
 
-def suggested(names: list[str], fields: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return a first map from the names of a header or of a record's keys: only recognised fields."""
-    by_lower = {name.casefold().replace(" ", "_"): name for name in names}
-    known = {field: [name for name in names_of if name in by_lower] for field, names_of in fields.items()}
-    return {field: by_lower[names_of[0]] for field, names_of in known.items() if names_of}
+def suggested(names: list[str], form: str) -> dict[str, str]:
+    """Return a first map from the names of a header or of a record's keys: only recognised fields.
+
+    Of a name with dots, such as input.question, the whole counts first, then its last part; of input.value the first.
+    """
+    plain = {name: name.casefold().strip().replace(" ", "_").replace("-", "_") for name in names}
+    spelled = {text: name for name, text in reversed(plain.items())}
+    for name, text in plain.items():
+        begin, _, last = text.rpartition(".")
+        spelled.setdefault(begin if last in ("value", "content", "text") else last, name)
+    known: dict[str, str] = {}
+    has_answer = form == "table-gold" and "answer" in suggested(names, "table")
+    for field, alternatives in FORMS[form].items():
+        free = [spelled[name] for name in alternatives if spelled.get(name) not in (None, *known.values())]
+        if field in ("gold_citations", "contexts") and has_answer and "expected_answer" in known:
+            answers = suggested(names, "table")["answer"] != known["expected_answer"]
+            free = [name for name in free if not answers or plain[name] not in _OF_ANSWERS]
+        if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
+            known[field] = free[0]
+    return known
+
+
+def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
+    """Return whether a suggested map has the fields without which a file of the form would be empty."""
+    has_needed = all(any(field in fields for field in alternatives) for alternatives in _NEEDED[form])
+    return has_needed and (form == "table" or any(field in fields for field in _LABELS))
+
+
+def operations(row: Row) -> dict[str, str]:
+    """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
+    return {field: name for field, name in suggested(list(row), "table").items() if field in _OPERATIONS}
 
 
 def header(inputs: ImportInputs, path: str) -> list[str]:
     """Return the names of the columns of a CSV, or of the fields of the first record."""
-    records = csv_rows(inputs, path) if is_csv(inputs, path) else objects(inputs, path, "a record")
+    records = csv_rows(inputs, path) if is_csv(inputs, path) else _objects(inputs, path)
     return list(next(records, (0, {}))[1])
+
+
+def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
+    """Yield line and value of each record, also of those in the only list of an object that is no record itself."""
+    for line, value in objects(inputs, path, "a record"):
+        lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
+        if len(lists) == 1 and not is_sufficient(suggested(list(value), "table"), "table"):
+            yield from ((line, row) for row in lists[0] if isinstance(row, dict))
+        else:
+            yield line, value
 
 
 def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[Row]:
@@ -108,7 +156,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
     read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
     for path in inputs.paths:
         used = dict.fromkeys(fields, 0)
-        for line, row in objects(inputs, path, "a record"):
+        for line, row in _objects(inputs, path):
             conversion.place = path, line
             pointed = {
                 field: unwrap.at(row, pointer) if pointer.startswith("/") else row.get(pointer)
@@ -128,41 +176,107 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
 
 
 def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
-    """Yield each record, or each group of records with one qid, question and run (a chunk in each)."""
+    """Yield each record, or each group of records with one qid, question and run (a chunk in each).
+
+    In a group the first record has the answer, or all records repeat it.
+    """
     groups: dict[tuple[str | None, ...], Draft] = {}
+    answers: dict[tuple[str | None, ...], Any] = {}
+    ranks: dict[str, list[Any]] = {}
+    result: list[Draft] = []
+    are_names = fields.get("chunks", "").casefold() in unwrap.SOURCE_KEYS
     for values in _records(conversion, "table", fields):
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
-        texts, ids = (_items(values.get(name)) for name in ("chunks", "chunk_ids"))
-        documents = conversion.documents(texts, ids)
-        if key in groups and documents is not None and not values.get("answer"):
-            known = groups[key]  # a record for each chunk: the first one has the answer
-            known.chunks = [*(known.chunks or []), *conversion.chunks(documents)]
+        documents = _documents(conversion, values, are_names)
+        chunks = None if documents is None else conversion.chunks(documents)
+        known, rank = groups.get(key), unwrap.number(values.get("rank"))
+        ids = {chunk["id"] for chunk in (known.chunks or () if known else ())}
+        fresh = [chunk for chunk in chunks or () if chunk["id"] not in ids]
+        repeats_answer = len(fresh) == len(chunks or ()) == 1 and values.get("answer") == answers.get(key)
+        if known is not None and chunks is not None and (not values.get("answer") or repeats_answer):
+            known.chunks = [*(known.chunks or []), *fresh]
+            ranks[str(key)] += [rank] * len(fresh)
             continue
         draft = _draft(conversion, values)
-        draft.chunks = None if documents is None else conversion.chunks(documents)
-        if key in groups:
-            yield draft
-        else:
-            groups[key] = draft
-    yield from groups.values()
+        draft.chunks = chunks
+        result.append(draft)
+        if known is None:
+            groups[key], answers[key], ranks[str(key)] = draft, values.get("answer"), [rank] * len(chunks or ())
+    for key, draft in groups.items():
+        order = ranks[str(key)]
+        if draft.chunks and None not in order:
+            positions = sorted(range(len(order)), key=order.__getitem__)
+            draft.chunks = [draft.chunks[position] for position in positions]
+    number_turns(result)
+    yield from result
 
 
-def _draft(conversion: Conversion, values: Row) -> Draft:
-    draft = Draft(
-        conversion.place, "", conversion.question(values.get("question")), conversion.answer(values.get("answer"))
-    )
-    draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
-    if values.get("error") and draft.answer is None:
-        draft.error, draft.ok = str(values["error"]), False
-    if values.get("citations") is not None:
-        draft.citations = _list_of(conversion, "citations", values)
+def number_turns(drafts_in_order: list[Draft]) -> None:
+    """Number the turns of each conversation in order, if the samples state none."""
+    conversations: dict[str, list[Draft]] = {}
+    for draft in drafts_in_order:
+        if draft.conversation:
+            conversations.setdefault(draft.conversation, []).append(draft)
+    for turns in conversations.values():
+        for index, draft in enumerate(turns, 1):
+            draft.turn, draft.turns = draft.turn or index, len(turns)
+
+
+def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any] | None:
+    """Return the chunks of a record with their scores; ``are_names`` if texts without white space are ids."""
+    ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
+    texts = _items(values.get("chunks"))
+    if texts is None and ids is None:
+        texts = _items(unwrap.contexts_in(unwrap.decoded(values.get("answer"))))
+    if isinstance(values.get("chunks"), str) and texts and len(texts) == 1:
+        if ids and len(ids) > 1:
+            conversion.account.dropped("texts of chunks", "they are one text, and there are several ids")
+            texts = None
+        elif ids is None:
+            conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
+    documents = conversion.documents(unwrap.named_documents(texts) if texts and are_names else texts, ids)
+    if documents is None or scores is None:
+        return documents
+    if len(scores) != len(documents):
+        conversion.account.dropped("chunk_scores", "there is not one for each chunk")
+        return documents
+    parts = [part if isinstance(part, dict) else {"text": part} for part in documents]
+    return [{**part, "score": unwrap.number(score)} for part, score in zip(parts, scores, strict=True)]
+
+
+def read_operations(draft: Draft, values: Row) -> None:
+    """Fill error, latency, tokens, cost, time and conversation of a sample from its values."""
+    if values.get("error") and not draft.answer:
+        draft.answer, draft.error, draft.ok = None, str(values["error"]), False
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(float(number * scale), 3)
+    draft.conversation, draft.turn = (
+        unwrap.as_id(values.get("conversation")),
+        int(unwrap.number(values.get("turn")) or 0),
+    )
+    began = unwrap.number(values.get("time"))
+    draft.start_ns = unwrap.nanoseconds(values.get("time") if began is None else began * (1000 if began < 1e11 else 1))
     for field in ("input_tokens", "output_tokens", "cost_usd"):
         if (number := unwrap.number(values.get(field))) is not None:
             draft.usage[field] = number if field == "cost_usd" else int(number)
+
+
+def _draft(conversion: Conversion, values: Row) -> Draft:
+    output = unwrap.decoded(values.get("answer"))
+    question, answer = conversion.question(values.get("question")), conversion.answer(output)
+    draft = Draft(conversion.place, "", question, unwrap.as_id(values.get("answer")) if answer is None else answer)
+    draft.citations = unwrap.stated_citations(output)
+    draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
+    if values.get("citations") is not None:
+        draft.citations = _list_of(conversion, "citations", values)
+    read_operations(draft, values)
     return draft
+
+
+def _separated(value: Any) -> list[Any] | None:
+    is_text = isinstance(value, str) and value.lstrip()[:1] != "["
+    return _BETWEEN_IDS.split(value.strip()) if is_text else _items(value)
 
 
 def _items(value: Any) -> list[Any] | None:

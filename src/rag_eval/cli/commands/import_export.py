@@ -22,7 +22,7 @@ from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
-from rag_eval.importers.table import FORMS, header, suggested
+from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
 from rag_eval.importers.unwrap import nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
@@ -117,12 +117,9 @@ def run_import(args: argparse.Namespace) -> int:
         _fetch(args)
     if form.module == "table" and args.suggest_map:
         return _suggest(reader, name, args.files[0])
-    if form.module == "table" and not args.map:
-        write_map = shell_line("rag-eval", "import", name, args.files[0], "--suggest-map")
-        fix = f"Write a first one: {write_map} > map.yml"
-        raise UsageError(f"{name} needs a map of the fields. {fix}")
+    columns = _columns(reader, name, args) if form.module == "table" else {}
     fields: Counter[str] = Counter()
-    lines = _lines(reader, name, args, account, fields)
+    lines = _lines(reader, name, args, account, fields, columns)
     if args.out == "-":
         sys.stdout.write(b"".join(lines).decode())
     else:
@@ -194,7 +191,12 @@ def _fetch(args: argparse.Namespace) -> None:
 
 
 def _lines(
-    reader: Reader, name: str, args: argparse.Namespace, account: Account, fields: Counter[str]
+    reader: Reader,
+    name: str,
+    args: argparse.Namespace,
+    account: Account,
+    fields: Counter[str],
+    columns: dict[str, str],
 ) -> Iterator[bytes]:
     """Yield the lines of the file to write, and count its rows and their fields; InputError ends it."""
     form = IMPORTERS[name]
@@ -207,7 +209,7 @@ def _lines(
         yield text.encode()
         return
     options: list[Any] = [_options(reader, args)] if form.function else []
-    options += [_field_map(reader, args.map, name)] if form.module == "table" else []
+    options += [columns] if form.module == "table" else []
     reader.ledger.stop_on_problems()
     progress = watch(quiet=args.quiet)
     progress.begin(sum(path.stat().st_size for path in map(Path, args.files) if path.is_file()))
@@ -252,7 +254,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
 
     ``kind`` is trace or gold; '' means traces if the format has both.
     """
-    form = _detected(reader, path)
+    form = _table_or(_detected(reader, path), reader, path)
     reader.ledger.stop_on_problems()
     if form is None or not (form.trace or form.gold):
         hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
@@ -271,6 +273,18 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     return name
 
 
+def _table_or(form: Recognised | None, reader: Reader, path: str) -> Recognised | None:
+    """Return the format of a file, or of a table the kinds for which its columns are sufficient."""
+    if form is not None and form.trace != "table":
+        return form
+    names = header(Files(reader._replace(ledger=ProblemCollector()), [path]), path)
+    kinds = [kind for kind in FORMS if is_sufficient(suggested(names, kind), kind)]
+    if not kinds:
+        return form
+    why = form.why if form else "the fields of a table"
+    return Recognised("table" if "table" in kinds else "", "table-gold" if "table-gold" in kinds else "", why)
+
+
 def _detected(reader: Reader, path: str) -> Recognised | None:
     source = reader.open(path)
     if source is None:
@@ -285,7 +299,7 @@ def _suggest(reader: Reader, name: str, path: str) -> int:
     if not names:
         reader.ledger.problem(path, 0, "", "has no fields", "Name a file with a row of column names, or with records.")
     reader.ledger.stop_on_problems()
-    known = suggested(names, FORMS[name])
+    known = suggested(names, name)
     # A JSON string is a YAML string.
     quoted = {field: name if name.replace("_", "").isalnum() else json.dumps(name) for field, name in known.items()}
     lines = [f"{field}: {quoted[field]}" if field in known else f"# {field}:" for field in FORMS[name]]
@@ -293,6 +307,20 @@ def _suggest(reader: Reader, name: str, path: str) -> int:
     about += ["# A value is one of these names, or a JSON Pointer such as /metadata/id."]
     sys.stdout.write("\n".join([*about, *lines]) + "\n")
     return PASSED
+
+
+def _columns(reader: Reader, name: str, args: argparse.Namespace) -> dict[str, str]:
+    """Return the map of the fields of a table: the one of the user, otherwise the suggested one if it is sufficient."""
+    if args.map:
+        return _field_map(reader, args.map, name)
+    known = suggested(header(Files(reader, args.files[:1]), args.files[0]), name)
+    reader.ledger.stop_on_problems()
+    write_map = f"{shell_line('rag-eval', 'import', name, args.files[0], '--suggest-map')} > map.yml"
+    if not is_sufficient(known, name):
+        raise UsageError(f"{name} needs a map of the fields. Write a first one: {write_map}")
+    shown = ", ".join(f"{field}: {column}" for field, column in known.items())
+    print_notes(f"fields by their names: {shown}. To change that, edit a map: {write_map}", quiet=args.quiet)
+    return known
 
 
 def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
