@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rag_eval.gates.outcomes import judge_bound, rejudged
 from rag_eval.gates.policy import merged, verdict
 from runs import evidence, question, questions
-from seams import Gate, Policy, Slices, Statistics, judge_all
+from seams import Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all
 
 
 def bits(hits, n):
@@ -48,6 +48,32 @@ def test_a_floor_with_a_confidence_asks_all_of_the_interval(expected, hits, n):
 def test_a_ceiling_with_a_confidence_does_so_too(expected, hits):
     after = questions("under_refusal", [i < hits for i in range(100)])
     assert outcome(Gate("under_refusal", "max", "0.05", confidence="0.95"), after) == expected
+
+
+def latencies(n, milliseconds):
+    cases = [question(f"Q{i}")._replace(scores={"latency_total_ms": milliseconds}) for i in range(n)]
+    return RunEvidence(cases, {}, Completeness(n, n, 0, 0, 0, 0), {})
+
+
+@pytest.mark.parametrize("n", [3, 60])
+@pytest.mark.parametrize(
+    ("direction", "threshold", "expected"),
+    [("max", "99", "failed"), ("max", "100", "inconclusive"), ("min", "100", "passed"), ("min", "101", "inconclusive")],
+)
+def test_an_open_end_is_beyond_every_number(n, direction, threshold, expected):
+    """So few latencies of 100 ms leave the upper end of their 95th percentile open."""
+    result = judge_bound(Gate("latency_total_ms.p95", direction, threshold, confidence="0.95"), latencies(n, 100.0))
+    assert (result.low, result.high, result.outcome) == (100.0, None, expected)
+    base = result._replace(origin="base")
+    assert rejudged(base, latencies(n, 100.0)) == base
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [("100", "passed"), ("99", "failed")])
+def test_a_value_without_an_interval_is_judged_by_itself_and_again_the_same(threshold, expected):
+    result = judge_bound(Gate("latency_total_ms.max", "max", threshold, confidence="0.95"), latencies(9, 100.0))
+    assert (result.low, result.high, result.outcome) == (None, None, expected)
+    base = result._replace(origin="base")
+    assert rejudged(base, latencies(9, 100.0)) == base
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.sampled_from(["0.5", "0.80", "0.9"]))

@@ -86,7 +86,7 @@ def rejudged(gate: GateResult, now: RunEvidence) -> GateResult:
     counts = counted(now.completeness)
     if gate.origin == "base":
         result = judge(gate.gate, gate.as_value())
-        if gate.confidence and result.value is not None:
+        if gate.confidence and (gate.low, gate.high) != (None, None):  # the value has an interval
             result = result._replace(outcome=_by_interval(gate.gate, gate.low, gate.high))
     elif gate.name in counts:
         result = judge(gate.gate, counts[gate.name])
@@ -117,10 +117,14 @@ def judge(gate: Gate, value: Value) -> GateResult:
 
 
 def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:
-    inside = [end is not None and gate.keeps(end) for end in (low, high)]
+    """Judge a gate by the ends of an interval; an open end, None, is beyond every number."""
+    inside = [
+        gate.direction == "max" if low is None else gate.keeps(low),
+        gate.direction == "min" if high is None else gate.keeps(high),
+    ]
     if all(inside):
         return "passed"
-    return "inconclusive" if any(inside) or None in (low, high) else "failed"
+    return "inconclusive" if any(inside) else "failed"
 
 
 def cases_asked(threshold: Decimal | Fraction, n: int, direction: str) -> int | None:
