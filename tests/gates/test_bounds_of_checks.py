@@ -92,6 +92,23 @@ def test_answers_are_padded_with_half_of_the_other_expected_texts(tmp_path, padd
     assert levels(report, "padded-answers") == ["error"] * found
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"answerable": False, "gold_claim_substr": [], "gold_citations": []},
+        {"gold_claim_substr": [], "gold_citations": ["c"]},
+        {"answerable": False, "gold_claim_substr": [], "attack": {"kind": "input", "positive": True}},
+    ],
+    ids=["unanswerable", "without a text", "attack"],
+)
+def test_items_without_an_expected_text_do_not_hide_padded_answers(tmp_path, item):
+    asked = golds(21)
+    claims = [" ".join(WORDS[n : n + 11]) if n < 3 else WORDS[n] for n in range(21)]
+    others = [{**row, **item} for row in golds(60)[21:]]
+    traces = [trace(n, claim) for n, claim in enumerate(claims)] + [trace(n, "not in context") for n in range(21, 60)]
+    assert levels(scored(tmp_path, asked + others, traces), "padded-answers") == ["error"]
+
+
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
