@@ -64,7 +64,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
     parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     questions = parts.pop("questions", msgspec.Raw(b"null"))
     rest = b"{%s}" % b",".join([b"%s:%s" % (msgspec.json.encode(name), raw) for name, raw in parts.items()])
-    value = strict_json.parse(rest, contract.depth)
+    value = _with_current_names(strict_json.parse(rest, contract.depth))
     if contract.faults({**value, "questions": []}):
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
@@ -131,9 +131,19 @@ def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = No
     return None if data is None else _exactly(reader, path, data, Contract(schema, reader.limits.depth))
 
 
+def _with_current_names(value: Any) -> Any:
+    """Return a report with the current names of fields: before 1.0 the ``regression`` of a gate was ``worsening``."""
+    gates = value.get("gates") if isinstance(value, dict) else None
+    for gate in gates if isinstance(gates, list) else ():
+        comparison = gate.get("comparison") if isinstance(gate, dict) else None
+        if isinstance(comparison, dict) and "worsening" in comparison and "regression" not in comparison:
+            comparison["regression"] = comparison.pop("worsening")
+    return value
+
+
 def _exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
     try:
-        value = strict_json.parse(data, contract.depth)
+        value = _with_current_names(strict_json.parse(data, contract.depth))
     except strict_json.JsonError as error:
         reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None
