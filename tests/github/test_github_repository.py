@@ -203,7 +203,7 @@ REQUESTS = {
     "default_branch": "GET ",
     "opened_by": "GET /pulls/2",
     "pull_head": "GET /pulls/2",
-    "open_pulls": "GET /pulls?state=open&sort=updated&direction=desc&per_page=100&page=1",
+    "open_pulls": "GET /pulls?state=open&sort=created&direction=asc&per_page=100&page=1",
     "reviews": "GET /pulls/2/reviews?per_page=100&page=1",
     "commits_touching": "GET /pulls/2/commits?per_page=100&page=1",
     "comments": "GET /issues/2/comments?per_page=100&page=1",

@@ -141,6 +141,24 @@ def test_of_two_pull_requests_of_one_branch_none_is_chosen(fake, place):
     assert f"::error title=rag-eval cannot run::{why}\n" in place.log
 
 
+def test_a_pull_request_that_moves_to_the_next_page_meanwhile_is_one(fake, place, monkeypatch):
+    place.write()
+    place.event = event_of(owner="")
+    fake.add_pull(4, "4" * 40, "b" * 40)
+    fake.page_size, answer = 2, fake.answer
+
+    def moving(seen):
+        page = answer(seen)
+        if "/pulls?" in seen.target and 9 not in fake.pulls:
+            fake.add_pull(9, "9" * 40, "b" * 40)
+            fake.pulls = {number: fake.pulls[number] for number in (9, 2, 3, 4)}
+        return page
+
+    monkeypatch.setattr(fake, "answer", moving)
+    assert place.run() == 0, place.log
+    assert [len(fake.comments[number]) for number in (2, 3, 4, 9)] == [0, 1, 0, 0]
+
+
 def test_of_many_pull_requests_of_one_branch_ten_are_named(fake, place):
     for number in range(4, 20):
         fake.add_pull(number, HEAD, "b" * 40, fork=FORK)

@@ -231,9 +231,12 @@ class GitHub:
         return text_of(answer, "user", "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
-        """Yield the open pull requests of a branch of ``owner``'s; all open ones if either is empty."""
+        """Yield the open pull requests of a branch of ``owner``'s; all open ones if either is empty.
+
+        Oldest first: sorted by the last update, one that is updated meanwhile would move to a page that was read.
+        """
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
-        asked = urlencode({"state": "open", "sort": "updated", "direction": "desc", **end})
+        asked = urlencode({"state": "open", "sort": "created", "direction": "asc", **end})
         for row in self._all_pages(f"pulls?{asked}", "list the pull requests", "pull-requests: read"):
             yield OpenPull(_whole(row, "number", "pull request"), _sha(text_of(row, "head", "sha")))
 

@@ -289,7 +289,9 @@ def pull_of(api: GitHub, origin: ReportOrigin) -> OpenPull | None:
 
     Raises UsageError if there are several, because one run cannot judge against two bases.
     """
-    pulls = [pull for pull in api.open_pulls(origin.owner, origin.branch) if pull.head == origin.head]
+    # By number: a pull request that is opened or closed meanwhile moves others to another page.
+    by_number = {pull.number: pull for pull in api.open_pulls(origin.owner, origin.branch) if pull.head == origin.head}
+    pulls = list(by_number.values())
     if len(pulls) > 1:
         numbers = ", ".join(f"#{pull.number}" for pull in pulls[:10])
         raise UsageError(f"{numbers} have the same last commit, so the tested one is unknown. Close all but one.")
