@@ -353,10 +353,40 @@ def test_the_command_posts_and_prints_the_address(fake, place, monkeypatch, caps
     assert capsys.readouterr() == (f"{fake.comments[3][0]['html_url']}\n", "comment created\n")
     assert main(["comment", "in/report.json", "--head", HEAD, "--comment-id", "other", "--quiet"]) == 0
     assert [parse_marker(row["body"]).id for row in fake.comments[3]] == ["rag-eval", "other"]
+    assert capsys.readouterr() == (f"{fake.comments[3][1]['html_url']}\n", "")
+    assert main(["comment", "in/report.json", "--mode", "on-change", "--comment-id", "other", "--head", HEAD]) == 0
+    assert capsys.readouterr().err.startswith("comment ")
     assert main(["comment", "in/gone.json"]) == 2
     monkeypatch.delenv("GITHUB_TOKEN")
     assert main(["comment", "in/report.json"]) == 2
     assert "GITHUB_TOKEN is not set" in capsys.readouterr().err
+
+
+def test_the_last_line_of_the_comment_leads_to_the_run_on_the_server_of_the_event(fake, place, monkeypatch, tmp_path):
+    place.write(BAD)
+    (tmp_path / "event.json").write_text(json.dumps(place.event))
+    server = "https://git.example.org"
+    values = {"TOKEN": "t0ken", "REPOSITORY": "octo/hello", "API_URL": fake.url, "SERVER_URL": server}
+    for name, value in {**values, "EVENT_PATH": str(tmp_path / "event.json")}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    assert main(["comment", "in/report.json"]) == 0
+    run = place.event["workflow_run"]["id"]
+    assert f"{server}/octo/hello/actions/runs/{run}" in fake.comments[3][0]["body"].splitlines()[-1]
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "null", "{}"])
+def test_the_command_asks_for_the_commit_without_an_event(fake, place, monkeypatch, capsys, tmp_path, text):
+    place.write(BAD)
+    path = tmp_path / "event.json"
+    if text is not None:
+        path.write_text(text)
+    for name, value in {"TOKEN": "t0ken", "REPOSITORY": "octo/hello", "API_URL": fake.url}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    for event in (str(path), ""):
+        monkeypatch.setenv("GITHUB_EVENT_PATH", event)
+        assert main(["comment", "in/report.json"]) == 2
+        assert "Name the last commit of the pull request with --head." in capsys.readouterr().err
+    assert main(["comment", "in/report.json", "--head", HEAD]) == 0
 
 
 def test_a_report_is_read_within_the_folder_that_it_stands_in(tmp_path):

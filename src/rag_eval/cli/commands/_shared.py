@@ -244,7 +244,7 @@ def write_files(files: Iterable[tuple[Path, Iterable[bytes]]]) -> None:
     finally:  # on Ctrl-C too
         for part in parts.values():
             with suppress(OSError):
-                part.unlink(missing_ok=True)
+                part.unlink()
 
 
 @contextmanager
