@@ -260,6 +260,7 @@ otlp . resourceSpans; resourceLogs
 . promptfoo prompts tests; providers tests
 promptfoo-trace promptfoo evalId results; results config; promptIdx testIdx
 deepeval-trace deepeval testCases; testRunData; test_cases; input actual_output; input retrieval_context
+deepeval-trace deepeval test_results; input actualOutput; input retrievalContext
 . deepeval input expected_output
 mlflow . info data; trace_id trace; request_id trace
 phoenix . start_time_unix_nano; context span_kind
@@ -267,7 +268,7 @@ langfuse . trace observations; observations; traceId parentObservationId; trace_
 langfuse . id traceId startTime; timestamp input output sessionId; batch
 . langfuse-dataset datasetId expectedOutput; input expectedOutput
 langsmith . run_type; runs cursors; items next_cursor; post; patch
-table . inputs outputs ground_truth; inputs outputs reference_outputs
+table table-gold inputs outputs ground_truth; inputs outputs reference_outputs
 . langsmith-dataset inputs outputs dataset_id; inputs outputs
 ragas-trace ragas user_input; question contexts; question ground_truth
 azure-eval azure-eval-gold rows metrics; question truth; inputs.query; query response
@@ -279,7 +280,9 @@ langfuse . datasetRunItems; datasetItemId traceId
 . beir _id text
 . core-metrics gold_supports; question expected_behavior
 core-metrics-trace . references folder_mode
-phoenix . context.trace_id
+phoenix . context.trace_id name; context.trace_id span_kind; context.trace_id parent_id
+phoenix . context.trace_id document_position; trace_id project_id spans
+. phoenix-dataset id node_id; example_id input output metadata; examples version_id
 """
 
 

@@ -51,7 +51,7 @@ langfuse . | trace observations | observations | traceId parentObservationId | t
 langfuse . | id traceId startTime | timestamp input output sessionId | batch
 . langfuse-dataset | datasetId expectedOutput | input expectedOutput
 langsmith . | run_type | runs cursors | items next_cursor | post | patch
-table . | inputs outputs ground_truth | inputs outputs reference_outputs
+table table-gold | inputs outputs ground_truth | inputs outputs reference_outputs
 . langsmith-dataset | inputs outputs dataset_id | inputs outputs
 ragas-trace ragas | user_input | question contexts | question ground_truth
 azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
