@@ -17,7 +17,8 @@ _READ = [*_BOTH, *"""
     completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs experimentId
     experimentName experimentItemId
 """.split()]  # fmt: skip
-_READ_OF_TRACES = [*_BOTH, "timestamp", "public", "bookmarked"]
+_TOTALS = ("latency", "usage", "inputTokens", "outputTokens", "totalCost")  # of all observations of a trace
+_READ_OF_TRACES = [*_BOTH, *_TOTALS, "timestamp", "public", "bookmarked", "level"]
 _READ_OF_LINKS = "id traceId observationId datasetItemId datasetRunId datasetRunName createdAt updatedAt".split()
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
@@ -48,9 +49,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         account.dropped("ids in observations", "the export lacks the observations; export them too", len(missing))
         if trace not in by_trace:
             account.lacking("traces without observations: their rows have no chunks; export their observations too")
-            root = {"id": f"{trace}-root"} | {name: row.get(name) for name in ("name", "latency")}
-            root["startTime"] = row.get("timestamp")
-            by_trace[trace] = [(place, root)]
+            by_trace[trace] = [(place, _lone_root(trace, row))]
     all_spans: list[spans.TraceSpan] = []
     for trace, records in by_trace.items():
         members, link = _spans(conversion, trace, traces.get(trace), records), links.get(trace, {})
@@ -61,6 +60,13 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     unknown = len(links.keys() - by_trace.keys())
     account.dropped("items of a dataset run", "the export lacks their traces; export them too", unknown)
     yield from spans.drafts(conversion, all_spans, "name of the dataset run")
+
+
+def _lone_root(trace: str, row: Row) -> Row:
+    """Return an observation with the totals of a trace whose observations the export lacks."""
+    totals = {name: row.get(name) for name in ("name", *_TOTALS)}
+    level = None if row.get("output") else row.get("level")  # of a trace it is the highest of its steps
+    return {"id": f"{trace}-root", "startTime": row.get("timestamp"), "level": level, **totals}
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
@@ -175,16 +181,15 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     span.run, span.conversation = unwrap.as_id(row.get("experimentName")), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
-    if span.kind == spans.GENERATION:
-        usage = unwrap.as_dict(unwrap.decoded(row.get("usageDetails")) or row.get("usage"))
-        span.usage = unwrap.tokens(usage, {name: row.get(name) for name in ("promptTokens", "completionTokens")})
-        total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
-        for amount in (total, row.get("totalCost"), row.get("calculatedTotalCost")):
-            if (cost := unwrap.number(amount) or 0) > 0:
-                span.usage.setdefault("cost_usd", cost)
-        span.model = unwrap.first_id(("model", "providedModelName"), row)
+    usage = unwrap.as_dict(unwrap.decoded(row.get("usageDetails")) or unwrap.decoded(row.get("usage")))
+    span.usage = unwrap.tokens(usage, {name: row.get(name) for name in ("promptTokens", "completionTokens")})
+    total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
+    for amount in (total, row.get("totalCost"), row.get("calculatedTotalCost")):
+        if (cost := unwrap.number(amount) or 0) > 0:
+            span.usage.setdefault("cost_usd", cost)
+    span.model = unwrap.first_id(("model", "providedModelName"), row)
     conversion.drop_unread(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
-    conversion.drop_unread(row, _READ, " of observations")
+    conversion.drop_unread(row, (*_READ, "inputTokens", "outputTokens"), " of observations")
     if span.end is None and (latency := unwrap.number(row.get("latency")) or 0) > 0:
         span.latency_ms = round(latency * 1000, 3)
     return span

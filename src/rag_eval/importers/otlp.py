@@ -56,6 +56,13 @@ _READ = re.compile(
     r"|traceloop\.association\.properties\.(session_id|conversation_id|thread_id)$"
     r"|(traceloop\.association\.properties\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
+_LANGFUSE = "langfuse.observation."
+_OF_LANGFUSE = {
+    "langfuse.trace.input": "input.value", "langfuse.trace.output": "output.value",
+    f"{_LANGFUSE}type": "openinference.span.kind", f"{_LANGFUSE}input": "input.value",
+    f"{_LANGFUSE}output": "output.value", f"{_LANGFUSE}model.name": "llm.model_name",
+}  # fmt: skip
+_LANGFUSE_METADATA = re.compile(r"langfuse\.(?:trace|observation)\.metadata\.(.+)")
 _MESSAGE_EVENTS = {"gen_ai.user.message": "gen_ai.input.messages", "gen_ai.choice": "gen_ai.output.messages"}
 _DETAILS = "gen_ai.client.inference.operation.details"
 _LISTS = (
@@ -309,6 +316,8 @@ def indexed(flat: Row, prefix: str) -> dict[int, Row]:
 def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, Any], cut: int = 0) -> None:
     """Fill ``span`` from its attributes; ``cut`` is the number of attributes that the SDK dropped."""
     flat = flatten(raw)
+    if any(key.startswith("langfuse.") for key in flat):
+        _read_langfuse(span, flat)
     is_named = bool(span.name) and span.name == conversion.options.retriever
     span.kind = RETRIEVER if is_named else kind_of(span, flat)
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
@@ -340,6 +349,26 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     for key in flat:
         if not _READ.match(key):
             conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
+
+
+def _read_langfuse(span: TraceSpan, flat: Row) -> None:
+    """Rename the attributes of Langfuse's SDK to those of OpenInference; their values are JSON or plain text."""
+    for name, ours in _OF_LANGFUSE.items():
+        if name in flat and not (span.parent and name.startswith("langfuse.trace.")):
+            flat.setdefault(ours, flat.pop(name))
+            if ours.endswith(".value"):
+                flat.setdefault(ours.replace(".value", ".mime_type"), "application/json")
+    metadata = {match[1]: flat.pop(key) for key in list(flat) if (match := _LANGFUSE_METADATA.fullmatch(key))}
+    if metadata:
+        flat.setdefault("metadata", metadata)
+    for field, count in unwrap.tokens(decoded(flat.pop(f"{_LANGFUSE}usage_details", None))).items():
+        flat.setdefault(f"gen_ai.usage.{field}", count)
+    costs = as_dict(decoded(flat.pop(f"{_LANGFUSE}cost_details", None)))
+    amounts = [amount for name, amount in costs.items() if name != "total" and unwrap.number(amount) is not None]
+    if costs:
+        flat.setdefault("llm.cost.total", costs.get("total", round(sum(amounts), 12)))
+    if flat.pop(f"{_LANGFUSE}level", "") == "ERROR":
+        span.failed, span.error = True, span.error or as_id(flat.pop(f"{_LANGFUSE}status_message", None))
 
 
 def kind_of(span: TraceSpan, flat: Row) -> str:

@@ -241,6 +241,8 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
     if times["total"] is None:
         conversion.account.lacking("traces without a duration: the end is missing or before the start")
     draft.usage = _usage(conversion, generations, children)
+    if not draft.usage.keys() - {"model"} and any(root.usage.values()):  # the tool records only the totals
+        draft.usage |= root.usage
     return draft
 
 
