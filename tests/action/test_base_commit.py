@@ -496,6 +496,30 @@ def test_an_event_without_a_pull_request_says_that_it_cannot_check_the_approval(
     assert (finding["code"], finding["level"], finding["message"]) == ("signoff-unchecked", "warning", message)
 
 
+@pytest.mark.parametrize("around", ["nothing", "a repository", "the same repository"])
+@pytest.mark.parametrize("checkout", ["merge", "branch"])
+def test_a_checkout_in_a_folder_is_the_one_that_is_judged(project, run, monkeypatch, tmp_path, around, checkout):
+    """As with several checkouts in one job."""
+    project.git("checkout", "-q", "pr")
+    project.put(gates=gates(precision="{min: 0.1}"), trace=wrong(1, 2))
+    project.done("looser and worse")
+    sha, ref = project.merge(), "refs/pull/2/merge"
+    if checkout == "branch":
+        project.git("checkout", "-q", "pr")
+        sha, ref = project.git("rev-parse", "HEAD"), "refs/heads/pr"
+    outer = tmp_path / "outer"
+    if around == "a repository":
+        Project.made(outer, gates(precision="{min: 0}"))
+    elif around == "the same repository":
+        project.copied(outer)
+    project.copied(outer / "code")
+    monkeypatch.setattr(project, "path", outer)
+    monkeypatch.chdir(outer)
+    event = {"pull_request": None} if checkout == "branch" else {}
+    code = run("push" if checkout == "branch" else "pull_request", event, ref, sha, working_directory="code")
+    assert (code, run.outputs["failed-gates"], run.outputs["base-commit"]) == (1, "precision", project.base)
+
+
 def test_without_an_event_there_is_no_base(project, served, run):
     assert run(name="") == 0
     assert (run.report["base"], served.seen) == (None, [])
