@@ -275,8 +275,9 @@ def test_git_is_asked_without_what_earlier_steps_left(run, served, trap, environ
     served.faults = [Fault("", 404, times=10**6)] if through == "git" else []
     for more in settings(trap, "http://127.0.0.1:9"):
         for name, value in more.items():
-            if name.startswith("GIT_"):
+            if name.startswith(("GIT_", "HOME", "XDG_")):
                 monkeypatch.setenv(name, value)
+    (trap / ".gitconfig").write_text((trap / "gitconfig").read_text())
     assert run() == 1
     assert run.report["base"]["commit"] == project.base
     assert not (trap / "used").exists()

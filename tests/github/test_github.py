@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import base64
 import logging
+import shutil
 import socket
+import ssl
+import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -580,6 +583,36 @@ def test_a_connection_that_is_not_safe_is_given_up_at_once(fake, clock):
     with pytest.raises(GitHubError, match=rf"^No secure connection to the API: .*No such file .*\. {fix}$"):
         GitHub(fake.url.replace("http://", "https://"), TOKEN, "octo/hello", network).login()
     assert (fake.seen, clock.slept) == ([], [])
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """The files of a certificate for 127.0.0.1 that no authority signed, and of its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("certificate")
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem"]
+    subprocess.run(words, cwd=folder, capture_output=True, check=True)
+    return folder / "certificate.pem", folder / "key.pem"
+
+
+def test_only_named_certificates_are_trusted(certificate, clock):
+    """By the text of the action's input, or by the file of the command line's variable."""
+    file, key = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, key)
+    with FakeGitHub(author="alice").serving() as fake:
+        fake._server.socket = context.wrap_socket(fake._server.socket, server_side=True)
+        url = fake.url.replace("http://", "https://")
+        by_text = clock.network()._replace(ca_certificates=file.read_text())
+        by_file = Network.from_environ({"REQUESTS_CA_BUNDLE": str(file)}, url)
+        for network in (by_text, by_file._replace(sleep=clock.sleep)):
+            assert GitHub(url, TOKEN, "octo/hello", network).login() == "alice"
+        seen = len(fake.seen)
+        with pytest.raises(GitHubError, match=r"^No secure connection to the API: .*certificate"):
+            GitHub(url, TOKEN, "octo/hello", clock.network()).login()
+        assert (len(fake.seen), clock.slept) == (seen, [])
 
 
 def test_without_urllib3_the_extra_is_named(monkeypatch):
