@@ -71,22 +71,11 @@ ONE_ITEM = [
     ("substr-stop-words", {"gold_claim_substr": ["it is not"]}, {"gold_claim_substr": ["it is red"]}),
     ("substr-stop-words", {"gold_claim_substr": ["- - -"]}, {"gold_claim_substr": ["- 7 -"]}),
     ("substr-in-citation", {"gold_citations": ["The 30 days#1"]}, {"gold_citations": ["The days#30"]}),
-    (
-        "substr-redundant",
-        {"gold_claim_substr": ["30 days", "30 days long"]},
-        {"gold_claim_substr": ["30 days", "a month"]},
-    ),
-    (
-        "substr-redundant",
-        {"gold_claim_substr": ["30 days", "In 30 DAYS"]},
-        {"gold_claim_substr": ["30 days", "30 Days"]},
-    ),
     ("no-substr", {"gold_claim_substr": []}, {}),
     ("no-citation", {"gold_citations": []}, {}),
     ("citation-ungraded", {"relevance_grades": {"b#1": 2}}, {"relevance_grades": {"a#1": 1, "b#1": 2}}),
     ("citation-ungraded", {"relevance_grades": {"a#1": 0}}, {"relevance_grades": {}}),
     ("expected-without-substr", {"expected_answer": "A month."}, {"expected_answer": "It is 30 DAYS."}),
-    ("expected-without-phrase", {"expected_answer": "Nein."}, {"expected_answer": "It is so."}),
     ("question-blank", {"question": " ?"}, {"question": "Why?"}),
 ]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cases import PHRASE_LIMIT
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.metrics.answers import phrases
 from rag_eval.textual.refusals import recognise
 from rag_eval.textual.tokens import content_words
 
@@ -109,15 +108,6 @@ def in_citation(sample: GoldSample) -> Iterator[LintNote]:
             yield message, "Choose words that the id does not contain.", gold
 
 
-def redundant(sample: GoldSample) -> Iterator[LintNote]:
-    """Find substrings that contain another one of their item."""
-    for gold, text in sample.labels:
-        inner = [other for other in sorted(gold.substrings, key=lambda item: (len(item), item)) if other in text]
-        if inner[0] != text:
-            message = f"the substring {_shown(text)} contains the substring {_shown(inner[0])}, so it has no effect"
-            yield message, f"Remove it, or remove {_shown(inner[0])} if that is too short.", gold
-
-
 def common(sample: GoldSample) -> Iterator[LintNote]:
     """Find substrings that at least half of the answers to other questions contain."""
     seen = sample.seen.answers if sample.seen else {}
@@ -159,14 +149,6 @@ def missing_in_answer(sample: GoldSample) -> Iterator[LintNote]:
             but = ", unless white space, quotes, dashes and Markdown are ignored" if nearly else ""
             message = f"expected_answer contains no text of gold_claim_substr{but}"
             yield message, "Correct expected_answer, or add a substring that it contains.", gold
-
-
-def no_phrase(sample: GoldSample) -> Iterator[LintNote]:
-    """Find expected answers without a phrase for the metric containment."""
-    for gold in sample.answerable:
-        if gold.expected_answer is not None and not phrases(gold.expected_answer):
-            message = f"expected_answer {quoted(gold.expected_answer, 40)} has no phrase for the metric containment"
-            yield message, "Write at least five letters a-z or digits in a row, or leave the field out.", gold
 
 
 def none(sample: GoldSample) -> list[LintNote]:
