@@ -82,6 +82,9 @@ class MissingExtra(RagEvalError):
         return MissingExtra, self._told
 
 
+_ALIKE = 3
+
+
 class InputError(RagEvalError):
     """Input files that are invalid or cannot be read.
 
@@ -105,10 +108,14 @@ class InputError(RagEvalError):
         return self.lines()[0]
 
     def lines(self) -> list[str]:
-        """Return one line for each problem, as printed on stderr."""
-        shown = [str(problem) for problem in self.problems]
-        return (
-            [*shown, f"… and {self.more} more problem{'s' if self.more != 1 else ''} not shown."]
-            if self.more
-            else shown
-        )
+        """Return a line for each problem, as printed on stderr; of one that many rows have, only the first three."""
+        alike: dict[Problem, list[Problem]] = {}
+        for problem in self.problems:
+            alike.setdefault(problem._replace(line=0), []).append(problem)
+        lines: list[str] = []
+        for same in alike.values():
+            cut = len(same) - _ALIKE
+            lines += map(str, same if cut <= 1 else same[:_ALIKE])
+            lines += [f"… and {cut} more problems like this one."] if cut > 1 else []
+        more = f"… and {self.more} more problem{'s' if self.more != 1 else ''} not shown."
+        return [*lines, more] if self.more else lines

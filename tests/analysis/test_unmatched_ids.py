@@ -91,3 +91,10 @@ def test_ids_of_documents_in_gold_citations_have_another_fix(tmp_path):
     chunks[0]["chunks"][0]["doc_id"] = "other.md"
     (finding,) = (item for item in run(tmp_path, items, chunks).findings if item.code == "unmatched-ids")
     assert finding.fix.startswith("If the documents were re-chunked")
+
+
+def test_ids_made_of_texts_have_another_fix(tmp_path):
+    items = [{"gold_citations": [f"text:{n}"]} for n in range(8)]
+    report = run(tmp_path, items, [{"retrieved_ids": [f"c{n}"]} for n in range(8)])
+    (finding,) = (item for item in report.findings if item.code == "unmatched-ids")
+    assert finding.fix == "These ids are made of texts. Import the traces with --by-text too."

@@ -15,6 +15,15 @@ ROWS = [gold_row(qid="Q1", gold_claim_substr=["30 days"], gold_citations=["a"])]
 TRACES = [trace_row(qid="Q1", retrieved_ids=["a"], answer_json={"claim": "30 days.", "citations": ["a"]})]
 
 
+class Frame:
+    """A data frame, which refuses to be compared with a text."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError("The truth value of a DataFrame is ambiguous.")
+
+
 @pytest.fixture(scope="module")
 def report():
     return rag_eval.score(GOLD, BAD, GATES)
@@ -157,6 +166,7 @@ def test_what_is_no_row_is_a_usage_error(gold):
         (lambda: rag_eval.validate(GOLD, None), "files: expected a path, but got NoneType"),
         (lambda: rag_eval.load_traces([{"qid": "Q1"}]), "file: expected a path, but got list"),
         (lambda: rag_eval.explain("Q01", [{"qid": "Q01"}], GOOD), "gold: expected a path, but got list"),
+        (lambda: rag_eval.explain("Q01", Frame(), GOOD), "gold: expected a path, but got Frame"),
         (lambda: rag_eval.compare([{"qid": "Q01"}], GOOD), "compare: expected reports or paths, but got list"),
         (lambda: rag_eval.render(GOOD), "report: .* is not a Report"),
     ],
@@ -186,7 +196,9 @@ def test_compare_takes_reports_or_files(report):
     assert repr(result) == "<RunComparison: 2 runs over 14 cases>"
     assert str(result).startswith("2 runs over 14 cases")
     assert result.to_dict()["cases"] == 14
-    assert "<pre>" in result._repr_html_()
+    shown = result._repr_html_()
+    assert shown.startswith("<h3>2 runs over 14 cases</h3>")
+    assert shown.count("<table") == 6, "a notebook shows tables, not one line of text"
     files = rag_eval.compare(GOOD, BAD, gold=GOLD, gates=GATES)
     assert [row.name for row in files.metrics] == [row.name for row in result.metrics]
     for runs in ([report], [report, GOOD]):

@@ -232,7 +232,7 @@ def test_problems_beyond_a_hundred_are_counted(tmp_path, bad):
     assert (len(ledger.problems), ledger.more, ledger.count) == (100, 150, 250)
     with pytest.raises(InputError) as caught:
         ledger.stop_on_problems()
-    assert caught.value.lines()[100:] == ["… and 150 more problems not shown."]
+    assert caught.value.lines()[3:] == ["… and 97 more problems like this one.", "… and 150 more problems not shown."]
 
 
 def test_a_row_that_only_the_slow_way_refuses_is_counted_beyond_a_hundred_too(tmp_path):

@@ -94,13 +94,14 @@ def grid(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _folded(cell: str, limit: int) -> str:
-    """Break a cell at its spaces, otherwise anywhere."""
+    """Break a cell at its spaces, otherwise behind punctuation, otherwise anywhere."""
     if columns(cell) <= limit:
         return cell
     words = []
     for word in cell.split():
         while columns(word) > limit:
             head = shortened(word, limit)[:-1]
+            head = head[: max(head.rfind(mark) for mark in "_./-") + 1] or head
             words.append(head)
             word = word[len(head) :]
         words.append(word)

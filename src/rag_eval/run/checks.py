@@ -251,6 +251,8 @@ def unmatched_ids(answers: Answers) -> list[Finding]:
             fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
             if field == "id" and documents.issuperset(strangers):
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
+            elif field == "id" and all(name.startswith("text:") for name in strangers):
+                fix = "These ids are made of texts. Import the traces with --by-text too."
             findings.append(Finding("unmatched-ids", "warning", message, fix, answers.policy.gold))
     return findings
 

@@ -38,7 +38,7 @@ def explain(
         Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
     stated = (("gold", gold), ("trace", trace), ("gates", gates))
-    paths = [as_path(file, name) if file != "" else "" for name, file in stated]
+    paths = ["" if isinstance(file, str) and not file else as_path(file, name) for name, file in stated]
     lines = explanation(subject, Options(paths[0], paths[1], paths[2] or nearest_gates(), as_cutoffs(k)))
     return "\n".join(lines).rstrip() + "\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
-from rag_eval.common.escaping import hypertext, quantity, quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
 from rag_eval.gates.results import Question
@@ -39,7 +39,10 @@ class RunComparison(SideBySide):
         return render(self, "table")
 
     def _repr_html_(self) -> str:
-        return f"<pre>{hypertext(str(self))}</pre>"
+        """Return the comparison as HTML, for notebooks."""
+        from rag_eval.rendering.html import comparison_tables
+
+        return comparison_tables(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data."""

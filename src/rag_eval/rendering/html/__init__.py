@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,7 +93,12 @@ def verdict_and_gates(report: Report) -> str:
     """Return the verdict and the table of the gates, for a notebook."""
     verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(summary.headline(report, FORMATTER))))
     gates = gates_table.gates_with_row(report.gates)
-    return str(join([verdict, write([gates_table.table(report, FORMATTER, gates)])]))
+    return _without_captions([verdict, write([gates_table.table(report, FORMATTER, gates)])])
+
+
+def _without_captions(parts: Iterable[Markup]) -> str:
+    """Return HTML without the captions that only the style sheet of a page hides."""
+    return re.sub('<caption class="visually-hidden">.*?</caption>', "", join(parts))
 
 
 def _system(report: Report) -> str:
@@ -382,6 +388,12 @@ def comparison_page(comparison: SideBySide) -> str:
     first, *rest = sections(comparison, FORMATTER)
     plotted = tag("div", *plots.front(comparison), class_="charts") if comparison.front else NOTHING
     return write_page([first, *significant_differences(comparison, FORMATTER), *rest], comparison.version, plotted)
+
+
+def comparison_tables(comparison: SideBySide) -> str:
+    """Return the sections of a comparison, for a notebook."""
+    parts = (join([tag("h3", inline(part.title)), write(part.blocks)]) for part in sections(comparison, FORMATTER))
+    return _without_captions(parts)
 
 
 def repeats_page(systems: Sequence[Repeats]) -> str:
