@@ -60,7 +60,9 @@ def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
         return []
     cut = len(wrong) - _FAILING
     rest = paragraphs(f"… and {cut} more." if cut > 0 else "")
-    return [Paragraph(formatter.strong(_count_failing(report))), _table(report, wrong[:_FAILING], formatter), *rest]
+    shown = wrong[:_FAILING]
+    head, about = Paragraph(formatter.strong(_count_failing(report))), _meanings(labels(shown), formatter)
+    return [head, _table(report, shown, formatter), *rest, *about]
 
 
 def _count_failing(report: Report) -> str:
@@ -73,8 +75,14 @@ def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Bloc
     cut = len(report.questions) - limit
     count = f"{quantity(cut, 'more question')} {'is' if cut == 1 else 'are'} not shown"
     left_out = f"{count}; failing ones come first. report.json has all." if cut > 0 else ""
-    meanings = "; ".join(f"{formatter.code(label)} {MEANING[label]}" for label in labels(report.questions))
-    return [_table(report, by_urgency(report.questions, limit), formatter), *paragraphs(left_out, f"{meanings}.")]
+    about = _meanings(labels(report.questions), formatter)
+    return [_table(report, by_urgency(report.questions, limit), formatter), *paragraphs(left_out), *about]
+
+
+def _meanings(names: Iterable[str], formatter: TextFormatter) -> list[Block]:
+    """Explain labels in a sentence."""
+    texts = [f"{formatter.code(label)}: {MEANING[label]}" for label in names]
+    return [Paragraph(f"{'; '.join(texts)}.")] if texts else []
 
 
 def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
@@ -198,11 +206,12 @@ def flips(report: Report, formatter: TextFormatter, where: str = "report.json", 
         ]
         rows.append(cells)
     headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
-    table = table_of("Cases that flipped since the baseline", headers, rows)
+    names = {flip.after for flip in chosen if flip.after in MEANING and flip.after not in GOOD}
     return [
         Paragraph(f"{head} {compared_with(report, formatter)}"),
-        *table,
+        *table_of("Cases that flipped since the baseline", headers, rows),
         *more(len(report.flips) - len(chosen), where),
+        *_meanings(sorted(names, key=list(MEANING).index), formatter),
     ]
 
 

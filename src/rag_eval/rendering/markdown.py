@@ -162,13 +162,13 @@ def _render(report: Report, gates: str, questions: int, *, by_slice: bool = True
         gates,
         _titled(summary.FINDINGS, summary.findings(report, FORMATTER)),
         write_blocks(changed),
+        _titled(summary.DIAGNOSIS, summary.diagnosis(report, FORMATTER)),
         _titled(summary.POLICY, summary.policy(report, FORMATTER)),
         write_blocks((summary.gold if whole else summary.gold_counts)(report, FORMATTER)),
         write_blocks(cases.effects(report, FORMATTER)) if whole else "",
         f"**Completeness.** {summary.completeness(report)}",
         _titled(summary.NOTES, summary.notes(report, FORMATTER)),
         write_blocks(metrics_tables.worst_slices(report, FORMATTER)) if whole else "",
-        _titled(summary.DIAGNOSIS, summary.diagnosis(report, FORMATTER)),
     ]
     parts += _folded_parts(report, questions, by_slice=by_slice) if whole else [_CUT]
     return "\n\n".join(part for part in parts if part) + "\n"
