@@ -183,11 +183,6 @@ def test_stats_count_what_is_there(rag, folder):
     assert value["slices"]["multi_hop"] == {"true": {"items": 1, "answerable": 1}}
     assert value["slices"]["tags"] == {"x": {"items": 2, "answerable": 1}, "y": {"items": 1, "answerable": 1}}
     assert value["slices"]["meta.vault"] == {"7": {"items": 1, "answerable": 0}, "hr": {"items": 1, "answerable": 1}}
-    assert value["per_item"]["gold_citations"] == {"0": 1, "1": 2, "2": 1}
-    assert value["per_item"]["gold_claim_substr"] == {"0": 1, "1": 2, "2": 1}
-    assert value["lengths"]["question, characters"] == {"least": 12, "median": 20, "most": 20, "total": 72}
-    assert value["lengths"]["question, words"] == {"least": 3, "median": 5, "most": 5, "total": 18}
-    assert value["lengths"]["expected_answer, characters"]["total"] == 3
     assert (value["fields"]["qid"], value["fields"]["tags"], value["fields"]["attack"]) == (4, 2, 1)
 
 
@@ -246,24 +241,6 @@ meta.vault      items    answerable    unanswerable
 ------------  -------  ------------  --------------
 7                   1             0               1
 hr                  1             1               0
-
-gold_citations of an item      items
----------------------------  -------
-0                                  1
-1                                  2
-2                                  1
-
-gold_claim_substr of an item      items
-------------------------------  -------
-0                                     1
-1                                     2
-2                                     1
-
-length                         minimum    median    maximum    total
----------------------------  ---------  --------  ---------  -------
-question, characters                12        20         20       72
-question, words                      3         5          5       18
-expected_answer, characters          3         3          3        3
 
 field                items
 -----------------  -------

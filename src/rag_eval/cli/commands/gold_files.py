@@ -95,7 +95,7 @@ def add_stats_arguments(parser: Parser) -> None:
 
 
 def run_stats(args: Namespace) -> int:
-    """Count the items, slices, labels, lengths and fields of a gold set. Reads files, changes none.
+    """Count the items, slices and fields of a gold set. Reads files, changes none.
 
     Examples:
       rag-eval gold stats --gold eval/gold.jsonl
@@ -115,10 +115,6 @@ def _count_lines(counts: dict[str, Any]) -> Iterator[str]:
     for name, values in counts["slices"].items():
         rows = [[value, n["items"], n["answerable"], n["items"] - n["answerable"]] for value, n in values.items()]
         yield from _table([name, "items", "answerable", "unanswerable"], rows)
-    for name, numbers in counts["per_item"].items():
-        yield from _table([f"{name} of an item", "items"], [*numbers.items()])
-    lengths = [[name, *spread.values()] for name, spread in counts["lengths"].items() if spread]
-    yield from _table(["length", "minimum", "median", "maximum", "total"], lengths)
     yield from _table(["field", "items"], [*counts["fields"].items()])
 
 
