@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import rag_eval
@@ -74,6 +76,24 @@ def test_a_note_names_each_model_without_a_price_where_prices_are_asked_for(tmp_
     usage = [{"usage": {"model": model, "input_tokens": 1, "output_tokens": 1}} for model in ("small", "big", "big")]
     report = scored(tmp_path, [{"gold_citations": ["a"]}] * 3, usage, f"version: 1\n{gates}")
     assert sorted(notes(report)) == [(f"model '{name}'", MESSAGE, 1) for name in named]
+
+
+# --- run.json ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "levels"),
+    [
+        ("", ["warning"]),
+        ("integrity: {other-gold: error}\n", ["warning"]),
+        ("integrity: {other-gold: warning}\n", ["warning"]),
+        ('integrity: {other-gold: "off"}\n', []),
+    ],
+)
+def test_outside_of_ci_traces_of_other_gold_only_warn(tmp_path, lines, levels):
+    about = json.dumps({"gold_sha256": "cd" * 32})
+    report = scored(tmp_path, [{"gold_citations": ["a"]}], [{}], f"version: 1\n{lines}", about)
+    assert [finding.level for finding in report.findings if finding.code == "other-gold"] == levels
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------

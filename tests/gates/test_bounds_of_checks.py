@@ -51,6 +51,20 @@ def test_a_tenth_of_the_right_answers_and_three_are_constant(tmp_path, same, ans
     assert levels(report, "constant-answers") == ["error"] * found
 
 
+@each_row("groups, claims", [(1, "the same claim"), (2, "one of 2 claims"), (3, "one of 3 claims")])
+def test_constant_answers_are_counted_with_their_claims_and_the_largest_group_is_named(tmp_path, groups, claims):
+    """Each group has three answers and the last one four."""
+    members = [[*range(3 * group, 3 * group + 3)] for group in range(groups)]
+    members[-1].append(3 * groups)
+    constant = {n: " ".join(WORDS[one] for one in group) for group in members for n in group}
+    traces = [trace(n, constant.get(n, f"It is {WORDS[n]}.")) for n in range(12)]
+    report = scored(tmp_path, golds(12), traces, QUIET.format("padded-answers"))
+    [message] = [finding.message for finding in report.findings if finding.code == "constant-answers"]
+    named = ", ".join(f"Q{n}" for n in members[-1][:3])
+    expected = f"{3 * groups + 1} of 12 right answers are {claims}, although their questions expect different answers"
+    assert message == f"{expected}: '{named}'"
+
+
 @each_row("others, found", [(1, 1), (2, 0)])
 def test_answers_are_the_same_from_three_fifths_of_their_words_on(tmp_path, others, found):
     """Two claims share three words; with one more each they share 3 of 5, with two more 3 of 7."""
