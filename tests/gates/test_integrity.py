@@ -13,9 +13,10 @@ from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
 from rag_eval.gates.integrity import LEVELS, Run, degenerate_findings, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
-from rag_eval.scoring.scorecard import CaseOutcome
+from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
 from seams import score_rows as score
+from table import each_row
 
 REFUSED = "not in context"
 
@@ -207,6 +208,56 @@ def test_a_refusal_over_the_same_list_is_part_of_the_habit_and_an_error_is_not()
     assert [code for code, _ in of_run([*pooled(5, 25), *refused, *silent], "mrr")] == ["padded-retrieval"]
     other = [(gold(12), trace(12, REFUSED, retrieved=["c1"]))]
     assert of_run([*pooled(5, 25), *refused, *other], "mrr") == []
+
+
+WORDED = [
+    (
+        {"cases": cases_of(OVER_REFUSAL_NOT_RETRIEVED=3)},
+        "all 3 answerable questions were refused, so metrics of answers say nothing",
+        "Gate over_refusal, or fix the system.",
+    ),
+    (
+        {"cases": cases_of(OVER_REFUSAL_NOT_RETRIEVED=27, OK=3)},
+        "27 of 30 answerable questions were refused, so metrics of answers say nothing",
+        "Gate over_refusal, or fix the system.",
+    ),
+    (
+        {"cases": cases_of(HALLUCINATION=4)},
+        "all 4 unanswerable questions were answered, so over_refusal cannot fail",
+        "Gate under_refusal. Make the system refuse questions without an answer.",
+    ),
+    (
+        {"cases": [case("OK", SAYS_ALL)] * 9 + [case("OK")]},
+        "9 of 10 answers also contain the expected text of most other questions, so precision says nothing",
+        "Make each answer address only its question.",
+    ),
+    (
+        {"cases": [case("OK", CITES_ALL)] * 9 + [case("OK")]},
+        "9 of 10 answers cite every retrieved chunk, so citation hits say nothing",
+        "Gate citation_precision, or cite only chunks that support the claim.",
+    ),
+    (
+        {"cases": [case("OK", CITES_ALL)] * 3, "gates": ["citation_precision"]},
+        "3 of 3 answers cite every retrieved chunk, so citation hits say nothing",
+        "Cite only chunks that support the claim.",
+    ),
+    (
+        {"cases": cases_of(OK=3), "pool": 25},
+        "every question retrieves the same 25 chunks",
+        "Write the ranked list that the answer is made from.",
+    ),
+    (
+        {"cases": cases_of(OK=3), "pool": 25, "gates": ["recall@25", "mrr", "citation_validity", "recall@24"]},
+        "every question retrieves the same 25 chunks, so citation_validity, recall@25 cannot fail",
+        "Write the ranked list that the answer is made from.",
+    ),
+]
+
+
+@each_row("run, message, fix", WORDED)
+def test_a_finding_counts_the_cases_and_says_what_to_do(run, message, fix):
+    [finding] = degenerate_findings(Run(run["cases"], run.get("gates", ()), run.get("pool", 0)), {})
+    assert (finding.message, finding.fix) == (message, fix)
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------

@@ -416,6 +416,23 @@ def test_lint_says_nothing_new_of_an_item_that_was_as_weak_before(project, score
     assert "changed-item-weak" not in codes(score())
 
 
+@pytest.mark.parametrize(
+    "gate",
+    [
+        "slices:\n  gates:\n    tags=none: {precision: {min: 0.5, when_no_data: skip}}\n",
+        "slices:\n  gates:\n    tags=new: {precision: {min: 0.5, when_no_data: skip}}\n",
+        "slices:\n  gates:\n    category=*: {precision: {min: 0.5, when_no_data: skip}}\n",
+    ],
+)
+def test_a_gate_that_judges_no_case_on_either_gold_does_not_judge_fewer(project, score, gate):
+    project.put(gates=gates(f"  injection_auc: {{min: 0.5, when_no_data: skip}}\n{gate}"))
+    project.done("gates without cases")
+    project.change(gold=[{**GOLDS[0], "tags": ["new"]}, *GOLDS[1:]])
+    report = score()
+    assert (score.code, "fewer-cases" in codes(report)) == (0, False)
+    assert any(item["outcome"] == "no_data" for item in report["gates"])
+
+
 @pytest.mark.parametrize(("weak", "more"), [(5, ""), (6, " (and 1 more finding)"), (7, " (and 2 more findings)")])
 def test_five_findings_about_changed_items_are_shown_and_the_others_counted(project, score, weak, more):
     many = [gold_of(n, answerable=True, gold_claim_substr=[f"{n} days"], gold_citations=[f"c{n}"]) for n in range(1, 9)]
