@@ -90,7 +90,7 @@ def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[
     span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
-    if span.kind == spans.GENERATION:
+    if span.kind == spans.GENERATION or not span.parent:  # the root has the totals
         span.usage = unwrap.tokens(run, *_usages(outputs))
         model = unwrap.as_dict(extra.get("invocation_params")).get("model")
         span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(model)

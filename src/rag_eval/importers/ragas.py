@@ -8,6 +8,7 @@ from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
+_PREDICTED = ("predicted_answer", "generated_answer")  # of Haystack and others, whose answer is the reference
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
 _READ = {*_META, *"""
@@ -57,6 +58,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
     """Yield qid and fields of each single-turn sample, under current names."""
     account = conversion.account
+    headers: dict[str, set[str]] = {}
     for value in conversion.records("a sample"):
         row = {name: item for name, item in value.items() if item is not None}
         lists = [item for item in row.values() if isinstance(item, list) and item]
@@ -65,7 +67,12 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             return conversion.problem("", "contains annotations that train a judge, not samples", hint)
         # the contexts of a test set were reference contexts
         of_test_set = {"contexts": "reference_contexts"} if "evolution_type" in row and "answer" not in row else {}
-        for old, new in {**_OLD, **of_test_set}.items():
+        path = conversion.place[0]
+        if "answer" in row and path not in headers:  # a row of CSV lacks its empty cells
+            headers[path] = set(table.header(conversion.inputs, path))
+        predicted = next((name for name in _PREDICTED if name in headers.get(path, ())), None)
+        of_reports = {predicted: "response", "answer": "reference"} if predicted else {}
+        for old, new in {**_OLD, **of_test_set, **of_reports}.items():
             if old in row and new not in row:
                 row[new] = row.pop(old)
                 account.renamed(old, new)

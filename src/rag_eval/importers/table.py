@@ -15,7 +15,7 @@ from rag_eval.importers.unwrap import question_id
 _NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
-answer: answer response generated_answer actual_output output outputs prediction predicted_answer model_answer model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer final_answer actual_answer generated_text generated_response output_text model_output generation completion reply
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
@@ -24,7 +24,7 @@ rank: rank rank_position position
 run: run query_run model provider experiment
 error: error error_message exception
 latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms
-latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken
+latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken execution_time
 input_tokens: input_tokens prompt_tokens prompt_token_count tokens_in
 output_tokens: output_tokens completion_tokens completion_token_count tokens_out
 cost_usd: cost_usd cost total_cost
@@ -38,7 +38,7 @@ question: question query user_input user_query user_question user_message questi
 answerable: answerable is_answerable
 expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold answer output outputs answers
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
-gold_citations: gold_citations gold_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
+gold_citations: gold_citations gold_ids expected_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
 contexts: reference_contexts gold_contexts relevant_passages evidence contexts context passages passage
 difficulty: difficulty
 category: category
@@ -62,6 +62,7 @@ _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": ((
 _OPERATIONS = """
 error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
 """.split()
+_REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
 _LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
 
 
@@ -110,7 +111,7 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     spelled = {text: name for name, text in reversed(plain.items())}
     for name, text in plain.items():
         begin, _, last = text.rpartition(".")
-        spelled.setdefault(begin if last in ("value", "content", "text") else last, name)
+        spelled.setdefault(begin if last in ("value", "content", "text") or begin in _REFERENCES else last, name)
     known: dict[str, str] = {}
     has_answer = form == "table-gold" and "answer" in suggested(names, "table")
     for field, alternatives in FORMS[form].items():
@@ -125,7 +126,8 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
 
 def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
     """Return whether a suggested map has the fields without which a file of the form would be empty."""
-    has_needed = all(any(field in fields for field in alternatives) for alternatives in _NEEDED[form])
+    given = {*fields, *(["answer"] if "retriev" in fields.get("chunk_ids", "").casefold() else [])}
+    has_needed = all(any(field in given for field in alternatives) for alternatives in _NEEDED[form])
     return has_needed and (form == "table" or any(field in fields for field in _LABELS))
 
 
@@ -199,6 +201,9 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
             continue
         draft = _draft(conversion, values)
         draft.chunks = chunks
+        if not {"answer", "error"} & fields.keys():
+            draft.answer = ""
+            conversion.account.lacking("records without an answer: use --perspective retrieval")
         result.append(draft)
         if known is None:
             groups[key], answers[key], ranks[str(key)] = draft, values.get("answer"), [rank] * len(chunks or ())
