@@ -41,6 +41,7 @@ from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.json_file import from_json
+from rag_eval.run.authority import authority_from_git
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.case_scorer import metric_scorer
@@ -104,6 +105,7 @@ __all__ = [
     "Value",
     "action",
     "as_json",
+    "authority_from_git",
     "build_parser",
     "enclosed",
     "folded",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from project import Project, apart, gates
-from rag_eval.run.authority import Written, authority_from_git, last_written
-from seams import Git, render, score_files
+from rag_eval.run.authority import Written, last_written
+from seams import Git, authority_from_git, render, score_files
 
 BASELINE = "eval/baseline.json"
 DAYS = ["2026-03-01T10:00:00Z", "2026-03-04T09:00:00Z", "2026-03-11T12:00:00Z"]
