@@ -511,3 +511,8 @@ def test_a_system_that_does_not_cite_is_told_to_record_its_sources(labels, compl
     values = {**FINE, "precision": 0.0, "chr": 0.0, "compliance": compliance}
     found = next(item for item in diagnose(values, labels, {}, 5) if item.cause.startswith("Grounding"))
     assert ("No answer has a list of citations" in found.next) == absent
+
+
+def test_unrecognised_refusals_are_fixed_in_the_gates_and_not_in_the_prompt():
+    values, labels, fix = {**FINE, "under_refusal": 1.0}, {"OK": 3, "HALLUCINATION": 1}, "refusal: {builtin: true}"
+    assert [item.next for item in diagnose(values, labels, {}, 5, refusal_fix=fix)] == [fix]

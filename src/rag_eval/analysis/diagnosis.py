@@ -67,16 +67,17 @@ def diagnose(
     k: int,
     unmatched: Finding | None = None,
     rows: Mapping[str, int] = MappingProxyType({}),
+    refusal_fix: str = "",
 ) -> list[Diagnosis]:
     """Return all causes that the values support. ``limits`` are the gates' thresholds, in place of the defaults.
 
     A cause needs support from the labels: a value may also be low because of missing answers. If ids are ``unmatched``,
     nothing is known about retrieval and citations, so neither is a cause. ``rows`` counts the unknown and the duplicate
-    traces.
+    traces. ``refusal_fix`` is the fix if answers refuse in words that are not recognised.
     """
     recall = f"recall_all@{k}"
     defaults = {recall if name == "recall" else name: limit for name, limit in _DEFAULTS.items()}
-    figures = _Figures(values, {**defaults, **limits}, k, recall, labels, rows)
+    figures = _Figures(values, {**defaults, **limits}, k, recall, labels, rows, refusal_fix)
     if unmatched is None:
         return [cause for rule in RULES for cause in rule(figures)]
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
@@ -105,6 +106,7 @@ class _Figures(NamedTuple):
     recall: str
     labels: Mapping[str, int]
     rows: Mapping[str, int]
+    refusal_fix: str
 
     def broken(self, name: str) -> bool:
         """Return whether a metric has a value outside its limit."""
@@ -252,6 +254,7 @@ def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
         was = "was" if answered == 1 else "were"
         cause = f"{quantity(answered, 'question')} that the corpus does not answer {was} answered"
         steps = "Read the HALLUCINATION cases. Strengthen the refusal rule, or fix gold items that the corpus answers."
+        steps = figures.refusal_fix or steps
         names = ["under_refusal"] if figures.broken("under_refusal") else low
         yield Diagnosis(f"Refusal behaviour: {cause}.", figures.say(*names), steps)
     for label, (kind, why, steps) in _OVER_REFUSALS.items() if figures.broken("over_refusal") else ():

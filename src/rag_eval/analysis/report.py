@@ -316,9 +316,17 @@ def with_verdict(report: Report) -> Report:
 def with_diagnosis(report: Report) -> Report:
     """Return the report with the likely causes of values outside the limits of its gates and the base branch's."""
     values = {name: result.value for name, result in report.metrics.items()}
-    unmatched = next((finding for finding in report.findings if finding.code == "unmatched-ids"), None)
-    rows = report.completeness._asdict()
-    causes = diagnose(values, report.labels, limits_of(report.gates), report.k, unmatched, rows)
+    by_code = {finding.code: finding for finding in reversed(report.findings)}
+    refusals = by_code.get("unrecognised-refusals")
+    causes = diagnose(
+        values,
+        report.labels,
+        limits_of(report.gates),
+        report.k,
+        by_code.get("unmatched-ids"),
+        report.completeness._asdict(),
+        refusals.fix if refusals else "",
+    )
     return report._replace(diagnosis=tuple(causes))
 
 
