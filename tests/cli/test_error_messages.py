@@ -102,3 +102,15 @@ def test_the_limit_of_nesting_is_the_same_in_lines_arrays_and_fields(command, pr
     (project / "gold.json").write_text(json.dumps([gold(meta={"x": deep})]), "utf-8")
     for file in ("gold.jsonl", "gold.json", "trace.jsonl"):
         assert "nested deeper than 64 levels" in command("validate", file)[2], file
+
+
+def test_a_missing_field_of_a_file_that_people_write_has_an_example(command, project):
+    """Someone who writes the first gold set does not know what each field holds."""
+    (project / "no-version.yml").write_text("gates: {precision: {min: 0.5}}\n", "utf-8")
+    (project / "few.jsonl").write_text('{"qid": "A", "question": "Why?", "gold_citations": []}\n', "utf-8")
+    assert command("score", "--gates", "no-version.yml")[2].endswith('Add the field, such as "version": 1\n')
+    err = command("score", "--gold", "few.jsonl")[2]
+    assert 'Add the field, such as "answerable": true\n' in err
+    assert 'Add the field, such as "gold_claim_substr": ["rejects null keys"]\n' in err
+    (project / "report.json").write_text('{"format": 1}', "utf-8")
+    assert "'verdict' is missing. Add the field.\n" in command("gate", "report.json")[2], "no person writes a report"

@@ -39,6 +39,8 @@ class SchemaError(NamedTuple):
 
 EXTRA = "additionalProperties"
 """The keyword of a schema that refuses unknown keys."""
+_BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.json", "/rag-server-golden.schema.json")
+"""Schemas of files that people write: an example of a missing field helps them."""
 _MOST = 1000
 """Errors of one value that are looked at: a hundred are shown."""
 _TYPES = {
@@ -297,7 +299,12 @@ def _missing(error: SchemaError) -> tuple[str, str]:
 
     name, unknown = error.expected, [key for key in error.value if key not in error.schema.get("properties", {})]
     close = get_close_matches(name, unknown, n=1, cutoff=0.6)
-    return f"'{name}' is missing", f"Rename {quoted(close[0])} to '{name}'." if close else "Add the field."
+    if close:
+        return f"'{name}' is missing", f"Rename {quoted(close[0])} to '{name}'."
+    written_by_hand = str(error.schema.get("$id", "")).endswith(_BY_HAND)
+    examples = error.schema["properties"].get(name, {}).get("examples") if written_by_hand else None
+    example = f", such as {json.dumps(name)}: {json.dumps(examples[0], ensure_ascii=False)}" if examples else "."
+    return f"'{name}' is missing", f"Add the field{example}"
 
 
 def _no_match(pattern: str, value: str) -> tuple[str, str]:
