@@ -24,6 +24,7 @@ from rag_eval.readers.validation import check, file_kind
 from reading import put, reader
 from seams import Contract, Trace
 from strategies import trace_fields
+from table import each_row
 
 GOLD, TRACE = Contract("gold"), Contract("trace")
 
@@ -410,3 +411,25 @@ def test_a_first_map_of_a_file_without_fields_is_refused(command, tmp_path):
     (tmp_path / "rows.csv").write_text("")
     code, out, err = command("import", "table", tmp_path / "rows.csv", "--suggest-map")
     assert (code, out, f"{tmp_path / 'rows.csv'}: has no fields. Name a file with" in err) == (2, "", True), err
+
+
+def test_files_may_follow_options(command, tmp_path):
+    path = tmp_path / "samples.jsonl"
+    path.write_text('{"user_input": "Why?", "response": "So.", "reference": "So."}\n', "utf-8")
+    before = command("import", "auto", path, "--as", "gold")
+    assert before[0] == 0
+    assert command("import", "auto", "--as", "gold", path) == before
+
+
+@each_row(
+    ("content", "said"),
+    [
+        ("<!doctype html><html></html>", " is HTML or XML. Export the data again as JSON, JSON Lines or CSV"),
+        ('{"_id": "q1", "text": "Why?"}\n', ": has no judgements. Pass the judgements too: rag-eval import beir"),
+    ],
+)
+def test_a_file_that_cannot_be_a_result_says_what_to_export(command, tmp_path, content, said):
+    path = tmp_path / "export"
+    path.write_text(content, "utf-8")
+    code, out, err = command("import", "auto", path)
+    assert (code, out, f"{path}{said}" in err) == (2, "", True)

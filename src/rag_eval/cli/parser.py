@@ -169,6 +169,10 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and reject unknown arguments with the usage of the right command."""
         parsed, rest = super().parse_known_args(args, namespace)
+        many = next((action for action in self._positionals._group_actions if action.nargs == "*"), None)
+        if many and not any(word.startswith("-") for word in rest):  # argparse finds no files after an option
+            setattr(parsed, many.dest, [*(getattr(parsed, many.dest) or ()), *rest])
+            rest = []
         if rest and not self._subparsers:
             self.error(f"unrecognized arguments: {' '.join(map(log_line, rest))}. {self._hint(rest[0])}")
         return parsed, rest

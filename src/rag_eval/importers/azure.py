@@ -66,7 +66,8 @@ def _results(conversion: Conversion) -> Iterator[Row]:
         for name, item in raw.items():
             plain = name.removeprefix("inputs.").removeprefix("outputs.")  # outputs.NAME are those of the target
             if name.startswith("gpt_") or (name.startswith("outputs.") and "." in plain) or plain in _JUDGED:
-                conversion.account.dropped(name, JUDGED)
+                is_nested = name.startswith("outputs.") and "." in plain
+                conversion.account.dropped(f"outputs.{plain.partition('.')[0]}.*" if is_nested else name, JUDGED)
             elif item is not None:
                 row[_NAMES.get(plain, plain)] = item
                 conversion.account.renamed(plain, _NAMES.get(plain, plain))

@@ -15,7 +15,7 @@ from rag_eval.importers.unwrap import question_id
 _NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id

@@ -72,6 +72,9 @@ def beir_golds(conversion: Conversion) -> Iterator[Row]:
             elif number:  # the first line is a header
                 hint = "A line is: query-id, corpus-id, score, with tabs between."
                 inputs.problem(path, line, "", "is not a judgement of BEIR", hint)
+    if not judged and not inputs.problems:
+        hint = "Pass the judgements too: rag-eval import beir queries.jsonl qrels/test.tsv"
+        return inputs.problem(inputs.paths[-1], 0, "", "has no judgements", hint)
     yield from _golds(conversion, judged, questions)
 
 

@@ -20,7 +20,7 @@ _QUESTION_FIELDS = (*QUESTION_KEYS, *"""
 """.split())  # fmt: skip
 _ANSWER_FIELDS = """
     answer output response result output_text content text replies messages outputs message kwargs return_values
-    final_output value
+    final_output value claim
 """.split()
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")

@@ -257,6 +257,8 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     form = _table_or(_detected(reader, path), reader, path)
     reader.ledger.stop_on_problems()
     if form is None or not (form.trace or form.gold):
+        if next(Files(reader, [path]).blocks(path), b"").lstrip()[:1] == b"<":
+            raise UsageError(f"{path} is HTML or XML. Export the data again as JSON, JSON Lines or CSV")
         hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
         raise UsageError(f"{path} has no known format. {hint}. Or name the format ({', '.join(IMPORTERS)})")
     name = getattr(form, kind or "trace") or ("" if kind else form.gold)
