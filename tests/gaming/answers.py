@@ -39,6 +39,8 @@ def _said(row, changes):
     answered, retrieved = dict(row["answer_json"]), row["retrieved_ids"]
     if changes.get("retrieves") == "corpus":
         retrieved = retrieved + [chunk for chunk in honest.CORPUS if chunk not in retrieved]
+    elif changes.get("retrieves") == "corpus and one more":
+        retrieved = [f"{row['qid']}#0", *honest.CORPUS]
     elif changes.get("retrieves") == "late":
         retrieved = [chunk for chunk in honest.CORPUS if chunk not in retrieved][:10] + retrieved
     elif "retrieves" in changes:

@@ -183,13 +183,18 @@ def _padded_answers(run: Run) -> Iterator[Finding]:
 def _padded_retrieval(run: Run) -> Iterator[Finding]:
     spoken = sum(count for outcome, count in run.outcomes if outcome.label not in ABSENT)
     if run.pool and spoken >= FEWEST_CASES:
-        cuts = {name: _UNCUT.fullmatch(name) for name in run.gates}
-        beyond = {name for name, cut in cuts.items() if cut and int(cut[1]) >= run.pool}
-        blind = sorted(name for name in run.gates if name in beyond or name.startswith(_UNRANKED))
+        blind = gates_without_ranks(run.gates, run.pool)
         message = f"every question retrieves the same {run.pool} chunks"
         message += f", so {', '.join(blind)} cannot fail" if blind else ""
         level: Level = "error" if blind else "warning"
         yield Finding("padded-retrieval", level, message, "Write the ranked list that the answer is made from.")
+
+
+def gates_without_ranks(gates: Iterable[str], size: int) -> list[str]:
+    """Return the gates, sorted, that ignore the order of a list of ``size`` chunks: a long list passes them."""
+    cuts = {name: _UNCUT.fullmatch(name) for name in gates}
+    beyond = {name for name, cut in cuts.items() if cut and int(cut[1]) >= size}
+    return sorted(name for name in cuts if name in beyond or name.startswith(_UNRANKED))
 
 
 PARTS = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.analysis.report import levels
-from rag_eval.cases import PHRASE_LIMIT, UNRETRIEVED, Case
+from rag_eval.cases import ABSENT, PHRASE_LIMIT, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.digests import by_line_ends, sample_positions
 from rag_eval.common.escaping import quoted
@@ -21,6 +23,7 @@ from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
 from rag_eval.readers.source import Reader
+from rag_eval.scoring.case_scorer import LEAST_POOL
 from rag_eval.textual.hidden import visible
 from rag_eval.textual.tokens import holds_any, tokens
 
@@ -103,6 +106,7 @@ def of_answers(
     return [
         *partly_measured(answers, columns, before),
         *repeated_answers(answers),
+        *padded_retrieval(answers),
         *unmatched_ids(answers),
         *unrecognised_refusals(answers),
         *(changed_ids(answers, before, old_traces) if old_traces else []),
@@ -216,6 +220,28 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
     if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
         message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
+
+
+def padded_retrieval(answers: Answers) -> list[Finding]:
+    """Find that almost all questions retrieve almost the same long list, under a gate that ignores its order.
+
+    Equal lists are found without reading the traces again; one more id in each would hide them.
+    """
+    severe = {gate.name for policy in answers.policies for gate in policy.gates if gate.severity == "error"}
+    if not integrity.gates_without_ranks(severe, LEAST_POOL + 1):
+        return []
+    spoken = [question for question in answers.questions if question.trace_line and question.label not in ABSENT]
+    lists = [frozenset(case.trace.retrieved) for _, case in answers.cases(answers.sample(spoken))]
+    counts = Counter(chain.from_iterable(lists))
+    common = {name for name, count in counts.items() if count >= len(lists) * ALMOST_ALL}
+    padded = sum(len(names) > LEAST_POOL and len(names & common) >= len(names) * ALMOST_ALL for names in lists)
+    blind = integrity.gates_without_ranks(severe, len(common))
+    if not blind or len(common) <= LEAST_POOL or padded < max(FEWEST_CASES, len(lists) * ALMOST_ALL):
+        return []
+    message = f"{padded} of {len(lists)} questions retrieve almost the same {len(common)} chunks"
+    message += f", so {', '.join(blind)} can hardly fail"
+    fix = "Write the ranked list that the answer is made from."
+    return integrity.at_levels([Finding("padded-retrieval", "error", message, fix)], answers.levels)
 
 
 def unmatched_ids(answers: Answers) -> list[Finding]:
