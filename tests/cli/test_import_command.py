@@ -52,6 +52,19 @@ def test_auto_refuses_a_kind_that_the_format_does_not_have(command, tmp_path):
     assert (code, "langsmith-dataset, which has no traces" in err) == (2, True), err
 
 
+@pytest.mark.parametrize("content", ["", " \n", "[]"])
+def test_auto_says_that_a_file_is_empty(command, tmp_path, content):
+    (tmp_path / "empty.json").write_text(content)
+    code, _, err = command("import", "auto", tmp_path / "empty.json")
+    assert (code, err) == (2, f"{tmp_path / 'empty.json'}: is empty. Export it again.\n")
+
+
+def test_a_file_in_another_encoding_has_one_problem(command, tmp_path):
+    (tmp_path / "answers.csv").write_bytes("frage,antwort\nWarum so groß?,So.\n".encode("cp1252"))
+    code, _, err = command("import", "table", tmp_path / "answers.csv", "--suggest-map")
+    assert (code, err.count("\n"), ":2: is not UTF-8" in err) == (2, 1, True), err
+
+
 def test_the_number_of_rows_is_printed_after_they_are_written(command, tmp_path):
     path, out = tmp_path / "samples.jsonl", tmp_path / "out.jsonl"
     path.write_text('{"user_input": "Why?", "response": "So.", "reference": "Thus."}\n')

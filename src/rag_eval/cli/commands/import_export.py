@@ -260,7 +260,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
         if next(Files(reader, [path]).blocks(path), b"").lstrip()[:1] == b"<":
             raise UsageError(f"{path} is HTML or XML. Export the data again as JSON, JSON Lines or CSV")
         hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
-        raise UsageError(f"{path} has no known format. {hint}. Or name the format ({', '.join(IMPORTERS)})")
+        raise UsageError(f"{path} has no known format. {hint}. Or name the format: rag-eval import --help")
     name = getattr(form, kind or "trace") or ("" if kind else form.gold)
     other = form.gold if name == form.trace else form.trace
     if not name:
@@ -292,13 +292,16 @@ def _detected(reader: Reader, path: str) -> Recognised | None:
     if source is None:
         return None
     with source:
+        if source.head.strip() in (b"", b"[]"):
+            reader.ledger.problem(path, 0, "", "is empty", "Export it again.")
+            return None
         return detect(source.head)
 
 
 def _suggest(reader: Reader, name: str, path: str) -> int:
     """Print a first map of a table."""
     names = header(Files(reader, [path]), path)
-    if not names:
+    if not names and not reader.ledger.problems:
         reader.ledger.problem(path, 0, "", "has no fields", "Name a file with a row of column names, or with records.")
     reader.ledger.stop_on_problems()
     known = suggested(names, name)
