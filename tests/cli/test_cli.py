@@ -3,6 +3,7 @@
 import argparse
 import doctest
 import errno
+import gc
 import json
 import os
 import re
@@ -290,6 +291,20 @@ def test_two_gates_files_are_refused(rag, project, command):
     assert (code, out) == (2, "")
     assert "eval-gates.yml and eval-gates.yaml both exist, but only one can apply. Remove the other one." in err
     assert rag("score", "--gates", "eval-gates.yaml")[0] == 0
+
+
+@pytest.mark.parametrize("command", ["score", "metrics", "probe"])
+@pytest.mark.parametrize("trace", ["runs/trace.jsonl", "missing.jsonl"])
+def test_garbage_is_collected_after_a_command_as_before_it(rag, project, command, trace):
+    assert gc.isenabled()
+    try:
+        for switch in (gc.disable, gc.enable):
+            switch()
+            frozen = gc.get_freeze_count()
+            rag(command, "--trace", trace)
+            assert (gc.isenabled(), gc.get_freeze_count()) == (switch is gc.enable, frozen)
+    finally:
+        gc.enable()
 
 
 def test_score_says_when_there_is_no_gates_file(rag, project):
