@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from cases import ROOT, gold_row, trace_row, write_rows
-from seams import main
+from seams import COMMANDS, main
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 BAD = ("score", "--gold", QUICKSTART / "gold.jsonl", "--trace", QUICKSTART / "bad.jsonl")
@@ -214,3 +214,31 @@ def test_names_with_a_cutoff_do_not_make_a_sentence_code(rag):
     assert line.startswith("No data for ")
     assert "judged@" in line
     assert json.dumps(line).count("`") == 0
+
+
+@pytest.mark.parametrize(
+    ("terminal", "columns", "width"),
+    [
+        (500, "", 120),
+        (60, "", 60),
+        (None, "", 100),
+        (500, "80", 80),
+        (60, "x", 60),
+        (None, "0", 100),
+        (60, "9" * 12, 99_999),
+    ],
+)
+def test_help_is_as_wide_as_the_terminal_within_limits(command, monkeypatch, terminal, columns, width):
+    def size(*_):
+        if terminal is None:
+            raise OSError
+        return os.terminal_size((terminal, 24))
+
+    monkeypatch.setattr(os, "get_terminal_size", size)
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = {}
+    for known in ("", width - 1, width, width + 1):
+        monkeypatch.setenv("COLUMNS", str(known or columns))
+        shown[known] = [command(name, "--help")[1] for name in COMMANDS]
+    assert shown[""] == shown[width]
+    assert width >= 120 or shown[""] not in (shown[width - 1], shown[width + 1])

@@ -259,7 +259,7 @@ def refuse_elsewhere(names: Sequence[str], golds: Sequence[str], paths: Place) -
     if paths.gold:
         raise UsageError(f"{quoted(golds[0])} is not in git. Correct the path, or add the file first.")
     gates = sorted(name for name in names if posixpath.basename(name) in GATES_FILES)
-    above = [name for name in gates if paths.prefix.startswith(f"{posixpath.dirname(name)}/".lstrip("/"))]
+    above = [name for name in gates if paths.prefix.startswith(f"{posixpath.dirname(name)}/".removeprefix("/"))]
     if not paths.gates and gates and not above:
         more = f" and {len(gates) - 1} more" if gates[1:] else ""
         reason = f"this folder has no gates file and no gold set, but folders below have {quoted(gates[0])}{more}"
