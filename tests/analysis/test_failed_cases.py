@@ -174,6 +174,20 @@ def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
     assert bad_scores(high, gate) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "gates"),
+    [
+        ("mrr", [("mrr", "max_drop", "0.02")]),  # a margin is no bound of a score
+        ("cost_usd", [("cost_usd.total", "max", "0.01")]),  # nor is the bound of a sum
+        ("of_another_version", []),
+    ],
+)
+def test_a_score_that_no_bound_is_about_is_not_bad(name, gates):
+    terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
+    case = Question("Q1", None, "?", True, "OK", "OK", {name: 0.5}, 1, 1)
+    assert bad_scores(case, {name: [GateResult(*gate, **terms) for gate in gates]}) == []
+
+
 def test_a_gate_on_a_slice_counts_for_its_cases_alone():
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
     gate = {"precision": [GateResult("precision", "min", "0.6", **terms, slice="category=a")]}
@@ -228,6 +242,7 @@ def test_a_long_chunk_is_shown_from_300_characters_before_its_evidence_on(before
     text, pieces = pieces_of_chunk(before, 4_000)
     begin = max(0, text.index(SENTENCE) - 300)
     assert joined(pieces) == ("… " if begin else "") + text[begin : begin + 1_500] + " …"
+    assert all(piece.text for piece in pieces)
     assert [piece.text for piece in pieces if piece.state == "best"] == [SENTENCE.rstrip(".")]
 
 
