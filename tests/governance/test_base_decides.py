@@ -684,6 +684,35 @@ def test_what_the_change_touches_itself_is_its_own_whatever_main_did(project, sc
     assert note["message"].startswith("'main' has changed 'gates.over_refusal' since")
 
 
+SLICES = "slices: {by: [tags], min_n: 3}\n"
+
+
+@pytest.mark.parametrize(
+    ("fork", "main_lines", "branch", "keys"),
+    [
+        (
+            SLICES,
+            "",
+            SLICES.replace("3", "5"),
+            {"slices": "stricter"},
+        ),  # the base removes a section that is edited here
+        (SLICES, SLICES.replace("3", "5"), "", {"slices": "looser"}),  # and the other way round
+        ("", SLICES, SLICES.replace("3", "5"), {"slices.min_n": "looser"}),  # both add it
+    ],
+)
+def test_a_section_that_both_sides_change_is_a_change_of_this_branch(project, score, fork, main_lines, branch, keys):
+    project.put(gates=gates(fork))
+    project.done("fork")
+    project.change(gates=gates(branch))
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates(main_lines))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    report = score()
+    assert {key: kind for key, (kind, _) in policy(report).items()} == keys
+    assert report["notes"] == []
+
+
 def test_a_gate_that_main_has_tightened_since_decides_though_the_change_did_nothing(project, score):
     project.put(gates=gates(precision="{min: 0.7}"))
     project.done("less")
