@@ -69,8 +69,12 @@ def _results(conversion: Conversion) -> Iterator[Row]:
                 is_nested = name.startswith("outputs.") and "." in plain
                 conversion.account.dropped(f"outputs.{plain.partition('.')[0]}.*" if is_nested else name, JUDGED)
             elif item is not None:
-                row[_NAMES.get(plain, plain)] = item
-                conversion.account.renamed(plain, _NAMES.get(plain, plain))
+                is_other_answer = plain == "answer" and {"response", "outputs.response", "inputs.response"} & raw.keys()
+                if not is_other_answer:
+                    row[_NAMES.get(plain, plain)] = item
+                    conversion.account.renamed(plain, _NAMES.get(plain, plain))
+                else:
+                    conversion.account.dropped(name, "the response is the answer")
         if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
             row |= {"question": messages, "answer": messages}
             contexts = [item["context"] for item in messages if isinstance(item, dict) and item.get("context")]

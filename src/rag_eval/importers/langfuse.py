@@ -15,7 +15,7 @@ _BOTH = "id name input output metadata latency createdAt updatedAt projectId env
 _READ = [*_BOTH, *"""
     traceId parentObservationId type startTime endTime level statusMessage model usageDetails usage promptTokens
     completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs experimentId
-    experimentName experimentItemId
+    experimentName experimentItemId latencyMs
 """.split()]  # fmt: skip
 _TOTALS = ("latency", "usage", "inputTokens", "outputTokens", "totalCost")  # of all observations of a trace
 _READ_OF_TRACES = [*_BOTH, *_TOTALS, "timestamp", "public", "bookmarked", "level"]
@@ -190,6 +190,7 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     span.model = unwrap.first_id(("model", "providedModelName"), row)
     conversion.drop_unread(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
     conversion.drop_unread(row, (*_READ, "inputTokens", "outputTokens"), " of observations")
-    if span.end is None and (latency := unwrap.number(row.get("latency")) or 0) > 0:
-        span.latency_ms = round(latency * 1000, 3)
+    latency = (unwrap.number(row.get("latency")) or 0) * 1000 or unwrap.number(row.get("latencyMs")) or 0
+    if span.end is None and latency > 0:
+        span.latency_ms = round(latency, 3)
     return span

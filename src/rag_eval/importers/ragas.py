@@ -8,7 +8,7 @@ from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
 
-_PREDICTED = ("predicted_answer", "generated_answer")  # of Haystack and others, whose answer is the reference
+_PREDICTED = ("response", "predicted_answer", "generated_answer")  # next to them, answer is the reference
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
 _READ = {*_META, *"""

@@ -268,9 +268,12 @@ def read_operations(draft: Draft, values: Row) -> None:
 
 
 def _draft(conversion: Conversion, values: Row) -> Draft:
-    output = unwrap.decoded(values.get("answer"))
-    question, answer = conversion.question(values.get("question")), conversion.answer(output)
-    draft = Draft(conversion.place, "", question, unwrap.as_id(values.get("answer")) if answer is None else answer)
+    asked, recorded = values.get("question"), values.get("answer")
+    if isinstance(asked, str) and asked[:1] == '"':  # TruLens writes texts as JSON
+        asked, recorded = unwrap.decoded(asked), None if recorded == "null" else recorded
+    output = unwrap.decoded(recorded)
+    question, answer = conversion.question(asked), conversion.answer(output)
+    draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
     draft.citations = unwrap.stated_citations(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
