@@ -867,6 +867,15 @@ def test_verdicts_on_new_answers_are_noted(project, score, new, shares):
     assert notes == [f"{share} {message}" for share in shares]
 
 
+def test_verdicts_that_replace_those_of_the_base_are_named(project, score):
+    golds, traces = verdicts.gold_of(2), verdicts.trace_of(2)
+    recorded = judged(project, golds, traces)
+    project.branch("pr")
+    project.write("eval/other.jsonl", json_lines(recorded))
+    known = codes(score("--verdicts", "eval/verdicts.jsonl"))
+    assert codes(score("--verdicts", "eval/other.jsonl")) == sorted([*known, "verdicts-overridden"])
+
+
 def test_verdicts_that_a_job_recorded_are_not_committed_with_the_change(project, score):
     golds, before = verdicts.gold_of(2), verdicts.trace_of(2)
     recorded = judged(project, golds, before)

@@ -258,6 +258,7 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
     inputs = (
         ("gold", options.gold, head.gold, "gold-overridden", "gold set"),
         ("trace", options.trace, head.trace, "traces-overridden", "traces"),
+        ("verdicts", options.verdicts, head.verdicts, "verdicts-overridden", "verdicts"),
     )
     for key, named, file, code, what in inputs:
         if base and named and (meant := _overridden_path(context, base, key, named)):
@@ -283,9 +284,11 @@ def _overridden_path(context: ReviewContext, base: Policy, key: str, named: str)
     """Return the path that the base's gates file means if the caller names another one.
 
     A file without a path means the usual one: of the gold only if the base has it, of the traces, which git does not
-    have, always.
+    have, always. There are no usual verdicts.
     """
     stated, inside = base.stated.get(key), context.authority.inside
+    if stated is None and key not in _USUAL:
+        return None
     meant = inside(in_folder_of(base.file, stated or _USUAL[key]))
     if stated is None and key == "gold" and not (meant and _has_file(context.authority.fork, meant)):
         return None
