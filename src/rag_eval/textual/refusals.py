@@ -72,12 +72,11 @@ _SENTENCE_END = re.compile(
     r"|(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]]*\s+)"  # not behind the number of a list item
 )
 _QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
-# A label (**Answer:**), or a repeated question, in front of the answer.
+# A label (**Answer:**) or a repeated question in front of an answer; emphasis, and citations such as [1], [3]-[5].
 _PREFIX = re.compile(
     r"\W*(?!context\b|information\b|evidence\b)(?:[^\W\d\u2e80-\ud7ff]{1,12}|[^\W\d]{1,2}) ?:\W*"
     r"|[^.!?؟\"\n]{1,300}[?؟]\W*(?=\w)"
 )
-# Emphasis, and numbers of citations: [1], [3]-[5].
 _MARKUP = re.compile(r"[*_#>[](?:(?<!\[)|\d[\d\s,;-]*\](?:\s?(?:[-~〜]|\w{1,3})\s?\[\d[\d\s,;-]*\])?\s?)")
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
@@ -445,7 +444,6 @@ def _sentences(text: str) -> list[str]:
     """Return the sentences, with dots in place of quotations: quoting a refusal is no refusal."""
     if text[0] == text[-1] == '"':
         text = text[1:-1]
-    prefix = _PREFIX.match(text)
-    text = _MARKUP.sub("", text[prefix.end() :] if prefix else text)
+    text = _MARKUP.sub("", text[prefix.end() :] if (prefix := _PREFIX.match(text)) else text)
     text = _QUOTED.sub(lambda quoted: "·" * len(quoted[0]), text)
     return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
