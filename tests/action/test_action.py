@@ -250,6 +250,22 @@ def test_bad_input_is_exit_2_and_annotated_on_its_line(in_workspace, pages):
     assert "Cannot be judged: 1 problem" in pages.standing[0].body
 
 
+@pytest.mark.parametrize(
+    ("inputs", "line"),
+    [
+        ({"trace": "broken.jsonl"}, "broken.jsonl:1: column 2: not valid JSON: "),
+        ({"trace": "none.jsonl"}, "none.jsonl: no such file. "),
+        ({"k": "x"}, "::error title=rag-eval cannot run::input 'k': 'x' is not a list"),
+        ({"gates": "none.yml"}, "none.yml: no such file. "),
+    ],
+)
+def test_the_log_says_why_nothing_was_judged_whatever_else_is_off(in_workspace, inputs, line):
+    run = in_workspace
+    (run.workspace / "broken.jsonl").write_text("{")
+    assert run(**inputs, annotations="false", summary="false", comment="off") == 2
+    assert [text for text in run.log.splitlines() if text.startswith(line)], run.log
+
+
 def test_what_cannot_be_judged_leaves_no_older_report_in_its_place(in_workspace):
     """What a later step uploads from there is taken for this run's: the pair for forks would comment with it."""
     run = in_workspace

@@ -135,6 +135,15 @@ def test_trees_differ_where_their_files_do(repo, seed):
     assert differing(item, item, [], most=99) == []
 
 
+@pytest.mark.parametrize("most", range(6))
+def test_no_more_differences_are_listed_than_asked_for(repo, most):
+    """Below a folder of which a part is skipped, as many as are left."""
+    files = {"a": b"1", "b/c": b"1", "b/d": b"1", "b/e/f": b"1", "b/skipped/x": b"1", "g": b"1"}
+    ids = [commit(repo, files), commit(repo, dict.fromkeys(files, b"2"))]
+    before, after = map(Git(str(repo.path)).at, ids)
+    assert differing(before, after, ["b/skipped/"], most) == ["a", "b/c", "b/d", "b/e", "g"][:most]
+
+
 def test_before_the_first_commit_there_is_nothing(repo):
     at = commit(repo, {"a/b": b"one", "c": b"two"})
     assert (NOTHING.files("a/", "c"), NOTHING.entries(""), NOTHING.contents([])) == ({}, {}, {})

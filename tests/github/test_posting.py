@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from cases import ROOT
+from e2e.runner import parse_outputs
 from fake_github import Fault
 from hostile import complaints
 from rag_eval.github.posting import (
@@ -86,6 +87,26 @@ def test_a_report_of_a_fork_becomes_the_comment_of_its_pull_request(fake, place)
     assert fake.comments[2] == []
     assert "\nfailed\n" in place.outputs
     assert comment["html_url"] in place.outputs
+
+
+@pytest.mark.parametrize("case", ["passed", "failed", "no report", "unchanged", "moved on", "refused"])
+def test_the_outputs_say_what_became_of_the_report(fake, place, case):
+    """The names are those of action.yml; who asks if a comment was written gets an answer."""
+    if case != "no report":
+        place.write(BAD if case == "failed" else GOOD)
+    if case == "unchanged":
+        place.run()
+    place.event = event_of(head="c" * 40) if case == "moved on" else event_of()
+    fake.faults = [Fault("^GET .*comments", 403, times=9)] if case == "refused" else []
+    code = place.run(comment="on-change")
+    outputs = parse_outputs(place.outputs)
+    verdict = {"failed": "failed", "no report": "invalid", "refused": "invalid"}.get(case, "passed")
+    url = "" if case in ("moved on", "refused") else fake.comments[3][0]["html_url"]
+    written = str(case in ("passed", "failed", "no report")).lower()
+    expected = {"pass": str(verdict == "passed").lower(), "verdict": verdict, "check-url": ""}
+    expected |= {"comment-url": url, "comment-written": written}
+    assert {name: outputs.get(name) for name in expected} == expected
+    assert code == (2 if verdict == "invalid" else 0)
 
 
 def test_a_verdict_that_the_figures_do_not_bear_out_is_not_believed(fake, place):
