@@ -272,13 +272,17 @@ def test_variables_of_earlier_steps_change_nothing(environ, trap, served, one_by
 @pytest.mark.parametrize("through", ["GitHub's API", "git"])
 def test_git_is_asked_without_what_earlier_steps_left(run, served, trap, environ, project, monkeypatch, through):
     """In this process, which keeps its environment: the clone is read as one that others may have prepared."""
-    served.faults = [Fault("", 404, times=10**6)] if through == "git" else []
+    checkout = {}
+    if through == "git":  # which is asked where the change began
+        served.faults = [Fault("", 404, times=10**6)]
+        project.git("checkout", "-q", "pr")
+        checkout = {"GITHUB_SHA": project.head}
     for more in settings(trap, "http://127.0.0.1:9"):
         for name, value in more.items():
             if name.startswith(("GIT_", "HOME", "XDG_")):
                 monkeypatch.setenv(name, value)
     (trap / ".gitconfig").write_text((trap / "gitconfig").read_text())
-    assert run() == 1
+    assert run(**checkout) == 1
     assert run.report["base"]["commit"] == project.base
     assert not (trap / "used").exists()
 
@@ -287,9 +291,10 @@ def test_git_is_asked_without_what_earlier_steps_left(run, served, trap, environ
 def test_a_checkout_of_another_user_is_read_where_only_git_knows(run, served, project):
     """The image runs as root, in a folder of the runner's user. Git would refuse it."""
     served.faults = [Fault("", 404, times=10**6)]
+    project.git("checkout", "-q", "pr")
     for path in (project.path, *project.path.rglob("*")):
         os.chown(path, 1001, 127, follow_symlinks=False)
-    assert run() == 1
+    assert run(GITHUB_SHA=project.head) == 1
     assert run.report["base"]["through"] == "git"
 
 
