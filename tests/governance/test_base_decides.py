@@ -966,3 +966,40 @@ def test_an_input_that_the_caller_replaces_is_named_with_what_the_base_means(
     same = {"--gold": GOLD, "--trace": "runs/trace.jsonl", "--gates": GATES, "--k": "3"}
     option = words.partition("=")[0]
     assert [item for item in findings(score(f"{option}={same[option]}")) if item["code"].endswith("-overridden")] == []
+
+
+@pytest.mark.parametrize(("of_root", "named"), [("gold: eval/gold.jsonl\n", True), ("gold: eval/other.jsonl\n", False)])
+def test_gates_of_another_folder_replace_those_at_the_root_only_for_the_same_gold(project, score, of_root, named):
+    project.put(gates=gates(of_root))
+    project.write("eval/other.jsonl", json_lines(GOLDS))
+    project.write("sub/eval-gates.yml", gates("gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"))
+    project.done("two gates files")
+    project.change()
+    found = [item["message"] for item in findings(score("--gates=sub/eval-gates.yml")) if "overridden" in item["code"]]
+    message = "an input or option replaces the gates file 'eval-gates.yml' of the base branch"
+    assert found == [message] * named
+
+
+# --- lists that are cut ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (5, ""), (6, " and 1 more"), (8, " and 3 more")])
+def test_five_questions_that_were_asked_otherwise_are_named(project, score, count, more):
+    project.change(trace=[trace_of(n, q="Who are you?") if n <= count else trace_of(n) for n in range(1, 9)])
+    [message] = [item["message"] for item in findings(score()) if item["code"] == "other-question"]
+    names = ", ".join(f"'Q{n}'" for n in range(1, min(count, 5) + 1))
+    what = "1 question" if count == 1 else f"{count} questions"
+    assert message == f"the traces of {what} were asked another question than the gold has: {names}{more}"
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more")])
+def test_five_keys_that_main_has_changed_are_named(project, score, count, more):
+    names = ["chr", "map", "mrr", "hit_precision", "compliance", "ndcg@5"]
+    project.change()
+    project.git("checkout", "-q", "main")
+    project.put(gates=gates(**dict.fromkeys(names[:count], "{min: 0}")))
+    project.done("main goes on")
+    project.git("checkout", "-q", "pr")
+    (note,) = score()["notes"]
+    keys = ", ".join(f"'gates.{name}'" for name in sorted(names[:count])[:5])
+    assert note["message"].startswith(f"'main' has changed {keys}{more} since this branch left it")
