@@ -307,8 +307,17 @@ def test_a_guard_that_only_the_change_has_does_not_excuse_it():
     assert [finding.level for finding in integrity_findings(refusing, head, head)] == ["warning"]
 
 
-@pytest.mark.parametrize("gate", [Gate("over_refusal", "max", "1"), Gate("answered_rate", "min", "0.0")])
-def test_a_gate_that_cannot_fail_guards_nothing(gate):
+@pytest.mark.parametrize(
+    ("metric", "direction", "threshold"),
+    [
+        ("over_refusal", "max", "1"),
+        ("answered_rate", "min", "0.0"),
+        ("answered_rate", "max_drop", "1"),
+        ("over_refusal", "max_rise", "1.0"),
+    ],
+)
+def test_a_gate_that_cannot_fail_guards_nothing(metric, direction, threshold):
+    gate = Gate(metric, direction, threshold)
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     assert [finding.level for finding in integrity_findings(refusing, Policy(gates=(gate,)))] == ["error"]
 

@@ -135,9 +135,8 @@ def degenerate_findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
 
 def decides(gate: Gate) -> bool:
     """Return whether a gate can fail a run: not with a severity of warning, or a limit that every value is within."""
-    top = measure(gate.name).metric.top
-    limit = Decimal(gate.threshold)
-    is_loose = limit <= 0 if gate.direction == "min" else gate.direction == "max" and top is not None and limit >= top
+    top, limit = measure(gate.name).metric.top, Decimal(gate.threshold)
+    is_loose = limit <= 0 if gate.direction == "min" else top is not None and limit >= top
     return gate.severity == "error" and not is_loose
 
 
