@@ -151,6 +151,19 @@ def test_of_a_baseline_with_several_runs_the_one_of_the_same_name_counts(score, 
     assert named(report) == [("partly-measured", level)]
 
 
+@pytest.mark.parametrize(("run", "lost"), [("a", 2), ("b", 2), ("c", 0)])
+def test_a_run_that_the_baseline_lacks_has_lost_nothing(score, run, lost):
+    """The baseline has one run, and its name counts as soon as there are several now."""
+    before = [trace(n, run=run) for n in range(10)]
+    rows = [trace(n, run=name) for name in "ab" for n in range(10)]
+    less = [without(row, "latency_ms") if row["qid"] in ("Q8", "Q9") else row for row in rows]
+    golds = [gold(n) for n in range(10)]
+    report = score("latency_total_ms.p95: {max: 500}", less, before=before, golds=golds)
+    [message] = [one.message for one in report.findings if one.code == "partly-measured"]
+    expected = "latency_total_ms: measured in 16 of 20 cases; the other 4 lack latency_ms"
+    assert message == expected + (f"; {lost} of them have a value in the baseline" if lost else "")
+
+
 def test_a_gate_that_only_warns_fails_no_run_by_it(score):
     rows = [trace(n) for n in range(10)]
     less = [without(row, "latency_ms") if n > 7 else row for n, row in enumerate(rows)]
