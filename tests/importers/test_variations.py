@@ -357,8 +357,11 @@ def test_questions_that_a_run_of_trec_does_not_answer_are_counted(command, tmp_p
     ("lines", "found"),
     [
         (["q1,a,Why?,So.,T.", "q1,a,Why?,,U."], [("q1", "a", "So.", ["T.", "U."])]),
-        (["q1,a,Why?,So.,T.", "q2,a,Why?,,U."], None),
-        (["q1,a,Why?,So.,T.", "q1,a,Why?,No.,U."], [("q1", "a", "No.", ["U."]), ("q1", "a", "So.", ["T."])]),
+        (["q1,a,Why?,So.,T.", "q1,a,Why?,So.,U."], [("q1", "a", "So.", ["T.", "U."])]),
+        (["q1,a,Why?,So.,T.", "q1,a,Why?,So.,T."], [("q1", "a", "So.", ["T."]), ("q1", "a", "So.", ["T."])]),
+        (["q1,a,Why?,So.,T.", "q2,a,Why?,,U."], [("q1", "a", "So.", ["T."]), ("q2", "a", "", ["U."])]),
+        (["q1,a,Why?,,T."], None),
+        (["q1,a,Why?,So.,T.", "q1,a,Why?,No.,U."], [("q1", "a", "So.", ["T."]), ("q1", "a", "No.", ["U."])]),
         (["q1,a,Why?,So.,T.", "q1,b,Why?,No.,U."], [("q1", "a", "So.", ["T."]), ("q1", "b", "No.", ["U."])]),
     ],
 )  # fmt: skip

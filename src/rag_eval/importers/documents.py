@@ -9,6 +9,7 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -213,9 +214,9 @@ def frame_rows(value: Row) -> Iterator[Row]:
     """
     columns, data, parts = value.get("columns"), value.get("data"), list(value.values())
     are_objects = bool(parts) and all(isinstance(part, dict) and part for part in parts)
-    if are_objects and all(part.keys() == parts[0].keys() for part in parts) and _are_ids(parts[0]):
-        for key in parts[0]:
-            yield _with_id(key, {name: column[key] for name, column in value.items()})
+    if are_objects and all(map(_are_ids, parts)) and set(parts[0]).intersection(*parts):
+        for key in dict.fromkeys(chain.from_iterable(parts)):
+            yield _with_id(key, {name: column.get(key) for name, column in value.items()})
     elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
         yield from (dict(zip(map(str, columns), row, strict=False)) for row in data)
     elif "schema" in value and isinstance(data, list) and all(isinstance(row, dict) for row in data):

@@ -30,6 +30,8 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each example of a dataset; the columns of its CSV have their path as name."""
     for value in conversion.records("an example", "examples"):
         page = as_dict(value.get("data")).get("examples")
+        if isinstance(page, list):
+            conversion.drop_unread(value, ("data",))
         for row in page if isinstance(page, list) else [value]:
             item: Row = {}
             for name, cell in row.items():
