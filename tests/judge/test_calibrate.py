@@ -227,12 +227,15 @@ def test_the_block_takes_the_place_of_any_judge(calibrate, scores, tmp_path, pla
         assert after.count(line) == place.count(line)
 
 
-def test_the_printed_block_is_the_one_that_is_written(calibrate, scores, tmp_path):
-    (tmp_path / "eval-gates.yml").write_text("version: 1\n", "utf-8")
+@pytest.mark.parametrize(
+    "before", ["version: 1\n", "version: 1\n\n", "version: 1\n# the end\n", "version: 1\n\n# a\n\n"]
+)
+def test_the_printed_block_is_the_one_that_is_written(calibrate, scores, tmp_path, before):
+    (tmp_path / "eval-gates.yml").write_text(before, "utf-8")
     _, out, _ = calibrate(csv_of(scores[0]), "--floor", "kappa=0.7", "--floor", "auroc=0.8")
     block = out[out.index("judge:\n") :]
     calibrate(csv_of(scores[0]), "--floor", "kappa=0.7", "--floor", "auroc=0.8", "--write")
-    assert (tmp_path / "eval-gates.yml").read_text("utf-8") == f"version: 1\n{block}"
+    assert (tmp_path / "eval-gates.yml").read_text("utf-8") == f"{before}{block}"
     assert "floor: {kappa: 0.7, auroc: 0.8}" in block
 
 
