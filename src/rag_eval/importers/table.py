@@ -17,7 +17,7 @@ qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
 answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json
 citations: citations cited cited_ids citation_ids cited_sources
-chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
+chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
 chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
 rank: rank rank_position position
@@ -57,6 +57,7 @@ FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 """The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
+_NO_WORD = re.compile(r"[^\w.]+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*[,;|\n]\s*")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 _OPERATIONS = """
@@ -107,7 +108,7 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
 
     Of a name with dots, such as input.question, the whole counts first, then its last part; of input.value the first.
     """
-    plain = {name: name.casefold().strip().replace(" ", "_").replace("-", "_") for name in names}
+    plain = {name: _NO_WORD.sub("_", name.casefold()).strip("_") for name in names}
     spelled = {text: name for name, text in reversed(plain.items())}
     for name, text in plain.items():
         begin, _, last = text.rpartition(".")
@@ -224,7 +225,8 @@ def number_turns(drafts_in_order: list[Draft]) -> None:
             conversations.setdefault(draft.conversation, []).append(draft)
     for turns in conversations.values():
         for index, draft in enumerate(turns, 1):
-            draft.turn, draft.turns = draft.turn or index, len(turns)
+            draft.turn = draft.turn or index
+            draft.turns = max(len(turns), draft.turn)
 
 
 def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any] | None:

@@ -219,8 +219,9 @@ def contexts_in(*mappings: Value) -> Value:
 
 
 def named_documents(values: list[Value]) -> list[Value]:
-    """Return documents; texts without white space, such as file names, are ids."""
-    return [{"id": item} if isinstance(item, str) and _NAME.fullmatch(item) else item for item in values]
+    """Return documents; texts are ids, such as file names, if one of them has no white space."""
+    are_names = any(isinstance(item, str) and _NAME.fullmatch(item) for item in values)
+    return [{"id": item} if are_names and isinstance(item, str) else item for item in values]
 
 
 def is_repr(value: Value) -> bool:
