@@ -268,8 +268,8 @@ def _remove_old_reports(inputs: ActionInputs, runner: Runner) -> None:
     with suppress(RagEvalError):
         folder = report_folder(inputs, runner)
         for _, file in RENDERERS.values():
-            with suppress(OSError):  # a folder of that name contains no other file
-                (folder / file).unlink(missing_ok=True)
+            with suppress(OSError):  # there is none, or a folder of that name, which contains no other file
+                (folder / file).unlink()
 
 
 def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> tuple[str, bool]:
