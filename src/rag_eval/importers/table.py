@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from rag_eval.common.escaping import quoted
@@ -134,7 +135,12 @@ def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
 
 def operations(row: Row) -> dict[str, str]:
     """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
-    return {field: name for field, name in suggested(list(row), "table").items() if field in _OPERATIONS}
+    return _operations(tuple(row))
+
+
+@lru_cache(maxsize=256)  # the rows of a file have few sets of names
+def _operations(names: tuple[str, ...]) -> dict[str, str]:
+    return {field: name for field, name in suggested(list(names), "table").items() if field in _OPERATIONS}
 
 
 def header(inputs: ImportInputs, path: str) -> list[str]:
