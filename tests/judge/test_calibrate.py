@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+import yaml
 from scipy.stats import pearsonr
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
@@ -237,6 +238,14 @@ def test_the_printed_block_is_the_one_that_is_written(calibrate, scores, tmp_pat
     calibrate(csv_of(scores[0]), "--floor", "kappa=0.7", "--floor", "auroc=0.8", "--write")
     assert (tmp_path / "eval-gates.yml").read_text("utf-8") == f"{before}{block}"
     assert "floor: {kappa: 0.7, auroc: 0.8}" in block
+
+
+def test_a_floor_is_recorded_as_it_is_named(calibrate, scores, tmp_path):
+    (tmp_path / "eval-gates.yml").write_text("version: 1\n", "utf-8")
+    for floor in ("0.66667", "0.123456789", "1", "0", "-0.5", "1e-5"):
+        calibrate(csv_of(scores[0]), "--floor", f"kappa={floor}", "--write")
+        stated = yaml.safe_load((tmp_path / "eval-gates.yml").read_text("utf-8"))["judge"]["floor"]
+        assert {name: float(value) for name, value in stated.items()} == {"kappa": float(floor)}
 
 
 def test_five_answers_do_not_calibrate_a_judge(calibrate, scores, tmp_path):

@@ -204,7 +204,7 @@ def _block(judge: Judge, floor: Mapping[str, float], calibration: Mapping[str, A
 def _flow(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}: {_flow(part)}" for name, part in value.items()) + "}"
-    return f"{float(value):.4f}".rstrip("0").rstrip(".") if not isinstance(value, int) else str(value)
+    return f"{value:.15f}".rstrip("0").rstrip(".")  # gates files know no exponents
 
 
 def _next(policy: Policy, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
