@@ -204,6 +204,14 @@ def test_stats_as_text_are_tables_that_say_when_they_are_cut(rag, folder):
     assert "more. To see all" not in rag("stats")[1]
 
 
+def test_stats_as_text_show_values_as_they_are_up_to_a_width(rag, folder):
+    values = ["007", "1.50", "1e3", "x" * 60, "y" * 61]
+    write_rows(folder / GOLD, [{**ONE, "qid": f"A{n}", "category": value} for n, value in enumerate(values)])
+    shown = [line.split()[0] for line in rag("stats")[1].splitlines()[4:9]]
+    assert sorted(shown)[:4] == sorted(values[:4])
+    assert (sorted(shown)[4][:50], len(sorted(shown)[4])) == ("y" * 50, 60)
+
+
 def test_stats_as_text_have_every_count(rag, folder):
     write_rows(folder / GOLD, MIXED)
     assert (
