@@ -41,6 +41,10 @@ def test_a_project_file_that_names_rag_eval_asks_for_the_whole_check(repo):
     repo.write("pyproject.toml", "[tool.rag-eval]\ngates = 'eval/gates.yml'\n")
     repo.git("add", "--all")
     assert not touches_nothing()
+    repo.git("commit", "-q", "--no-verify", "-m", "gates")
+    repo.write("notes.txt", "y")
+    repo.git("add", "--all")
+    assert not touches_nothing(), "whether the commit changes it or not"
 
 
 def test_a_commit_that_deletes_or_renames_the_gold_touches_it(repo):

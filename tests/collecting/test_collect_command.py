@@ -625,6 +625,12 @@ def test_the_settings_are_those_of_a_file_or_of_a_command(command, gold, app, op
         assert command(*app, option, given)[0] == 0
         about = json.loads((gold.parent / "run.json").read_text("utf-8"))
         assert (about["config"], len(about["config_sha256"])) == (config, 64)
+    digests = set()
+    for text in ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}'):
+        (gold.parent / "settings.json").write_text(text)
+        assert command(*app, option, given)[0] == 0
+        digests.add(json.loads((gold.parent / "run.json").read_text("utf-8"))["config_sha256"])
+    assert len(digests) == 1, "the order of the settings does not matter"
     (gold.parent / "settings.json").write_text("")
     assert command(*app, option, given)[0] == 0
     assert "config" not in json.loads((gold.parent / "run.json").read_text("utf-8"))
