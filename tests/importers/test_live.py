@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import socket
 
 import pytest
@@ -71,6 +73,31 @@ def test_the_saved_replies_give_the_same_bytes_without_the_api(live, command, tm
     for form in (tool, "auto"):
         code, _, _ = command("import", form, f"trace.{tool}.jsonl", *SINCE, "--out", "again.jsonl", "--force")
         assert (code, (tmp_path / "again.jsonl").read_bytes()) == (0, first)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--until", "2026-11-23T03:16:49.672Z", "--citations", "numbers"),
+        ("--run", "a b", "--last-only", "--by-text"),
+        ("--gold", "my gold.jsonl", "--turns", "last"),
+    ],
+    ids=lambda options: " ".join(options[:1]),
+)
+def test_the_command_that_repeats_the_import_gives_the_same_traces(live, command, tmp_path, options):
+    live(FakeTracing(), "langfuse")
+    item = {"answerable": False, "gold_claim_substr": [], "gold_citations": []}
+    asked = sorted({row["q"] for row in rows(tmp_path / "trace.jsonl")})
+    golds = [{"qid": f"G{number}", "question": question, **item} for number, question in enumerate(asked)]
+    (tmp_path / "my gold.jsonl").write_text("".join(json.dumps(gold) + "\n" for gold in golds), "utf-8")
+    code, _, err = live(FakeTracing(), "langfuse", *options, "--force")
+    words = shlex.split(re.search("To repeat this import: (.*)", err)[1])
+    assert code == 0, err
+    assert command(*words[1:], "--out", "again.jsonl")[0] == 0
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "trace.jsonl").read_bytes()
+    for option in options:
+        assert option in words
 
 
 @pytest.mark.parametrize("tool", ADDRESSES)

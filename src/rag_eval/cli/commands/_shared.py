@@ -153,7 +153,8 @@ def print_notes(*lines: object, quiet: bool = False) -> None:
 
 def given(args: argparse.Namespace, *names: str) -> list[str]:
     """Return the options with a value among ``names``, as words of a command to show."""
-    return [word for name in names if (value := getattr(args, name)) for word in (f"--{name}", value)]
+    values = ((name, getattr(args, name.replace("-", "_"))) for name in names)
+    return [word for name, value in values if value for word in (f"--{name}", value)]
 
 
 def refuse(*rules: tuple[object, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -13,7 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import file_bytes, print_notes, refuse, refuse_existing, write_data, write_together
+from rag_eval.cli.commands._shared import (
+    file_bytes,
+    given,
+    print_notes,
+    refuse,
+    refuse_existing,
+    write_data,
+    write_together,
+)
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
@@ -185,9 +192,11 @@ def _fetch(args: argparse.Namespace) -> None:
     write_data(Path(args.save), fetch(args.format, request, report, lambda line: print_notes(line, quiet=args.quiet)))
     if shown:
         sys.stderr.write("\n")
-    repeat = f"rag-eval import {args.format} {shlex.quote(args.save)} --since {args.since}"
-    until_too = f" --until {args.until}" if args.until else ""
-    print_notes(f"saved the replies in {args.save}. To repeat this import: {repeat}{until_too}", quiet=args.quiet)
+    options = given(args, "since", "until", "gold", "run", "retriever", "turns", *_POINTERS)
+    options += ["--citations", args.citations] if args.citations != "none" else []
+    options += [flag for flag, is_set in (("--by-text", args.by_text), ("--last-only", args.last_only)) if is_set]
+    repeat = shell_line("rag-eval", "import", args.format, args.save, *options)
+    print_notes(f"saved the replies in {args.save}. To repeat this import: {repeat}", quiet=args.quiet)
 
 
 def _lines(
