@@ -67,7 +67,7 @@ def test_wordings_of_current_systems(file):
 
     At first, version 5 found 13 of the 27 refusals of fresh6 and 2 others, version 6 15 of the 20 of fresh7 and none,
     and 32, 30 and 30 of the 35 of fresh8, fresh9 and fresh10, with 1 other of each. Version 7 found 46 of the 63 of
-    fresh11, and 65, 51 and 60 of the 70 of fresh12, fresh13 and fresh14, with 1 other of each. The eight parts of
+    fresh11, and 65, 51 and 60 of the 70 of fresh12, fresh13 and fresh14, with 1 other of each. The nine parts of
     development were written before the patterns that they check.
     """
     wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
@@ -341,7 +341,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {7: "0749423de6142e3e"}
+PINNED = {7: "de3a6b32280408b3"}
 
 
 def test_other_patterns_are_another_version():

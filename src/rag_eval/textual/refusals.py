@@ -21,7 +21,7 @@ meet folded text: lower case, no accents, and only classes in lower case. The ke
 - ``before``: words before a match that make it a condition (*if*, *whether*). ``behind``: the same right behind it.
   ``case``: sentences that are a condition as a whole, by their word order, and counts (*14 of the 60*).
 - ``others``: a subject other than the speaker and the sources: people, companies, courts.
-- ``whole``: claims that refuse by being exactly this text. ``spaced``: whether spaces separate words.
+- ``whole``: claims that refuse by being this text, up to a semicolon. ``spaced``: whether spaces separate words.
 """
 
 from __future__ import annotations
@@ -227,8 +227,9 @@ class Language:
             starts = [word[:WORD_START] for word in _words(sentence)]
             if self.hints.isdisjoint(starts) and not holds_any(self.hints_within, sentence):
                 return None
-        if len(sentence) <= _MAX_WHOLE and _bare(sentence) in self.whole:
-            return _Match("whole", 0, len(sentence))
+        clause = sentence[: _MAX_WHOLE + 1].partition(";")[0]
+        if len(clause) <= _MAX_WHOLE and _bare(clause) in self.whole:
+            return _Match("whole" if len(clause) == len(sentence) else "lacks", 0, len(clause))
         others = None  # the end of a subject other than the speaker; the text behind it is about others
         for match in self._matches(sentence):
             if self._is_condition(sentence, match):
