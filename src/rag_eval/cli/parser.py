@@ -188,7 +188,7 @@ class Parser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         name = (*action.option_strings, action.metavar)[0]
-        if not all(map(str.strip, arg_strings)) and action.nargs != argparse.PARSER:
+        if "" in arg_strings and action.nargs != argparse.PARSER:
             raise UsageError(
                 f"{name} is empty. Check if a shell variable is not set. Give it a value, or leave it out."
             )
