@@ -454,13 +454,13 @@ def test_a_base_that_is_no_commit_is_refused(project, score, base):
 
 
 @pytest.mark.parametrize("words", [("--format", "json"), ("--format", "scores")])
-@pytest.mark.parametrize("base", ["", " "])
-def test_an_empty_base_is_not_no_base(project, score, base, words):
+@pytest.mark.parametrize(("base", "says"), [("", "--base is empty"), (" ", "'' names no commit here")])
+def test_an_empty_base_is_not_no_base(project, score, base, says, words):
     """As an unset variable of the shell leaves it."""
     project.change(trace=wrong(1, 2))
     score(*words, base=base)
     assert score.code == 2
-    assert "--base" in score.said
+    assert says in score.said
 
 
 def test_what_only_one_side_guards_against_is_found_once(project, score):
