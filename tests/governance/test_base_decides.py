@@ -453,12 +453,19 @@ def test_a_base_that_is_no_commit_is_refused(project, score, base):
     assert "names no commit here" in score.said
 
 
-@pytest.mark.parametrize("words", [("--format", "json"), ("--format", "scores")])
-@pytest.mark.parametrize(("base", "says"), [("", "--base is empty"), (" ", "'' names no commit here")])
-def test_an_empty_base_is_not_no_base(project, score, base, says, words):
+@pytest.mark.parametrize(
+    ("base", "form", "says"),
+    [
+        ("", "json", "--base is empty"),
+        ("", "scores", "--base is empty"),
+        (" ", "json", "'' names no commit here"),
+        (" ", "scores", "does not judge the gates of a base"),
+    ],
+)
+def test_an_empty_base_is_not_no_base(project, score, base, form, says):
     """As an unset variable of the shell leaves it."""
     project.change(trace=wrong(1, 2))
-    score(*words, base=base)
+    score("--format", form, base=base)
     assert score.code == 2
     assert says in score.said
 
