@@ -341,7 +341,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {7: "de3a6b32280408b3"}
+PINNED = {7: "50e458bb4f17b2d8"}
 
 
 def test_other_patterns_are_another_version():
