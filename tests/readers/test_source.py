@@ -299,7 +299,7 @@ def test_links_in_a_circle_are_refused(tmp_path):
 
 
 def test_a_name_with_a_null_character_is_refused():
-    assert "not a valid file name" in refusal("a\0b")
+    assert "not a valid file name" in refusal("a\0b") == refusal("a\ud800b")
 
 
 def test_a_name_that_is_too_long_is_refused(tmp_path):

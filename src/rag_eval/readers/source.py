@@ -279,7 +279,7 @@ class SourceFile:
 
 def open_regular(path: str, root: str | None) -> BinaryIO:
     """Open a regular file inside ``root``, or inside its folder; raise :class:`Unreadable` for anything else."""
-    if "\0" in path:
+    if not _is_file_name(path):
         raise Unreadable("is not a valid file name", "Check the path.")
     real = refuse_outside(path, root)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -306,6 +306,13 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     if stat.S_ISDIR(status.st_mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _is_file_name(path: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def _has_content(handle: int) -> bool:
