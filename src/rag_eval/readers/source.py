@@ -310,7 +310,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
 
 def _is_file_name(path: str) -> bool:
     try:
-        return b"\0" not in os.fsencode(path)
+        return b"\0" not in path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
 
