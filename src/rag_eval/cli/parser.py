@@ -71,7 +71,7 @@ _MODULES = {
 _WIDEST, _USUAL = 120, 100
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"
 _WRITTEN = ("EMAIL", "NAME", "TEXT")
-"""The values that go into files. A path may have any bytes."""
+"""The values that go into files. A path may have any bytes, which Python reads as surrogate escapes."""
 _EPILOG = """\
 exit codes: 0 passed, 1 a gate failed, 2 the input cannot be judged, 3 a bug in rag-eval
 
@@ -192,8 +192,11 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(
                 f"{name} is empty. Check if a shell variable is not set. Give it a value, or leave it out."
             )
-        if action.metavar in _WRITTEN and any("\ud800" <= letter <= "\udfff" for letter in "".join(arg_strings)):
-            raise UsageError(f"{name} is not UTF-8 text. Check the encoding of your terminal or script.")
+        if action.nargs != argparse.PARSER:
+            try:
+                "".join(arg_strings).encode("utf-8", "strict" if action.metavar in _WRITTEN else "surrogateescape")
+            except UnicodeEncodeError:
+                raise UsageError(f"{name} is not UTF-8 text. Check the encoding of your terminal or script.") from None
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
