@@ -19,11 +19,11 @@ _LINK = (  # a link definition of Markdown, with an address and perhaps a title
     r"(?:[ \t]+(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|\([^()\n]{0,500}\)))?[ \t]*$"
 )
 _CODE = r"(?P<code>```.{0,4000}?```|`[^`\n]{1,500}`)"
-_PARTS = re.compile("|".join([_CODE, *_NOT_SHOWN, _LINK]), re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_PARTS = "(?ism)" + "|".join([_CODE, *_NOT_SHOWN, _LINK])  # compiled at its first use: few answers have markup
 
 
 def visible(text: str) -> str:
     """Return a text as a reader sees it; code is shown as it is written."""
     if "<" not in text and "]:" not in text:
         return text
-    return _PARTS.sub(lambda part: part["code"] or " ", text[:_LONGEST]) + text[_LONGEST:]
+    return re.sub(_PARTS, lambda part: part["code"] or " ", text[:_LONGEST]) + text[_LONGEST:]
