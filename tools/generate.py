@@ -58,7 +58,7 @@ def generated() -> dict[str, str]:
     made = {
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "src/rag_eval/metrics/examples.json": examples_file(),
-        "src/rag_eval/textual/data/refusals/required.json": required_words(),
+        "src/rag_eval/textual/data/refusals/index.json": required_words(),
         **metric_pages(),
         "docs/action.md": action_page(),
         "docs/forks.md": forks_page(),

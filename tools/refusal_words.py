@@ -1,6 +1,7 @@
 """Finds words that each pattern of a refusal requires, so that a run tries and compiles few of the patterns.
 
-``required.json`` has, by language, sets of words, and for each pattern of ``declines`` and ``lacks`` the numbers of its
+``index.json`` has, by language, its folded hints, typical words and whole claims, so that a run reads few of the files,
+and sets of words, and for each pattern of ``declines`` and ``lacks`` the numbers of its
 sets: the most selective one, then all of them in the order of the pattern. A text that a pattern matches has a word of
 each of them in this order, as ``Language.candidates`` reads it.
 """
@@ -14,7 +15,9 @@ from itertools import accumulate
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
+from rag_eval.textual import read_table
 from rag_eval.textual.refusals import KINDS, LANGUAGES, WORD_START, Language
+from rag_eval.textual.tokens import fold
 
 _MAX_TEXTS = 300  # texts of a part of a pattern that are listed
 _MAX_SETS = 5  # of a pattern
@@ -26,9 +29,18 @@ Words = frozenset[str]
 
 
 def required_words() -> str:
-    """Return the text of ``required.json``, a line for each language."""
-    lines = [f'"{code}": {json.dumps(_table(Language(code)), ensure_ascii=False)}' for code in LANGUAGES]
+    """Return the text of ``index.json``, a line for each language."""
+    lines = []
+    for code in LANGUAGES:
+        words = _folded_words(read_table(f"refusals/{code}.toml"))
+        lines.append(f'"{code}": {json.dumps(words | _table(Language(code, words)), ensure_ascii=False)}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _folded_words(table: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the words that tell whether a text may refuse in a language, as ``Language`` compares them."""
+    words = {name: list(map(fold, table.get(name, ()))) for name in ("typical", "whole", "hints", "hints_within")}
+    return {**words, "hints": [word[:WORD_START] for word in words["hints"]]}
 
 
 def _table(language: Language) -> dict[str, list[Any]]:

@@ -4,10 +4,11 @@ A claim refuses when one of its first sentences says that the speaker will not o
 nothing. ``I can't say who built it, but it was finished in 1889`` is a partial answer, not a refusal.
 
 The patterns of a language are data in ``data/refusals/CODE.toml``. To add a language, add such a file and examples in
-``tests/refusals/``, and run ``make generate``, which lists in ``required.json`` the words that each pattern requires:
-only patterns whose words a sentence has are compiled and tried. Line breaks in a pattern and the indentation after them
-are ignored. ``<name>`` in a pattern is the entry of ``[words]`` with that name; an entry may use earlier ones. Patterns
-meet folded text: lower case, no accents, and only classes in lower case. The keys of a file:
+``tests/refusals/``, and run ``make generate``, which lists in ``index.json`` the hints of each language and the words
+that each pattern requires: only patterns whose words a sentence has are compiled and tried. Line breaks in a pattern
+and the indentation after them are ignored. ``<name>`` in a pattern is the entry of ``[words]`` with that name; an entry
+may use earlier ones. Patterns meet folded text: lower case, no accents, and only classes in lower case. The keys of a
+file:
 
 - ``hints``: words, one of which occurs in any text that ``declines`` or ``lacks`` match. Six letters are compared.
   ``hints_within``: substrings with the same purpose, for languages that do not separate words.
@@ -36,7 +37,7 @@ from rag_eval.textual import read_table
 from rag_eval.textual.tokens import fold, holds_any, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     Kind = Literal["declines", "lacks", "whole", "empty"]
 
@@ -180,16 +181,25 @@ def possible_languages(folded: str) -> list[Language]:
 class Language:
     """The patterns of one language, each compiled at its first use."""
 
-    def __init__(self, code: str) -> None:
-        self.code = code
-        self.table = read_table(f"refusals/{code}.toml")
-        self.spaced: bool = self.table.get("spaced", True)
-        self.typical = frozenset(map(fold, self.table.get("typical", ())))
-        self.whole = frozenset(map(fold, self.table.get("whole", ())))
-        self.hints = frozenset(fold(word)[:WORD_START] for word in self.table.get("hints", ()))
-        self._end = r"(?!\w)" if self.spaced else ""
+    def __init__(self, code: str, index: Mapping[str, Any] | None = None) -> None:
+        self.code, index = code, _index()[code] if index is None else index
+        self.typical, self.whole, self.hints = (frozenset(index[name]) for name in ("typical", "whole", "hints"))
+        self.hints_within: tuple[str, ...] = tuple(index["hints_within"])
         self._patterns: dict[str, re.Pattern[str]] = {}
-        self.hints_within = tuple(map(fold, self.table.get("hints_within", ())))
+
+    @cached_property
+    def table(self) -> dict[str, Any]:
+        """Return the content of the file of the language, which only a text that may refuse in it needs."""
+        return read_table(f"refusals/{self.code}.toml")
+
+    @cached_property
+    def spaced(self) -> bool:
+        """Return whether spaces separate words."""
+        return bool(self.table.get("spaced", True))
+
+    @property
+    def _end(self) -> str:
+        return r"(?!\w)" if self.spaced else ""
 
     def is_typical(self, words: Sequence[str]) -> bool:
         """Return whether the words of a text are typical of the language; its hints are enough if it lists none."""
@@ -363,7 +373,7 @@ class Language:
     @cached_property
     def _rules(self) -> list[_Rule]:
         """Return the patterns that refuse, each with the words that it requires."""
-        table = _required()[self.code]
+        table = _index()[self.code]
         sets = [frozenset(words.split(" ")) for words in table["words"]]
         return [
             _Rule(kind, text, sets[numbers[0]], [sets[number] for number in numbers[1:]])
@@ -387,9 +397,9 @@ def _languages() -> tuple[Language, ...]:
 
 
 @cache
-def _required() -> dict[str, dict[str, Any]]:
-    """Return the words that patterns require, which ``tools/refusal_words.py`` finds."""
-    return read_table("refusals/required.json")
+def _index() -> dict[str, dict[str, Any]]:
+    """Return the words of each language and of its patterns, which ``tools/refusal_words.py`` finds."""
+    return read_table("refusals/index.json")
 
 
 @cache
