@@ -76,9 +76,9 @@ def good_rows(answers, refusals=0):
     return rows + [({"answerable": False}, GOOD_REFUSAL)] * refusals
 
 
-def probed(rows, *gates, doses=RATES, **policy):
+def probed(rows, *gates, rates=RATES, **policy):
     setup, samples, _, ours = made(rows, Policy(k=2, gates=gates, **policy))
-    return probe(setup, samples, ours, doses)
+    return probe(setup, samples, ours, rates)
 
 
 def kind_of(result, name):
@@ -130,7 +130,7 @@ def test_each_dose_is_scored_as_from_scratch(rows, kind):
 def test_a_floor_catches_the_first_dose_that_takes_the_value_below_it():
     # 20 right answers: 4 wrong ones leave 0.80, which holds; 5 do not.
     floor = Gate("precision", "min", "0.80")
-    result = kind_of(probed(good_rows(20), floor, doses=["10", "20", "21", "100"]), "answer-blanked")
+    result = kind_of(probed(good_rows(20), floor, rates=["10", "20", "21", "100"]), "answer-blanked")
     assert result.cases == 20
     assert result.stops == Rate("21", 5)
     assert result.catches == (Catch("precision ≥ 0.80", Rate("21", 5), Rate("21", 5)),)
@@ -139,14 +139,14 @@ def test_a_floor_catches_the_first_dose_that_takes_the_value_below_it():
 def test_a_regression_gate_catches_the_first_dose_that_chance_does_not_explain():
     # Exact McNemar, one-sided: of n worse and none better p = 0.5 ** n, at most 0.05 from 5 on.
     gate = Gate("precision", "max_drop", "0.01")
-    result = kind_of(probed(good_rows(100), gate, doses=["1", "2", "3", "4", "5", "100"]), "answer-blanked")
+    result = kind_of(probed(good_rows(100), gate, rates=["1", "2", "3", "4", "5", "100"]), "answer-blanked")
     [catch] = result.catches
     assert catch == Catch("precision max_drop 0.01", Rate("2", 2), Rate("5", 5))  # inconclusive from 2 on: it warns
 
 
 def test_without_correction_for_chance_the_margin_alone_decides():
     gate = Gate("precision", "max_drop", "0.01")
-    probe = probed(good_rows(100), gate, doses=["1", "2", "100"], statistics=Statistics(test="none"))
+    probe = probed(good_rows(100), gate, rates=["1", "2", "100"], statistics=Statistics(test="none"))
     assert kind_of(probe, "answer-blanked").stops == Rate("2", 2)
 
 

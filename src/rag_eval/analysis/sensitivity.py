@@ -300,7 +300,7 @@ class Probe(NamedTuple):
 
     cases: int
     against: str
-    doses: tuple[str, ...]
+    rates: tuple[str, ...]
     gates: tuple[str, ...]
     unequal: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
@@ -328,10 +328,10 @@ class Setup(NamedTuple):
     context: Context
 
 
-def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, doses: Sequence[str] = RATES) -> Probe:
+def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: Sequence[str] = RATES) -> Probe:
     """Probe a run: its ``samples`` in the order of perturbation, and its report.
 
-    ``doses`` are percentages, ascending.
+    ``rates`` are percentages, ascending.
     """
     earlier, statistics = setup.context.earlier, setup.policy.statistics
     repeated = rerun_unperturbed(setup, samples, report)
@@ -345,12 +345,12 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, doses: S
     errors = []
     for gate in whole.gates:
         if gate.direction in MARGINS and gate.comparison is not None:
-            rates = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
-            errors += [Errors(gate.gate.written, gate.comparison.test, *rates)] if rates else []
+            errors_of_gate = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
+            errors += [Errors(gate.gate.written, gate.comparison.test, *errors_of_gate)] if errors_of_gate else []
     result = Probe(
         cases=len(report.questions),
         against=earlier.path if earlier else "",
-        doses=tuple(doses),
+        rates=tuple(rates),
         gates=tuple(dict.fromkeys(gates)),
         unequal=unequal(repeated),
         failing=tuple(dict.fromkeys(failing)),
@@ -360,7 +360,7 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, doses: S
         return result
     if not earlier:
         setup = setup._replace(context=setup.context._replace(earlier=itself(report)))
-    return result._replace(kinds=tuple(_probed(kind, setup, samples, whole, doses) for kind in KINDS))
+    return result._replace(kinds=tuple(_probed(kind, setup, samples, whole, rates) for kind in KINDS))
 
 
 def itself(report: Report) -> Earlier:
@@ -380,13 +380,13 @@ def unequal(report: Report) -> tuple[str, ...]:
     return tuple(gate.gate.written for gate in report.gates if gate.direction in MARGINS and gate.outcome == "failed")
 
 
-def _probed(kind: Kind, setup: Setup, samples: Sequence[TraceSample], whole: Report, doses: Sequence[str]) -> Probed:
+def _probed(kind: Kind, setup: Setup, samples: Sequence[TraceSample], whole: Report, rates: Sequence[str]) -> Probed:
     rows = ((sample, kind.perturb(sample)) for sample in samples)
     perturbed = [(sample.case.trace, sample.again(row)) for sample, row in rows if row is not None]
     result = Probed(kind.name, kind.text, len(perturbed), any(old != new for old, new in perturbed), None, (), ())
     if not result.read:
         return result
-    reports = list(reports_by_rate(setup, samples, [new for _, new in perturbed], whole.completeness, doses))
+    reports = list(reports_by_rate(setup, samples, [new for _, new in perturbed], whole.completeness, rates))
     seen: dict[str, Rate] = {}
     stops: dict[str, Rate] = {}
     usual = _broken(whole)
@@ -406,13 +406,13 @@ def reports_by_rate(
     samples: Sequence[TraceSample],
     perturbed: Sequence[Trace],
     as_read: Completeness,
-    doses: Sequence[str],
+    rates: Sequence[str],
 ) -> Iterator[tuple[Rate, Report]]:
     """Yield the report of each rate. A higher rate contains the lower ones: each perturbed trace is scored once."""
     scorer, done = metric_scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
         scorer.add([sample.case.trace])
-    for percent in doses:
+    for percent in rates:
         cases = cases_of(Fraction(percent), len(perturbed))
         if cases == done:
             continue  # with few cases, several rates are equal

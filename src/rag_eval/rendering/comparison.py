@@ -303,7 +303,7 @@ def _probe_section(probe: Probe, name: Name) -> Section:
         return Section("A failing run cannot be probed", [*paragraphs(*reasons), *errors])
     against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
     passed = "The unchanged run passes, also with itself as the baseline (A/A)."
-    rates = f"Perturbation rates in percent: {', '.join(probe.doses)}."
+    rates = f"Perturbation rates in percent: {', '.join(probe.rates)}."
     blocks = [
         Paragraph(f"{passed} Regression gates compare with {against}. {rates}"),
         Table("Perturbations", _PERTURBATIONS, [_perturbation(kind, name) for kind in probe.kinds]),
