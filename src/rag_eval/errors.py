@@ -82,7 +82,7 @@ class MissingExtra(RagEvalError):
         return MissingExtra, self._told
 
 
-_ALIKE = 3
+_SHOWN_OF_EQUAL = 3
 
 
 class InputError(RagEvalError):
@@ -109,13 +109,13 @@ class InputError(RagEvalError):
 
     def lines(self) -> list[str]:
         """Return a line for each problem, as printed on stderr; of one that many rows have, only the first three."""
-        alike: dict[Problem, list[Problem]] = {}
+        equal: dict[Problem, list[Problem]] = {}
         for problem in self.problems:
-            alike.setdefault(problem._replace(line=0), []).append(problem)
+            equal.setdefault(problem._replace(line=0), []).append(problem)
         lines: list[str] = []
-        for same in alike.values():
-            cut = len(same) - _ALIKE
-            lines += map(str, same if cut <= 1 else same[:_ALIKE])
+        for same in equal.values():
+            cut = len(same) - _SHOWN_OF_EQUAL
+            lines += map(str, same if cut <= 1 else same[:_SHOWN_OF_EQUAL])
             lines += [f"… and {cut} more problems like this one."] if cut > 1 else []
         more = f"… and {self.more} more problem{'s' if self.more != 1 else ''} not shown."
         return [*lines, more] if self.more else lines

@@ -342,10 +342,10 @@ def test_a_row_has_commit_and_date_of_run_json(scored, about, commit, date):
 
 
 outcomes = st.sampled_from(["OK", "REFUSAL_OK", "WRONG_CLAIM", "NOT_CITED", None])
-told = st.lists(st.fixed_dictionaries({(qid, gold): outcomes for qid in "AB" for gold in "xy"}), max_size=6)
+histories = st.lists(st.fixed_dictionaries({(qid, gold): outcomes for qid in "AB" for gold in "xy"}), max_size=6)
 
 
-@given(told)
+@given(histories)
 def test_a_question_is_flaky_if_it_changes_more_than_once_under_one_gold_item(reports):
     points = [
         Point(

@@ -565,8 +565,10 @@ def test_lines_that_read_otherwise_as_an_array_are_no_unchanged_items(project, s
     assert changed(report)["Q1"][0] == "changed"
     assert ("unsigned-change" in codes(report)) == bool(stated)
     what = "item 'Q2' is unchanged, but in this form of the gold file other fields of it count"
-    said = [(item["message"], item["fix"], item["line"]) for item in report["findings"] if "'Q2' is" in item["message"]]
-    assert said == ([(what, "# remove the fields of the other form", 1)] if stated else [])
+    findings = [
+        (item["message"], item["fix"], item["line"]) for item in report["findings"] if "'Q2' is" in item["message"]
+    ]
+    assert findings == ([(what, "# remove the fields of the other form", 1)] if stated else [])
 
 
 @pytest.mark.parametrize("stays", [True, False])

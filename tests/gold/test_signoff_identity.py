@@ -347,7 +347,7 @@ def test_who_opened_the_pull_request_is_an_author_also_without_an_account():
     assert authors("ann", [Authorship("s", "ann", "ann", "")] * 2, SIGNERS) == [Author("ann", "ann")]
 
 
-# --- what is said ----------------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 OURS = record()
 ASKS = {"A1": item("two", "How wide?")}

@@ -96,7 +96,7 @@ def _kind(key: Key, old: Any, new: Any, base: Mapping[str, Any], head: Mapping[s
     """Return the kind of a change in its two files: some keys mean the opposite under the value of another key."""
     files = base, head
     if key[-1] == "test" and key[0] in ("gates", "slices"):
-        old, new = (own or file["statistics"]["test"] for own, file in zip((old, new), files, strict=True))
+        old, new = (stated or file["statistics"]["test"] for stated, file in zip((old, new), files, strict=True))
         return classify(key, old, new) if old != new else "neutral"
     if key == ("statistics", "alpha") and any(map(_asks_non_inferiority, files)):
         return "looser"  # a higher alpha finds more regressions, but the interval of a drop gets narrower

@@ -234,6 +234,8 @@ def _report(label: str, path: str, root: str | None, contents: Mapping[str, byte
         more = f" ({quantity(ledger.count - 1, 'more problem')})" if ledger.count > 1 else ""
         return SavedReport(label, None, f"left out: {first}{more}")
     report = from_json(value)
-    if wrong := impossible(report.questions):
-        return SavedReport(label, None, f"left out: {label}: {wrong}. Score the run again.")
+    try:
+        check_scores(label, report)
+    except UsageError as error:
+        return SavedReport(label, None, f"left out: {error}")
     return SavedReport(label, report)

@@ -105,7 +105,7 @@ def of_answers(
     """
     return [
         *partly_measured(answers, columns, before),
-        *repeated_answers(answers),
+        *degenerate_answers(answers),
         *padded_retrieval(answers),
         *unmatched_ids(answers),
         *unrecognised_refusals(answers),
@@ -131,7 +131,7 @@ def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Q
     return integrity.at_levels(partial, answers.levels)
 
 
-def repeated_answers(answers: Answers) -> list[Finding]:
+def degenerate_answers(answers: Answers) -> list[Finding]:
     """Find right answers that answer no question.
 
     They are one claim for many questions, contain many answers, or have the right one where no reader sees it.
@@ -143,8 +143,8 @@ def repeated_answers(answers: Answers) -> list[Finding]:
     cases = [case for _, case in answers.cases(answers.sample(right, seed))]
     checks = {"padded-answers": _padded(cases, answers.golds.values(), seed), "constant-answers": _constant(cases)}
     wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
-    repeated = [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
-    return [*repeated, *integrity.at_levels(_hidden(cases), severities)]
+    findings = [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
+    return [*findings, *integrity.at_levels(_hidden(cases), severities)]
 
 
 def _hidden(answers: Sequence[Case]) -> Iterator[Finding]:

@@ -130,7 +130,7 @@ def rescore(run: ScoredRun, policy: Policy) -> Report:
         findings += checks.of_answers(answers, run.card.columns, before, run.old_traces)
     else:
         findings += checks.partly_measured(answers, run.card.columns, before)
-        findings += checks.repeated_answers(answers)
+        findings += checks.degenerate_answers(answers)
     context = context._replace(case_results=cases)
     reader.ledger.stop_on_problems()
     return build_report(card, gold.golds, policy, context._replace(findings=findings))

@@ -275,8 +275,8 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     if not name:
         lacks, gives = ("gold items" if kind == "gold" else "traces"), IMPORTERS[other].gives
         forms = IMPORTERS.items()
-        alike = [named for named, given in forms if (given.module, given.gives) == (IMPORTERS[other].module, kind)]
-        also = f", or import a file of {alike[0]}" if alike else ""
+        same_kind = [named for named, given in forms if (given.module, given.gives) == (IMPORTERS[other].module, kind)]
+        also = f", or import a file of {same_kind[0]}" if same_kind else ""
         why = f"{path} is read as {other}, which has no {lacks}: it has {form.why}"
         raise UsageError(f"{why}. Remove --as {kind} to make a {gives} file{also}")
     also = f" (--as {IMPORTERS[other].gives} reads it as {other})" if other else ""
