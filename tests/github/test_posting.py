@@ -343,8 +343,8 @@ def test_another_event_is_refused(fake, place, event):
     place.write()
     place.event = event
     assert place.run() == 2
-    why = "This is not a workflow_run event. Name the last commit of the pull request with --head."
-    assert place.log == f"::error title=rag-eval cannot run::{why}\n"
+    why = "This is not a workflow_run event. The input 'report' needs one: docs/forks.md."
+    assert place.log.startswith(f"::error title=rag-eval cannot run::{why}")
     assert fake.seen == []
 
 
@@ -419,7 +419,7 @@ def test_a_report_is_read_within_the_folder_that_it_stands_in(tmp_path):
 
 
 def test_an_origin_without_a_commit_is_none():
-    with pytest.raises(UsageError, match="--head"):
+    with pytest.raises(UsageError, match="workflow_run event"):
         ReportOrigin.of_event({"workflow_run": {"head_sha": ""}})
 
 

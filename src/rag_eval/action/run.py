@@ -343,7 +343,8 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wr
 
 
 def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: CommentBody) -> Posted:
-    origin = posting.ReportOrigin.of_event(runner.trigger.event)
+    fix = "The input 'report' needs one: docs/forks.md. To score traces, remove that input."
+    origin = posting.ReportOrigin.of_event(runner.trigger.event, fix)
     return posting.publish(open_api(), origin, body, inputs.comment_id, inputs.comment, runner.server, runner.by)
 
 

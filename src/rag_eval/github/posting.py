@@ -253,12 +253,12 @@ class ReportOrigin(NamedTuple):
     id: int = 0
 
     @classmethod
-    def of_event(cls, event: Mapping[str, Any]) -> ReportOrigin:
-        """Read a ``workflow_run`` event. Raise UsageError for any other event."""
+    def of_event(cls, event: Mapping[str, Any], fix: str = "") -> ReportOrigin:
+        """Read a ``workflow_run`` event; raise UsageError, with ``fix``, for any other event."""
         run = event.get("workflow_run")
         head, owner = text_of(run, "head_sha"), text_of(run, "head_repository", "owner", "login")
         if not isinstance(run, dict) or not head:
-            raise UsageError("This is not a workflow_run event. Name the last commit of the pull request with --head.")
+            raise UsageError(f"This is not a workflow_run event. {fix}")
         number, known = (value if isinstance(value, int) else 0 for value in (run.get("run_number"), run.get("id")))
         return cls(head, owner, text_of(run, "head_branch"), number, text_of(run, "path"), known)
 

@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
     address = os.environ.get("GITHUB_API_URL") or "https://api.github.com"
     network = Network.from_environ(os.environ, address)
     api = GitHub(address, token, os.environ.get("GITHUB_REPOSITORY", ""), network)
-    origin = ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event())
+    fix = "Name the last commit of the pull request with --head."
+    origin = ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event(), fix)
     server = os.environ.get("GITHUB_SERVER_URL", "")
     posted = publish(api, origin, read(args.report), args.comment_id, args.mode, server)
     print_notes(posted, quiet=args.quiet)
