@@ -98,6 +98,30 @@ def test_refusals_and_errors_are_not_asked_about(judge, tmp_path):
     assert [row["qid"] for row in result] == ["Q2", "Q3"]
 
 
+NOTHING = "runs/trace.jsonl has no answer to judge: "
+
+
+@pytest.mark.parametrize("sub", [(), ("repeat",)])
+@pytest.mark.parametrize(
+    ("traces", "message"),
+    [
+        ([], f"{NOTHING}no trace is of a question of eval/gold.jsonl. Check the qids, or run: rag-eval collect"),
+        ([{"qid": "Z", "answer": "30 days"}], f"{NOTHING}no trace is of a question of eval/gold.jsonl."),
+        (
+            [{"qid": "Q0", "error": "no reply"}, {"qid": "Q1", "answer": "not in context"}],
+            f"{NOTHING}2 answers, only refusals, errors or safety cases. See why: rag-eval score",
+        ),
+    ],
+)
+def test_without_an_answer_to_judge_the_exit_code_is_2(judge, command, tmp_path, sub, traces, message):
+    judge(FakeJudge())
+    before = rows(tmp_path / FILE)
+    write_rows(tmp_path / "runs/trace.jsonl", traces)
+    options = () if sub else ("--prune",)
+    code, out, err = command("judge", *sub, "--model", "judge-1", *options)
+    assert (code, out, message in err, rows(tmp_path / FILE)) == (2, "", True, before), err
+
+
 def test_the_last_trace_of_a_question_and_each_run_are_judged(judge, tmp_path):
     traces = [{**trace, "run": run} for run in ("a", "b") for trace in trace_of(4, f"In run {run}, for")]
     write_rows(tmp_path / "runs/trace.jsonl", [*traces, {**trace_of(1, "Later: for")[0], "run": "a"}])

@@ -59,6 +59,12 @@ def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[Answer
         case = Case(golds[qid], last[run, qid], policy.settings)
         if case.judged_input:
             answers.append(AnswerToJudge(qid, run, case.judged_input, case.is_answerable))
+    if not answers:
+        none = f"{args.trace or policy.trace} has no answer to judge"
+        what = f"no trace is of a question of {args.gold or policy.gold}. Check the qids, or run: rag-eval collect"
+        if last:
+            what = f"{quantity(len(last), 'answer')}, only refusals, errors or safety cases. See why: rag-eval score"
+        raise UsageError(f"{none}: {what}")
     model = args.model or policy.judge.model
     if not model:
         raise UsageError("no model is named. Add --model NAME, or write judge: {model: NAME, …} into the gates file")
