@@ -176,6 +176,16 @@ def test_chunks_and_traces_pair_with_the_gold(command, tmp_path):
     assert (about["dataset"], about["licence"], about["questions"]) == ("ragbench", "CC BY 4.0", 1)
 
 
+def test_the_file_of_the_source_is_not_overwritten_without_force(command, tmp_path):
+    converted(command, tmp_path, "msmarco", MSMARCO)
+    out, source = tmp_path / "gold.jsonl", tmp_path / "gold.jsonl.source.json"
+    out.unlink()
+    before = source.read_bytes()
+    code, _, err = command("dataset", "msmarco", tmp_path / "msmarco.json", "--out", out, "--seed", "1")
+    assert (code, out.exists(), source.read_bytes() == before) == (2, False, True)
+    assert f"{source} already exists." in err
+
+
 def test_a_sample_keeps_the_shares_and_hangs_on_the_seed(command, tmp_path):
     records = [{**MSMARCO, "query_id": n, "answers": ["ten miles"] if n % 4 else []} for n in range(100)]
     item = converted(command, tmp_path, "msmarco", *records, sample="20")

@@ -52,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
         args.files = _downloaded(form)
     if not args.files:
         raise UsageError("no files are named. Name the files of the data set, or fetch them with --download")
-    paths = [Path(path) for path in (args.out, args.chunks, args.traces) if path]
+    source = f"{args.out}.source.json"
+    paths = [Path(path) for path in (args.out, source, args.chunks, args.traces) if path]
     for path in paths:
         refuse_existing(path, force=args.force, other="file")
     if len({path.absolute() for path in paths}) < len(paths):
@@ -70,7 +71,6 @@ def run(args: argparse.Namespace) -> int:
         args.chunks: [{"id": identity, "text": text} for identity, text in chunks.items()],
         args.traces: traces,
     }
-    write_files((Path(path), map(json_line, rows[path])) for path in rows if path)
     about = {
         "dataset": args.name,
         "licence": form.licence,
@@ -80,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
         "seed": args.seed,
         "questions": len(items),
     }
-    write_json(f"{args.out}.source.json", about)
+    write_files((Path(path), map(json_line, rows[path])) for path in rows if path)
+    write_json(source, about)
     unanswerable = sum(not item.gold["answerable"] for item in items)
     counted = f"{quantity(len(items), 'question')}, {unanswerable} unanswerable"
     print_notes(f"wrote {args.out}: {counted}. Licence: {form.licence}")
