@@ -108,6 +108,23 @@ def test_a_format_that_cannot_be_is_refused(command, words, message):
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": "A1", "a": ', "FILE:1: ends in the middle of a JSON value. The file looks cut off"),
+        ('{"id": "A1",\n "a": }', "FILE:2: is not valid JSON: invalid character."),
+        ('[{"id": "A1"},\n{"a" 1}]', "FILE:2: is not valid JSON: expected ':'."),
+        ('{"id": "A1"}\n{"id": "A2"}\n{"id": A3}\n', "FILE:3: is not valid JSON: invalid character."),
+        ('{"id": "A1"}', "has no known format"),
+    ],
+)
+def test_auto_names_the_line_of_invalid_json(command, tmp_path, text, message):
+    path = tmp_path / "export.json"
+    path.write_text(text)
+    code, out, err = command("import", "auto", path)
+    assert (code, out, message in err.replace(str(path), "FILE")) == (2, "", True), err
+
+
+@pytest.mark.parametrize(
     ("code", "fix"),
     [
         (errno.EACCES, "Check the permissions of the file and its folder, or write to another place."),

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
+from rag_eval.importers.documents import documents
 from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
 from rag_eval.importers.unwrap import nanoseconds
 from rag_eval.metrics import METRICS
@@ -266,8 +267,12 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     form = _table_or(_detected(reader, path), reader, path)
     reader.ledger.stop_on_problems()
     if form is None or not (form.trace or form.gold):
-        if next(Files(reader, [path]).blocks(path), b"").lstrip()[:1] == b"<":
+        first = next(Files(reader, [path]).blocks(path), b"").lstrip()[:1]
+        if first == b"<":
             raise UsageError(f"{path} is HTML or XML. Export the data again as JSON, JSON Lines or CSV")
+        if first in (b"{", b"["):
+            deque(documents(Files(reader, [path]), path), maxlen=0)  # reads all, to name invalid JSON
+            reader.ledger.stop_on_problems()
         hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
         raise UsageError(f"{path} has no known format. {hint}. Or name the format: rag-eval import --help")
     name = getattr(form, kind or "trace") or ("" if kind else form.gold)
