@@ -54,6 +54,13 @@ def review(monkeypatch, *answers):
     return main(["gold", "review", "--signer", "ann@example.org"])
 
 
+@pytest.mark.parametrize("seed", ["-1", "9" * 20, "x"])
+def test_a_seed_is_a_whole_number_in_range(capsys, seed):
+    with pytest.raises(SystemExit):
+        draft(f"--seed={seed}")
+    assert f"'{seed}' is not a whole number from 0 to 999999999" in capsys.readouterr().err
+
+
 def test_drafts_are_what_failed_was_refused_or_is_not_grounded_and_not_in_the_gold(files, capsys):
     assert draft() == 0
     content = rows(files / "eval/drafts.jsonl")

@@ -100,7 +100,7 @@ def add_draft_arguments(parser: Parser) -> None:
     parser.add_option("--sample", "N", sample, default=0, type=whole(0))
     strata = "field of the traces that makes the strata, such as usage.model (default: the kinds)"
     parser.add_option("--by", "FIELD", strata)
-    parser.add_option("--seed", "N", "seed of the sample (default: 0)", default=0, type=int)
+    parser.add_option("--seed", "N", "seed of the sample (default: 0)", default=0, type=whole(0))
     _add_files(parser)
 
 
