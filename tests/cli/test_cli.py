@@ -587,6 +587,7 @@ def compared(line):
             "rag-eval gold check: error: unrecognized arguments: --stagd. Did you mean '--staged'?",
         ),
         (("init", "x"), "unrecognized arguments: x. For help: rag-eval init --help"),
+        (("score", "--treshold=3"), "unrecognized arguments: --treshold=3. For help: rag-eval score --help"),
     ],
 )
 def test_an_argument_that_is_unknown_is_answered_with_what_to_write(rag, words, said):
@@ -1101,6 +1102,12 @@ def test_a_folder_that_cannot_be_opened_is_said_to_be_one(project, rag, monkeypa
     monkeypatch.setattr(os, "open", refused)
     code, _, err = rag("validate", "--kind", "trace", "eval")
     assert (code, err) == (2, "eval: is a folder, not a file. Name the file in it.\n")
+
+
+def test_validate_says_that_a_folder_has_no_label_files(project, rag):
+    code, out, err = rag("validate", "eval/")
+    expected = "eval/: is a folder without label files. Name files to check: rag-eval validate eval/*\n"
+    assert (code, out, err) == (2, "", expected)
 
 
 def test_a_gates_file_with_backslashes_is_told_what_other_systems_take(project, rag):

@@ -178,13 +178,15 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def _hint(self, word: str) -> str:
-        from rag_eval.readers.problems import did_you_mean
+        from difflib import get_close_matches
 
         options = [name for name in self._option_string_actions if name.startswith("--")]
         if not word.startswith("-"):
             files = " and ".join(name for name in ("--gold", "--trace") if name in options)
             return f"Name files with {files}." if files else f"For help: {self.prog} --help"
-        return did_you_mean(word.partition("=")[0], options) or f"For help: {self.prog} --help"
+        # Without the dashes, which all options share.
+        close = get_close_matches(word.partition("=")[0].lstrip("-"), [name[2:] for name in options], n=1)
+        return f"Did you mean '--{close[0]}'?" if close else f"For help: {self.prog} --help"
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         name = (*action.option_strings, action.metavar)[0]

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.paths import shell_line
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
@@ -82,6 +83,11 @@ def json_kind(data: bytes, path: str) -> str:
 def _labels(reader: Reader, path: str) -> str:
     """Validate a folder of label files, or one of them."""
     if is_folder(reader, path):
+        names = Files(reader, [path]).names(path)
+        if names and SCHEMAS.keys().isdisjoint(names):
+            hint = f"Name files to check: {shell_line('rag-eval', 'validate', path.rstrip('/'))}/*"
+            reader.ledger.problem(path, 0, "", "is a folder without label files", hint)
+            return ""
         return _gold(reader, path)
     name = os.path.basename(path)  # noqa: PTH119 - start-up time
     if name not in SCHEMAS:
