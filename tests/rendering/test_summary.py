@@ -34,12 +34,12 @@ def score(tmp_path):
         ([], "Evaluated 14 questions, none of them answered. Failed: 14 missing traces (allowed: 0); precision"),
         (
             ANSWERS[:9],
-            "Evaluated 14 questions, 5 of them without an answer. Failed: 5 missing traces (allowed: 0); precision",
+            "Evaluated 14 questions: 5 wrong (5 without an answer). Failed: 5 missing traces (allowed: 0); precision",
         ),
         (ERRORED, "Evaluated 14 questions, none of them answered. Failed: precision 0.000"),
         (
             [*ANSWERS[:13], ERRORED[13]],
-            "Evaluated 14 questions, 1 of them without an answer. Failed: under_refusal 0.250",
+            "Evaluated 14 questions: 1 wrong (1 without an answer). Failed: under_refusal 0.250",
         ),
     ],
 )
