@@ -56,6 +56,9 @@ table table-gold | inputs outputs ground_truth | inputs outputs reference_output
 ragas-trace ragas | user_input | question contexts | question ground_truth
 azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
 azure-eval . | conversation | inputs.conversation
+table table-gold | inputs.* outputs.* error | inputs.* outputs.* execution_time | inputs.* outputs.* reference.*
+table table-gold | inputs.* outputs.* reference_outputs.*
+. langsmith-dataset | inputs.* outputs.*
 phoenix . | context.trace_id name | context.trace_id span_kind | context.trace_id parent_id
 phoenix . | context.trace_id document_position | trace_id project_id spans
 table table-gold | example_id repetition_number
@@ -306,13 +309,14 @@ def _of_spans(record: Row, text: bytes) -> Recognised | None:
 def _of_keys(record: Row, what: str) -> Recognised | None:
     """Recognise a record by the names of its fields; a file without answers is a gold set."""
     names = {name.replace(" ", "_") for name in record}
+    names |= {f"{section}.*" for section, dot, _ in (name.partition(".") for name in record) if dot}
     for line in _KEYS.strip().splitlines():
         form, *alternatives = line.split(" | ")
         trace, gold = form.replace(".", "").split(" ")
         needed = next((keys.split() for keys in alternatives if names.issuperset(keys.split())), None)
         if needed is None or (needed == ["conversation"] and isinstance(record["conversation"], str)):
             continue  # such a trace names its conversation
-        if gold == "langsmith-dataset" and isinstance(record["inputs"], str):
+        if gold == "langsmith-dataset" and isinstance(record.get("inputs"), str):
             return None
         answers = [record[name] for name in _ANSWERS & record.keys()]
         is_cut = all(value is None for value in record.values())

@@ -15,7 +15,10 @@ from rag_eval.importers.documents import cell_value, objects
 Place = tuple[str, int]  # path and line of a record
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
 _PAGING = ("meta", "cursors", "cursor", "next_cursor", "page", "size", "total", "parsed_query", "search_cursors")
-_CONTEXTS = ("contexts", "reference_contexts", "documents")  # in the expected output of a dataset
+_LABELS = (  # in the expected output of a dataset
+    *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, *unwrap.QID_KEYS, "reference_contexts", "citations", "gold_citations",
+    "gold_claim_substr", "answerable",
+)  # fmt: skip
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
 NOT_READ = "no metric uses it"
@@ -372,17 +375,22 @@ class Conversion:
             hint = f"Name it with --question POINTER, such as {pointer}."
             return self.problem("", "an item has no id or no question", hint)
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
-        cited = [str(entry) for entry in fields.get("gold_citations") or fields.get("citations") or ()]
-        contexts = next((fields[name] for name in _CONTEXTS if fields.get(name)), ())
-        splits = metadata.pop("dataset_split", None) or []
+        cited = map(str, _listed(fields.get("gold_citations") or fields.get("citations")))
+        contexts = _listed(unwrap.contexts_in({"contexts": fields.get("reference_contexts"), **fields}))
+        for value, names, where in (
+            (asked, unwrap.QUESTION_FIELDS, "input"), (fields, unwrap.ANSWER_FIELDS, "output"),
+        ):  # fmt: skip
+            used = next((name for name in names if unwrap.as_dict(value).get(name)), "")
+            self.drop_unread(unwrap.as_dict(value), (used, *_LABELS), f" of {where}")
+        splits = _listed(metadata.pop("dataset_split", None))
         yield self.gold_row(
             qid,
             question,
             None if expected is None else self.answer(expected, item),
-            cited or [chunk["id"] for chunk in self.chunks(contexts)],
+            list(cited) or [chunk["id"] for chunk in self.chunks(contexts)],
             meta=unwrap.scalars(metadata),
-            tags=[str(split) for split in (splits if isinstance(splits, list) else [splits])],
-            substrings=[text for text in fields.get("gold_claim_substr") or () if isinstance(text, str)],
+            tags=list(map(str, splits)),
+            substrings=[text for text in _listed(fields.get("gold_claim_substr")) if isinstance(text, str)],
             answerable=fields.get("answerable", True) is not False,
         )
 
@@ -407,3 +415,8 @@ class Conversion:
                 fix = "name the place of the id with --chunk-id POINTER"
                 warning = f"warning: chunks with an id never match chunks without one; {fix}"
                 self.account.lacking(warning, self._by_text)
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return a value as a list: a text or number is its only element."""
+    return value if isinstance(value, list) else [] if value is None else [value]

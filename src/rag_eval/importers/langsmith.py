@@ -44,9 +44,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
-    """Yield the gold row of each example."""
+    """Yield the gold row of each example; the columns of a CSV have their path as name."""
     read = ("id", "inputs", "outputs", "metadata")
-    for example in conversion.records("an example", "examples", "items"):
+    for example in map(unwrap.nested, conversion.records("an example", "examples", "items")):
         asked, expected = example.get("inputs"), unwrap.as_dict(example.get("outputs"))
         yield from conversion.dataset_item(example, asked, expected, read, "/inputs/question", "langsmith")
 

@@ -49,7 +49,8 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     for item in conversion.records("a dataset item", "items", "content"):
         fields = unwrap.as_dict(item.get("data")) or item  # of the API
         expected = next((fields[name] for name in ("expected_output", "expected_answer") if name in fields), None)
-        read = (*unwrap.QUESTION_KEYS, "expected_output", "expected_answer", "id", "metadata")
+        asked = {name: fields[name] for name in unwrap.QUESTION_KEYS if name in fields}
+        read = (*asked, "expected_output", "expected_answer", "id", "metadata")
         yield from conversion.dataset_item(
-            {**fields, "id": item.get("id")}, fields, expected, read, "/user_question", "opik"
+            {**fields, "id": item.get("id")}, asked, expected, read, "/user_question", "opik"
         )

@@ -8,7 +8,7 @@ from rag_eval.importers import Row, otlp, spans
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.otlp import CAPTURE as CAPTURE
 from rag_eval.importers.otlp import read_attributes
-from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
+from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds, nested
 
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN = "attributes."
@@ -33,13 +33,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         if isinstance(page, list):
             conversion.drop_unread(value, ("data",))
         for row in page if isinstance(page, list) else [value]:
-            item: Row = {}
-            for name, cell in row.items():
-                section, dot, key = name.partition(".")
-                if dot:
-                    item.setdefault(section, {})[key] = cell
-                else:
-                    item[name] = cell
+            item = nested(row)
             read = ("id", "node_id", "example_id", "input", "output", "metadata", "updated_at", "source")
             yield from conversion.dataset_item(item, item.get("input"), item.get("output"), read, "/input/question")
 

@@ -16,10 +16,10 @@ from rag_eval.importers.unwrap import question_id
 _NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
-chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
+chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
 chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
 rank: rank rank_position position
 run: run query_run model provider experiment
@@ -37,7 +37,7 @@ _GOLD_NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
 answerable: answerable is_answerable
-expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold answer output outputs answers
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold answer output outputs answers
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
 gold_citations: gold_citations gold_ids expected_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
 contexts: reference_contexts gold_contexts relevant_passages evidence contexts context passages passage
@@ -85,7 +85,7 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
         gold = conversion.gold_row(
             unwrap.as_id(values.get("qid")) or question_id("table", question),
             question,
-            unwrap.as_id(values.get("expected_answer")),
+            _expected(conversion, values.get("expected_answer")),
             citations or conversion.reference_ids(texts),
             answerable=_TRUTH[stated],
             substrings=_list_of(conversion, "gold_claim_substr", values),
@@ -102,6 +102,15 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
             conversion.problem("", message, "Give each question its own qid, or repeat the same values.")
     for conversion.place, row in items.values():
         yield row
+
+
+def _expected(conversion: Conversion, recorded: Any) -> str | None:
+    """Return the expected answer: a text, the first of several, or the text in an object or in messages."""
+    value = unwrap.decoded(recorded)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        conversion.account.dropped("other expected answers", "the first is the expected answer", len(value) - 1)
+        return str(value[0])
+    return unwrap.as_id(recorded) or conversion.answer(value)
 
 
 def suggested(names: list[str], form: str) -> dict[str, str]:
@@ -123,6 +132,9 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
             free = [name for name in free if not answers or plain[name] not in _OF_ANSWERS]
         if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
             known[field] = free[0]
+    answer = "answer" if form == "table" else "expected_answer"
+    if plain.get(known.get("question", "")) == "messages" and known.keys().isdisjoint((answer, *_LABELS)):
+        known[answer] = known["question"]  # a conversation has both
     return known
 
 
@@ -153,7 +165,7 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each record, also of those in the only list of an object that is no record itself."""
     for line, value in objects(inputs, path, "a record"):
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
-        if len(lists) == 1 and not is_sufficient(suggested(list(value), "table"), "table"):
+        if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
             yield from ((line, row) for row in lists[0] if isinstance(row, dict))
         else:
             yield line, value
@@ -280,6 +292,9 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     if isinstance(asked, str) and asked[:1] == '"':  # TruLens writes texts as JSON
         asked, recorded = unwrap.decoded(asked), None if recorded == "null" else recorded
     output = unwrap.decoded(recorded)
+    if isinstance(output, list):
+        results = [message for message in output if unwrap.role_of(message) in ("tool", "function")]
+        conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
     draft.citations = unwrap.stated_citations(output)

@@ -15,10 +15,10 @@ from rag_eval.trace import text_id as text_id
 
 Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
-_QUESTION_FIELDS = (*QUESTION_KEYS, *"""
+QUESTION_FIELDS = (*QUESTION_KEYS, *"""
     query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
 """.split())  # fmt: skip
-_ANSWER_FIELDS = """
+ANSWER_FIELDS = """
     answer output response result output_text content text replies messages outputs message kwargs return_values
     final_output value claim
 """.split()
@@ -113,6 +113,18 @@ def camel(row: dict[str, Value]) -> dict[str, Value]:
     return {_WORD.sub(lambda match: match[1].upper(), name): value for name, value in row.items()}
 
 
+def nested(row: dict[str, Value]) -> dict[str, Value]:
+    """Return a record whose columns are named by paths, such as ``inputs.question``, as an object of objects."""
+    result: dict[str, Value] = {}
+    for name, value in row.items():
+        section, dot, key = name.partition(".")
+        if dot and isinstance(fields := result.setdefault(section, {}), dict):
+            fields[key] = value
+        else:
+            result[name] = value
+    return result
+
+
 def role_of(message: Value) -> str:
     """Return the role of a chat message, '' if it states none."""
     if not isinstance(message, dict):
@@ -127,18 +139,17 @@ def question_text(value: Value) -> tuple[str | None, int]:
     """Return the question in a recorded input, and the number of earlier turns of a conversation before it."""
     if isinstance(value, str):
         inner = decoded(value) if value[:1] == "{" else value  # inputs that a tool wrote as JSON into a message
-        wrapped = isinstance(inner, dict) and any(key in inner for key in _QUESTION_FIELDS)
+        wrapped = isinstance(inner, dict) and any(key in inner for key in QUESTION_FIELDS)
         return question_text(inner) if wrapped else (value, 0)
     if isinstance(value, list):
         value = [_message(item) for item in value]
         if value and all(isinstance(item, list) for item in value):
             return question_text(value[-1])
-        asked = [message for message in value if role_of(message) in _USERS]
-        if asked:
-            return question_text(message_text(asked[-1]))[0], len(asked) - 1
+        if asked := _asked(value):
+            return question_text(message_text(value[asked[-1]]))[0], len(asked) - 1
         return (value[0] if len(value) == 1 and isinstance(value[0], str) else None), 0
     fields = as_dict(value)
-    for inner in (*(fields[key] for key in _QUESTION_FIELDS if fields.get(key)), _parts(fields)):
+    for inner in (*(fields[key] for key in QUESTION_FIELDS if fields.get(key)), _parts(fields)):
         text, turns = question_text(inner) if inner else (None, 0)
         if text:
             return text, turns
@@ -148,13 +159,15 @@ def question_text(value: Value) -> tuple[str | None, int]:
 def answer_text(value: Value) -> str | None:
     """Return the answer in a recorded output; None if it has no such text.
 
-    In a list it is the last message of the assistant that has text; in a list of lists that of the last one.
+    In a list it is the last message of the assistant that has text, after the last question; in a list of lists that
+    of the last one.
     """
     if isinstance(value, list):
         value = [_message(item) for item in value]
         if value and all(isinstance(item, list) for item in value):
             return answer_text(value[-1])
-        messages = [message for message in value if role_of(message) in (*_ASSISTANTS, "message")]
+        after = max(_asked(value), default=-1) + 1
+        messages = [message for message in value[after:] if role_of(message) in (*_ASSISTANTS, "message")]
         texts = [text for message in messages if (text := message_text(message))]
         return texts[-1] if texts else value[0] if len(value) == 1 and isinstance(value[0], str) else None
     if not isinstance(value, dict):
@@ -166,8 +179,13 @@ def answer_text(value: Value) -> str | None:
             first = value[key][0]
             first = as_dict(first[0] if isinstance(first, list) and first else first)
             return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
-    outputs = (*(value[key] for key in _ANSWER_FIELDS if value.get(key)), _parts(value))
+    outputs = (*(value[key] for key in ANSWER_FIELDS if value.get(key)), _parts(value))
     return next((text for output in outputs if output and (text := answer_text(output))), None)
+
+
+def _asked(messages: list[Value]) -> list[int]:
+    """Return the positions of the user's messages that have text; results of tools may have the same role."""
+    return [index for index, item in enumerate(messages) if role_of(item) in _USERS and message_text(item)]
 
 
 def _message(item: Value) -> Value:
