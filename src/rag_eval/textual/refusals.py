@@ -68,17 +68,18 @@ _ENDS = {"before": r"[\s,:]*$", "concedes": r"\s*$"}  # of the entries that end 
 KINDS: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
 """The kinds of patterns that refuse."""
 
-_SENTENCE_END = re.compile(
+# Compiled at their first use: most claims have no hint of a refusal, and classes of many letters take milliseconds.
+_SENTENCE_END = (
     r"[.!?。।؟！？\n](?:(?<=[。।؟！？\n])\s*|(?<=[\u3000-\u9fff][!?])"
     r"|(?<!\s\d\.)(?<!\s\d\d\.)[\"')\]]*\s+)"  # not behind the number of a list item
 )
-_QUOTED = re.compile(r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))")
+_QUOTED = r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))"
 # A label (**Answer:**) or a repeated question in front of an answer; emphasis, and citations such as [1], [3]-[5].
-_PREFIX = re.compile(
+_PREFIX = (
     r"\W*(?!context\b|information\b|evidence\b)(?:[^\W\d\u2e80-\ud7ff]{1,12}|[^\W\d]{1,2}) ?:\W*"
     r"|[^.!?؟\"\n]{1,300}[?؟]\W*(?=\w)"
 )
-_MARKUP = re.compile(r"[*_#>[](?:(?<!\[)|\d[\d\s,;-]*\](?:\s?(?:[-~〜]|\w{1,3})\s?\[\d[\d\s,;-]*\])?\s?)")
+_MARKUP = r"[*_#>[](?:(?<!\[)|\d[\d\s,;-]*\](?:\s?(?:[-~〜]|\w{1,3})\s?\[\d[\d\s,;-]*\])?\s?)"
 _LINE_BREAK = re.compile(r"\n\s*")
 _PART = re.compile("<([a-z_]+)>")
 _WORD = re.compile(r"\w+")
@@ -455,6 +456,6 @@ def _sentences(text: str) -> list[str]:
     """Return the sentences, with dots in place of quotations: quoting a refusal is no refusal."""
     if text[0] == text[-1] == '"':
         text = text[1:-1]
-    text = _MARKUP.sub("", text[prefix.end() :] if (prefix := _PREFIX.match(text)) else text)
-    text = _QUOTED.sub(lambda quoted: "·" * len(quoted[0]), text)
-    return [sentence for sentence in _SENTENCE_END.split(text) if sentence]
+    text = re.sub(_MARKUP, "", text[prefix.end() :] if (prefix := re.match(_PREFIX, text)) else text)
+    text = re.sub(_QUOTED, lambda quoted: "·" * len(quoted[0]), text)
+    return [sentence for sentence in re.split(_SENTENCE_END, text) if sentence]
