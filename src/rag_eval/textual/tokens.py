@@ -11,8 +11,9 @@ from sys import intern
 
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
-_COMBINING = re.compile("[\u0300-\u036f\u064b-\u0655\u0640]")  # marks split by NFKD, Arabic vowel signs, tatweel
+# Compiled at their first use: only texts with letters beyond ASCII need them, and large classes take milliseconds.
+_CJK = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+"
+_COMBINING = "[\u0300-\u036f\u064b-\u0655\u0640]"  # marks split by NFKD, Arabic vowel signs, tatweel
 _ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
 _FOLDED = str.maketrans(
     {
@@ -50,7 +51,7 @@ def tokens(text: str) -> list[str]:
     if text.isascii():
         return text.lower().translate(_APART).split()  # the same, but five times faster
     words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return [part for word in words for part in _split_cjk(word)] if _CJK.search(text) else words
+    return [part for word in words for part in _split_cjk(word)] if re.search(_CJK, text) else words
 
 
 def fold(text: str) -> str:
@@ -62,7 +63,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower().replace("`", "'")
     decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_FOLDED))
-    return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
+    return unicodedata.normalize("NFC", re.sub(_COMBINING, "", decomposed))
 
 
 class Passage:
@@ -119,7 +120,7 @@ def heading_parts(path: str) -> tuple[str, ...]:
 def _split_cjk(word: str) -> list[str]:
     """Return a word with its runs of Chinese and Japanese script as overlapping pairs."""
     parts, position = [], 0
-    for match in _CJK.finditer(word):
+    for match in re.finditer(_CJK, word):
         run = match[0]
         pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
         parts += [word[position : match.start()], *pairs]
