@@ -395,6 +395,17 @@ def test_a_difference_that_chance_would_do_is_said_to_be_one(rag):
     assert "no difference at 0.05" in out or "0 are significant at" in out
 
 
+def test_ten_runs_are_shown_within_a_hundred_columns(rag, project):
+    rows = [{**trace, "run": f"system-{run}"} for run in range(10) for trace in traces("1100" if run % 2 else "1111")]
+    write_rows(project / "ten.jsonl", rows)
+    code, out, _ = rag("compare", "ten.jsonl")
+    values = out.partition("\nValues\n")[2].partition(" against ")[0].split("\n")
+    named = [line.split() for line in values if line.startswith("metric ")]
+    assert (code, max(map(len, out.split("\n"))) <= 100) == (0, True)
+    assert [name for line in named for name in line if "system" in name] == [f"system-{run}" for run in range(10)]
+    assert len(named) > 1
+
+
 def test_a_second_run_gives_the_same_bytes(rag):
     once, again = (rag("compare", *quickstart("good.jsonl", "bad.jsonl"), "--format", "json")[1] for _ in range(2))
     assert once == again

@@ -72,7 +72,7 @@ def _titled(title: str, blocks: Sequence[Block]) -> str:
 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of at most a hundred columns, if that leaves twelve for each column.
+    """Return a table of at most a hundred columns, or several that share the first column if twelve for each are more.
 
     The widest column wraps first, at spaces; words are broken only if no column has a space left to wrap at.
     """
@@ -87,6 +87,12 @@ def grid(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         spaced = [size if size > least else 0 for size, least in zip(widths, longest, strict=True)]
         candidates = spaced if max(spaced) > _NARROWEST else widths
         widths[candidates.index(max(candidates))] -= 1
+    if sum(widths) > room:
+        half = (len(widths) + 1) // 2
+        parts = (range(half), (0, *range(half, len(widths))))
+        return "\n\n".join(
+            grid([headers[i] for i in part], [[row[i] for i in part] for row in cells]) for part in parts
+        )
     folded = [[_folded(cell, limit) for cell, limit in zip(row, widths, strict=True)] for row in cells]
     titles = [_folded(title, limit - len(_PADDING)) for title, limit in zip(headers, widths, strict=True)]
     text = tabulate(folded, titles, tablefmt="simple", disable_numparse=True)
