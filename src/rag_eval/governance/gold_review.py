@@ -342,7 +342,7 @@ def compare(context: ReviewContext) -> GoldDiff:
     limits = Limits(**(context.base or context.head).limits)
     path = gold_path(context, authority.fork)
     stored = stored_at(authority, authority.fork, path, limits) if path else None
-    new = run.gold
+    new = run.inputs.gold
     if stored is None:
         return GoldDiff(tuple(ItemChange(qid, "added", False) for qid in sorted(new.golds)), None, new)
     data = None if stored.folder else next(iter(stored.files.values()))

@@ -5,7 +5,7 @@ The base's file decides, as with gates: a change cannot replace the baseline tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,21 +93,21 @@ class BaselineFile:
 
 def read_baseline(
     file: BaselineFile,
-    head: Policy,
-    base: Policy | None,
+    policies: Sequence[Policy],
+    trace: str,
     about: Mapping[str, Any] | None,
     rescored: Callable[[str, bytes], Report],
 ) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
     """Return the baseline of ``file``, findings about it, and its traces if they were scored again.
 
-    The traces and the rerun that the ``base`` branch's policy names have precedence over those of ``head``. ``about``
-    is the run.json of the run. InputError means that the file is no report.json.
+    ``policies`` are those that apply. The traces and the rerun that the last one names, that of the base branch, have
+    precedence. ``about`` is the run.json next to the traces of the run, ``trace``. InputError means that the file is no
+    report.json.
     """
-    policies = [policy for policy in (base, head) if policy]
-    trace = next((policy.baseline_trace for policy in policies if policy.baseline_trace), "")
-    rerun = next((policy.baseline_rerun for policy in policies if policy.baseline_rerun), "")
-    earlier, findings, traces = _earlier(file, trace, rescored)
-    meant, authority = base.baseline if base else "", file.authority
+    old_trace = next((policy.baseline_trace for policy in reversed(policies) if policy.baseline_trace), "")
+    rerun = next((policy.baseline_rerun for policy in reversed(policies) if policy.baseline_rerun), "")
+    earlier, findings, traces = _earlier(file, old_trace, rescored)
+    meant, authority = policies[1].baseline if len(policies) > 1 else "", file.authority
     if file.is_named and meant and authority and authority.on_base(meant) != authority.on_base(file.path):
         message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
         fix = "Name it only in eval-gates.yml."
@@ -122,7 +122,7 @@ def read_baseline(
         else:
             earlier = earlier._replace(rerun=again.recorded[0])
     if earlier:
-        findings += _missing_run_json(earlier, about, sidecar_of(head.trace))
+        findings += _missing_run_json(earlier, about, sidecar_of(trace))
     return earlier, findings, traces
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.analysis.report import levels
 from rag_eval.cases import ABSENT, PHRASE_LIMIT, UNRETRIEVED, Case
@@ -17,18 +17,15 @@ from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import integrity
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, levelled, provenance
-from rag_eval.gates.policy import MARGINS, Policy
+from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import sidecar_of
-from rag_eval.readers.source import Reader
+from rag_eval.run.inputs import Inputs
 from rag_eval.scoring.case_scorer import LEAST_POOL
 from rag_eval.textual.hidden import visible
 from rag_eval.textual.tokens import holds_any, tokens
-
-if TYPE_CHECKING:
-    from rag_eval.run.authority import Authority
 
 _PADDED = 0.5  # share of the expected answers of other questions
 _SIMILARITY = 0.6  # share of the words of two claims
@@ -40,22 +37,20 @@ _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "do
 
 
 class Answers(NamedTuple):
-    """The answers of a run, which checks read again from the traces of ``policy``.
+    """The answers of a run, which checks read again from its traces; ``questions`` are their outcomes."""
 
-    ``policies`` are those that apply, ``questions`` the outcomes by case, ``sha256`` is that of the traces.
-    """
-
-    reader: Reader
-    policies: Sequence[Policy]
-    policy: Policy
-    golds: Mapping[str, Gold]
+    inputs: Inputs
     questions: Sequence[Question]
-    sha256: str
 
     @property
     def levels(self) -> dict[str, str]:
         """Return the severity of each finding."""
-        return levels(*self.policies)
+        return levels(*self.inputs.policies)
+
+    @property
+    def sha256(self) -> str:
+        """Return the sha256, in hex, of the traces."""
+        return self.inputs.digests.hex("trace")
 
     def sample(self, questions: Sequence[Question], seed: str = "") -> list[Question]:
         """Return some questions, drawn by the content of the files: nobody can predict which answers are checked."""
@@ -63,33 +58,28 @@ class Answers(NamedTuple):
 
     def cases(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Case]]:
         """Read the traces of some questions again."""
-        by_line = {question.trace_line: question for question in questions}
-        reader = self.reader._replace(ledger=ProblemCollector())
-        source = reader.open(self.policy.trace) if by_line else None
+        inputs, by_line = self.inputs, {question.trace_line: question for question in questions}
+        reader = inputs.reader._replace(ledger=ProblemCollector())
+        source = reader.open(inputs.policy.trace) if by_line else None
         if source is None:
             return
         with source:
             for number, line in source.lines_at(by_line):
                 question = by_line[number]
                 trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated during scoring
-                yield question, Case(self.golds[question.qid], trace, self.policy.settings)
+                yield question, Case(inputs.golds[question.qid], trace, inputs.policy.settings)
 
 
-def origin(
-    reader: Reader,
-    authority: Authority | None,
-    policy: Policy,
-    severities: Mapping[str, str],
-    about: Mapping[str, Any] | None,
-    gold_sha256: str,
-) -> list[Finding]:
+def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
     """Find that traces are of another commit or other gold, according to run.json (``about``)."""
+    authority, policy, gold_sha256 = inputs.authority, inputs.policy, inputs.digests.hex("gold")
     commits = authority.commits if authority else frozenset[str]()
     about = about or {}
     hashes, named = [gold_sha256], about.get("gold_sha256") or gold_sha256
     if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
-        data = reader._replace(ledger=ProblemCollector()).read(policy.gold)
+        data = inputs.reader._replace(ledger=ProblemCollector()).read(policy.gold)
         hashes += by_line_ends(data) if data else []
+    severities = levels(*inputs.policies)
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
     return provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
@@ -119,10 +109,10 @@ def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Q
 
     ``columns`` are those of the scorecard, ``before`` the questions of the baseline.
     """
-    questions, policies = answers.questions, answers.policies
+    questions, policies = answers.questions, answers.inputs.policies
     watched = integrity.watched(policies, columns, questions, before)
     measures = [column for column, _ in watched.values()]
-    suspects = integrity.suspects(questions, answers.golds, measures, answers.policy.settings)
+    suspects = integrity.suspects(questions, answers.inputs.golds, measures, answers.inputs.policy.settings)
     if not suspects:
         return []
     is_failure_counted = integrity.counts_failures(policies)
@@ -136,12 +126,13 @@ def degenerate_answers(answers: Answers) -> list[Finding]:
 
     They are one claim for many questions, contain many answers, or have the right one where no reader sees it.
     """
-    if not {"precision", "containment"} & {gate.name for item in answers.policies for gate in item.gates}:
+    if not {"precision", "containment"} & {gate.name for item in answers.inputs.policies for gate in item.gates}:
         return []
     right = [question for question in answers.questions if question.label == "OK" and question.answerable]
-    seed, severities = f"{answers.sha256} {len(answers.golds)}", answers.levels
+    golds, severities = answers.inputs.golds, answers.levels
+    seed = f"{answers.sha256} {len(golds)}"
     cases = [case for _, case in answers.cases(answers.sample(right, seed))]
-    checks = {"padded-answers": _padded(cases, answers.golds.values(), seed), "constant-answers": _constant(cases)}
+    checks = {"padded-answers": _padded(cases, golds.values(), seed), "constant-answers": _constant(cases)}
     wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
     findings = [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
     return [*findings, *integrity.at_levels(_hidden(cases), severities)]
@@ -227,7 +218,7 @@ def padded_retrieval(answers: Answers) -> list[Finding]:
 
     Equal lists are found without reading the traces again; one more id in each would hide them.
     """
-    severe = {gate.name for policy in answers.policies for gate in policy.gates if gate.severity == "error"}
+    severe = {gate.name for policy in answers.inputs.policies for gate in policy.gates if gate.severity == "error"}
     if not integrity.gates_without_ranks(severe, LEAST_POOL + 1):
         return []
     spoken = [question for question in answers.questions if question.trace_line and question.label not in ABSENT]
@@ -249,7 +240,7 @@ def unmatched_ids(answers: Answers) -> list[Finding]:
 
     This is checked if nothing of the gold was retrieved for most questions.
     """
-    golds, questions = answers.golds, answers.questions
+    golds, questions = answers.inputs.golds, answers.questions
     missed = sum(question.label in UNRETRIEVED for question in questions)
     if 2 * missed <= sum(question.answerable and question.trace_line > 0 for question in questions):
         return []
@@ -279,7 +270,7 @@ def unmatched_ids(answers: Answers) -> list[Finding]:
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
             elif field == "id" and all(name.startswith("text:") for name in strangers):
                 fix = "These ids are made of texts. Import the traces with --by-text too."
-            findings.append(Finding("unmatched-ids", "warning", message, fix, answers.policy.gold))
+            findings.append(Finding("unmatched-ids", "warning", message, fix, answers.inputs.policy.gold))
     return findings
 
 
@@ -289,7 +280,7 @@ def unrecognised_refusals(answers: Answers) -> list[Finding]:
     A sample is read, of which only short answers: long ones cost much and rarely refuse.
     """
     answered = [question for question in answers.questions if question.label == "HALLUCINATION"]
-    if answers.policy.builtin or not answered:
+    if answers.inputs.policy.builtin or not answered:
         return []
     from rag_eval.textual.refusals import recognise  # loads patterns
 
@@ -303,7 +294,7 @@ def unrecognised_refusals(answers: Answers) -> list[Finding]:
     worded = [claim for claim in refusals if claim.strip()]
     message += quoted(min(worded, key=len), 60) if worded else "they are empty"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
-    return [Finding("unrecognised-refusals", "warning", message, fix, answers.policy.trace)]
+    return [Finding("unrecognised-refusals", "warning", message, fix, answers.inputs.policy.trace)]
 
 
 def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[str, bytes]) -> list[Finding]:
@@ -318,10 +309,11 @@ def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[
         return []
     earlier = {question.qid: question for question in before if question.trace_line}
     both = [item for item in answers.questions if item.trace_line and item.answerable and item.qid in earlier]
-    both = answers.sample([item for item in both if evidence_level(answers.golds[item.qid]) == "chunk"])
+    both = answers.sample([item for item in both if evidence_level(answers.inputs.golds[item.qid]) == "chunk"])
     path, data = old_traces
-    old_reader, old_policy = answers.reader._replace(contents={path: data}), answers.policy._replace(trace=path)
-    old_answers = answers._replace(reader=old_reader, policy=old_policy)
+    inputs = answers.inputs
+    reader, policy = inputs.reader._replace(contents={path: data}), inputs.policy._replace(trace=path)
+    old_answers = answers._replace(inputs=inputs._replace(reader=reader, policy=policy))
     old_cases = old_answers.cases([earlier[question.qid] for question in both])
     old_ids = {question.qid: case.trace.retrieved for question, case in old_cases}
     old, new, gold = set[str](), set[str](), set[str]()
@@ -339,7 +331,7 @@ def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[
     hint = "The gold set already has the new ids. Renew the baseline with the new index, in a separate pull request."
     if after < then:
         hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline with the new index."
-    gates = [gate for item in answers.policies for gate in item.gates if gate.direction in MARGINS]
+    gates = [gate for item in answers.inputs.policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
     by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)
     finding = Finding("ids-changed", "error", message, hint)
@@ -371,7 +363,9 @@ def injected_instructions(answers: Answers) -> list[Finding]:
     what = f"{len(texts)} of {len(seen)} retrieved texts read like instructions to a language model"
     fix = "Check the source of these chunks. This check is not a guardrail: it misses most attacks."
     line = min(line for _, line in texts.values())
-    finding = Finding("injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, answers.policy.trace, line)
+    finding = Finding(
+        "injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, answers.inputs.policy.trace, line
+    )
     return [levelled(finding, severities)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
@@ -13,7 +14,7 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import in_suite, restrict, within
 from rag_eval.metrics import Measure, measures
-from rag_eval.readers.gold_file import read_gold
+from rag_eval.readers.gold_file import GoldSet, gold_set, read_gold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.options import DEFAULT_CUTOFFS, Options, headline
@@ -26,16 +27,17 @@ if TYPE_CHECKING:
 class Inputs(NamedTuple):
     """All inputs of scoring except the traces, which stay a stream.
 
-    ``policy`` is the policy of the pull request with the options laid over it, ``base`` that of the base branch.
-    ``suite_golds`` are the gold items of the suite. ``measures`` and ``fields`` serve both policies.
+    The traces and the gold of ``policy`` are scored, for its gates. ``policies`` are those that apply: that of the pull
+    request with the options laid over it, and that of the base branch if there is one. ``suite_golds`` are the gold
+    items of the suite. ``measures`` and ``fields`` serve all policies.
     """
 
     reader: Reader
     digests: Digests
     policy: Policy
-    base: Policy | None
+    policies: tuple[Policy, ...]
     authority: Authority | None
-    golds: dict[str, Gold]
+    gold: GoldSet
     suite_golds: Mapping[str, Gold]
     measures: tuple[Measure, ...]
     fields: tuple[str, ...]
@@ -43,14 +45,39 @@ class Inputs(NamedTuple):
     baseline: BaselineFile | None = None
 
     @property
-    def policies(self) -> tuple[Policy, ...]:
-        """Return the policies that apply, that of the pull request first."""
-        return (self.policy, self.base) if self.base else (self.policy,)
+    def golds(self) -> dict[str, Gold]:
+        """Return the gold items."""
+        return self.gold.golds
+
+    @property
+    def base(self) -> Policy | None:
+        """Return the policy of the base branch."""
+        return self.policies[1] if len(self.policies) > 1 else None
 
     @property
     def base_limits(self) -> Limits:
         """Return the limits for files of the base branch."""
         return Limits(**self.base.limits) if self.base else self.reader.limits
+
+    def again(self, policy: Policy, gold: GoldSet | None = None) -> Inputs:
+        """Return the inputs for scoring under another policy, on its gold or on ``gold``.
+
+        Problems and digests are separate from those of the run.
+        """
+        reader, digests = self.reader._replace(ledger=ProblemCollector()), Digests()
+        if gold is None and policy.gold == self.policy.gold:
+            gold = self.gold
+            digests.record("gold", policy.gold, self.digests.hex("gold"))
+        gold = gold or _read_gold_set(reader, policy.gold, digests)
+        fields = (by_conversation(item, gold.golds).fields for item in self.policies)
+        return self._replace(
+            reader=reader,
+            digests=digests,
+            policy=by_conversation(policy, gold.golds),
+            gold=gold,
+            suite_golds=in_suite(gold.golds, policy.suite),
+            fields=tuple(dict.fromkeys(chain(self.fields, *fields))),
+        )
 
 
 def load_inputs(options: Options, authority: Authority | None = None) -> Inputs:
@@ -72,16 +99,16 @@ def read_inputs(
     authority: Authority | None = None,
 ) -> Inputs:
     """Read the gold, and determine the measures. Problems go into the reader's ledger."""
-    golds = read_gold(reader, policy.gold, digests.of("gold", policy.gold))
-    policies = [by_conversation(item, golds) for item in ([policy, base] if base else [policy])]
+    gold = _read_gold_set(reader, policy.gold, digests)
+    policies = tuple(by_conversation(item, gold.golds) for item in ([policy, base] if base else [policy]))
     inputs = Inputs(
         reader,
         digests,
         policies[0],
-        policies[1] if base else None,
+        policies,
         authority,
-        golds,
-        in_suite(golds, policy.suite),
+        gold,
+        in_suite(gold.golds, policy.suite),
         select_measures(options, *policies),
         tuple(dict.fromkeys(field for item in policies for field in item.fields)),
         options.execution,
@@ -92,6 +119,12 @@ def read_inputs(
     from rag_eval.run.baseline import BaselineFile
 
     return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits, bool(options.baseline)))
+
+
+def _read_gold_set(reader: Reader, path: str, digests: Digests) -> GoldSet:
+    """Return a gold set, without hashes if it has problems: these go into the reader's ledger."""
+    golds = read_gold(reader, path, digests.of("gold", path))
+    return GoldSet(golds, {}, "lines") if reader.ledger.problems else gold_set(reader, path, golds)
 
 
 def by_conversation(policy: Policy, golds: Mapping[str, Gold]) -> Policy:
