@@ -32,6 +32,8 @@ _ANSWERS = {
     "response", "multi_responses", "answer", "actual_output", "inputs.response", "outputs.response", "rows",
     "conversation", "inputs.conversation", "testCases", "test_cases", "testRunData", "test_results", "actualOutput",
 }  # fmt: skip
+_RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
+_NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
 otlp . | resourceSpans | resourceLogs
@@ -63,7 +65,7 @@ phoenix . | context.trace_id name | context.trace_id span_kind | context.trace_i
 phoenix . | context.trace_id document_position | trace_id project_id spans
 table table-gold | example_id repetition_number
 . phoenix-dataset | id node_id | example_id input output metadata | examples version_id
-. beir | _id text
+. beir | _id text | queries relevant_docs | query_id doc_id relevance | query-id corpus-id
 . core-metrics | gold_supports | question expected_behavior
 core-metrics-trace . | references folder_mode
 . example08 | q gold_ids
@@ -280,7 +282,8 @@ def detect(head: bytes) -> Recognised | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in (b"{", b"["):
         record = _first_record(text)
-        return None if record is None else _of_keys(record, "keys") or _of_spans(record, text[:_LONGEST])
+        by_keys = None if record is None else _of_keys(record, "keys") or _of_spans(record, text[:_LONGEST])
+        return by_keys or _of_ranks(text[:_LONGEST])
     fields = text.partition(b"\n")[0].decode("utf-8", "replace").split()
     if len(fields) in (5, 6) and fields[3].isdigit() and number(fields[4]) is not None:
         return Recognised("trec-run", "", "a rank and a score in columns four and five")
@@ -293,6 +296,19 @@ def detect(head: bytes) -> Recognised | None:
     if keys or len(columns) < 2:
         return _of_keys(dict.fromkeys(keys), "keys")
     return _of_keys(dict.fromkeys(columns), "columns") or Recognised("table", "table-gold", "a header of columns")
+
+
+def _of_ranks(text: bytes) -> Recognised | None:
+    """Recognise an object of grades or scores by question and document, whose names are ids: they have digits."""
+    names = _NAME.findall(text)[:-1] if _RANKS.match(text) else []  # the last one may be cut
+    if not names or not all(colon and re.search(rb"\d", name) for name, colon in names):
+        return None
+    is_run = re.search(rb":\s*-?\d+[.eE]", text)
+    return (
+        Recognised("trec-run", "", "scores by question")
+        if is_run
+        else Recognised("", "trec-qrels", "grades by question")
+    )
 
 
 def _of_spans(record: Row, text: bytes) -> Recognised | None:

@@ -337,10 +337,14 @@ def text_lines(inputs: ImportInputs, path: str) -> Iterator[tuple[int, str]]:
             yield number, text.rstrip("\r\n")
 
 
+def beginning(inputs: ImportInputs, path: str) -> bytes:
+    """Return the first block of a file, without a byte order mark and white space before its text."""
+    return next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
 def is_csv(inputs: ImportInputs, path: str) -> bool:
     """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
-    block = next(inputs.blocks(path, shown=False), b"")  # for a line of JSON that may be as long as the file
-    first = block.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
+    first = beginning(inputs, path).partition(b"\n")[0]
     return first[:1] not in (b"{", b"[") and _delimiter(first) != ""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_eval.importers import ImportInputs, Row, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
-from rag_eval.importers.documents import csv_header, csv_rows, csv_table, objects, yaml_value
+from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
 
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
@@ -137,10 +137,10 @@ def _records(conversion: Conversion) -> Iterator[Row]:
 def _values(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each object of JSON or YAML, or of each result or test of CSV."""
     inputs = conversion.inputs
-    head = next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf")
+    head = beginning(inputs, path)
     if not head:
         return  # empty, or unreadable, which is reported
-    if head.lstrip()[:1] in (b"{", b"["):
+    if head[:1] in (b"{", b"["):
         yield from objects(inputs, path, "a file of results")
     elif "Grader Reason" in csv_header(head):
         yield from _results_of_csv(inputs, path)

@@ -8,14 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from math import isfinite, isnan
+from typing import Any
 
-from rag_eval.importers import Account, ImportInputs, Row
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
-from rag_eval.importers.documents import objects, text_lines
-from rag_eval.importers.unwrap import as_id
+from rag_eval.common.escaping import quoted
+from rag_eval.importers import ImportInputs, Row
+from rag_eval.importers.conversion import Conversion, Draft, Place
+from rag_eval.importers.documents import beginning, decode, documents, objects, text_lines
+from rag_eval.importers.unwrap import as_dict, as_id, first_id, number
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
 _QRELS = "A line of qrels is: TOPIC ITERATION DOCUMENT RELEVANCE, such as 301 0 FR940202-2-00150 1"
+_JSON = 'Write an object: {"301": {"FR940202-2-00150": 1}}, or one object per line: query_id, doc_id, relevance.'
+_TOPIC, _DOCUMENT = ("query_id", "query-id", "q_id", "_id"), ("doc_id", "corpus-id", "corpus_id", "docid")
+_GRADE = ("relevance", "score", "rel")
+_RUN_JSON = 'Write the score of each document by topic: {"301": {"FR940202-2-00150": 14.2}}'
 _RUN = "A line of a run is: TOPIC Q0 DOCUMENT RANK SCORE TAG, such as 301 Q0 FR940202-2-00150 1 14.2 bm25"
 
 
@@ -35,8 +41,10 @@ def _judge(judged: Judgements, inputs: ImportInputs, path: str, line: int, field
 def qrels_golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each topic: ``QRELS [TOPICS.tsv]``."""
     inputs, judged = conversion.inputs, Judgements()
+    questions: dict[str, str] = {}
     path = inputs.paths[0]
-    for line, text in text_lines(inputs, path):
+    is_json = _read_json(conversion, path, judged, questions)
+    for line, text in () if is_json else text_lines(inputs, path):
         fields = text.split()
         if len(fields) == 3 or fields[0] == "query-id":
             hint = "Give the folder's files to: rag-eval import beir queries.jsonl qrels/test.tsv"
@@ -45,9 +53,9 @@ def qrels_golds(conversion: Conversion) -> Iterator[Row]:
             _judge(judged, inputs, path, line, (fields[0], *fields[2:]))
         else:
             inputs.problem(path, line, "", "is not a judgement", _QRELS)
-    questions: dict[str, str] = {}
     for topics in inputs.paths[1:]:
-        for line, text in text_lines(inputs, topics):
+        is_json = _read_json(conversion, topics, judged, questions)
+        for line, text in () if is_json else text_lines(inputs, topics):
             topic, tab, question = text.partition("\t")
             if tab:
                 questions[topic] = question
@@ -57,25 +65,73 @@ def qrels_golds(conversion: Conversion) -> Iterator[Row]:
 
 
 def beir_golds(conversion: Conversion) -> Iterator[Row]:
-    """Yield the gold row of each query: ``queries.jsonl qrels/test.tsv…``."""
-    inputs, account = conversion.inputs, conversion.account
+    """Yield the gold row of each query: ``queries.jsonl qrels/test.tsv…``, or one JSON file with both."""
+    inputs = conversion.inputs
     questions: dict[str, str] = {}
     judged: Judgements = {}
     for path in inputs.paths:
-        if path.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
-            questions |= _by_id(inputs, path, "_id", "text", account)
+        if _read_json(conversion, path, judged, questions):
             continue
-        for number, (line, text) in enumerate(text_lines(inputs, path)):
+        for line, text in text_lines(inputs, path):
             fields = [field.strip() for field in text.split("\t")]
             if len(fields) == 3 and _INTEGER.fullmatch(fields[2]):
                 _judge(judged, inputs, path, line, fields)
-            elif number:  # the first line is a header
+            elif len(fields) == 2:
+                questions[fields[0]] = fields[1]
+            elif fields[0] not in _TOPIC:  # of the header
                 hint = "A line is: query-id, corpus-id, score, with tabs between."
                 inputs.problem(path, line, "", "is not a judgement of BEIR", hint)
     if not judged and not inputs.problems:
         hint = "Pass the judgements too: rag-eval import beir queries.jsonl qrels/test.tsv"
         return inputs.problem(inputs.paths[-1], 0, "", "has no judgements", hint)
     yield from _golds(conversion, judged, questions)
+
+
+def _read_json(conversion: Conversion, path: str, judged: Judgements, questions: dict[str, str]) -> bool:
+    """Read judgements and queries of a JSON file; return False for another file.
+
+    They are grades by topic and document, records of either, or an object of ``queries`` and ``relevant_docs``.
+    """
+    if not _is_json(conversion.inputs, path):
+        return False
+    for document in documents(conversion.inputs, path):
+        value = decode(conversion.inputs, document)
+        conversion.place = path, document.line
+        if not isinstance(value, dict):
+            conversion.problem("", "is not a judgement", _JSON)
+        elif (topic := first_id(_TOPIC, value)) is None:
+            if isinstance(value.get("queries"), dict):
+                questions |= {name: text for name, text in value["queries"].items() if isinstance(text, str)}
+                conversion.drop_unread(value, ("queries", "relevant_docs"))
+                value = as_dict(value.get("relevant_docs"))
+            for name, grades in value.items():
+                _judge_all(conversion, judged, name, grades)
+        elif isinstance(value.get("text"), str):
+            questions[topic] = value["text"]
+            conversion.drop_unread(value, (*_TOPIC, "text"), " of queries")
+        else:
+            grade = next((number(value[name]) for name in _GRADE if name in value), None)
+            _judge_all(conversion, judged, topic, {first_id(_DOCUMENT, value): grade})
+    return True
+
+
+def _judge_all(conversion: Conversion, judged: Judgements, topic: str, grades: Any) -> None:
+    """Add the judgements of a topic: a grade by document, or a list of relevant documents."""
+    if isinstance(grades, list):
+        grades = {as_id(document): 1 for document in grades}
+    is_valid = isinstance(grades, dict) and None not in grades and all(_is_grade(grade) for grade in grades.values())
+    if not is_valid:
+        conversion.problem("", f"has no whole grade for each document of topic {quoted(topic, 60)}", _JSON)
+    for document, grade in grades.items() if is_valid else ():
+        _judge(judged, conversion.inputs, *conversion.place, (topic, document, grade))
+
+
+def _is_grade(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value)
+
+
+def _is_json(inputs: ImportInputs, path: str) -> bool:
+    return beginning(inputs, path)[:1] in (b"{", b"[")
 
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
@@ -86,26 +142,20 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     ranked: dict[tuple[str, str], dict[str, float]] = {}
     first_seen: dict[tuple[str, str], Place] = {}
     for path in inputs.paths:
-        for line, text in text_lines(inputs, path):
-            fields = text.split()
-            score = _score(fields[4]) if len(fields) >= 5 else None
-            if len(fields) < 5 or score is None:
-                inputs.problem(path, line, "", "is not a line of a run", _RUN)
-                continue
-            key = (fields[5] if len(fields) > 5 else "", fields[0])
-            documents = ranked.setdefault(key, {})
-            if fields[2] in documents:
-                message = f"document {fields[2][:60]} is listed twice for topic {fields[0][:60]}"
+        for line, tag, topic, name, score in _retrieved(inputs, path):
+            scores = ranked.setdefault((tag, topic), {})
+            if name in scores:
+                message = f"document {name[:60]} is listed twice for topic {topic[:60]}"
                 inputs.problem(path, line, "", message, "Keep one line per document, as trec_eval requires.")
-            documents[fields[2]] = score
-            first_seen.setdefault(key, (path, line))
+            scores[name] = score
+            first_seen.setdefault((tag, topic), (path, line))
     several = len({tag for tag, _ in ranked}) > 1
-    for (tag, topic), documents in ranked.items():
+    for (tag, topic), scores in ranked.items():
         if options.questions is not None and topic not in options.qids:
             account.dropped("topics that the gold set does not have", "--gold")
             continue
         chunks: list[Row] = []
-        for name, score in sorted(documents.items(), key=lambda item: (item[1], item[0].encode()), reverse=True):
+        for name, score in sorted(scores.items(), key=lambda item: (item[1], item[0].encode()), reverse=True):
             passage = {"text": texts[name]} if name in texts else {}
             chunks.append({"id": name, **passage, **({"score": score} if isfinite(score) else {})})
         draft = Draft(first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic)
@@ -117,6 +167,24 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         yield draft
     if options.qids and (missing := len(options.qids - {topic for _, topic in ranked})):
         account.lacking("questions of the gold set that the run does not answer", missing)
+
+
+def _retrieved(inputs: ImportInputs, path: str) -> Iterator[tuple[int, str, str, str, float]]:
+    """Yield line, tag, topic, document and score of each document in a run, as TREC or as JSON by topic."""
+    for document in documents(inputs, path) if _is_json(inputs, path) else ():
+        for topic, scores in as_dict(decode(inputs, document)).items():
+            for name, value in as_dict(scores).items():
+                if (score := number(value)) is not None:
+                    yield document.line, "", topic, name, score
+                else:
+                    inputs.problem(path, document.line, f"/{topic}", f"has no score for {name[:60]}", _RUN_JSON)
+    for line, text in () if _is_json(inputs, path) else text_lines(inputs, path):
+        fields = text.split()
+        value = _score(fields[4]) if len(fields) >= 5 else None
+        if value is None:
+            inputs.problem(path, line, "", "is not a line of a run", _RUN)
+        else:
+            yield line, fields[5] if len(fields) > 5 else "", fields[0], fields[2], value
 
 
 def _golds(conversion: Conversion, judged: Judgements, questions: dict[str, str]) -> Iterator[Row]:
@@ -138,8 +206,8 @@ def _golds(conversion: Conversion, judged: Judgements, questions: dict[str, str]
     account.dropped("topics without a judgement", "retrieval cannot be scored on them", unjudged)
 
 
-def _by_id(inputs: ImportInputs, path: str, key: str, field: str, account: Account | None = None) -> dict[str, str]:
-    """Return one field of the rows of a file by another; other fields are named in the account, if given."""
+def _by_id(inputs: ImportInputs, path: str, key: str, field: str) -> dict[str, str]:
+    """Return one field of the rows of a file by another."""
     texts = {}
     for line, row in objects(inputs, path, "a row"):
         identity, text = as_id(row.get(key)), row.get(field)
@@ -148,9 +216,6 @@ def _by_id(inputs: ImportInputs, path: str, key: str, field: str, account: Accou
             inputs.problem(path, line, "", f"has no {key} or no {field}", hint)
         else:
             texts[identity] = text
-        if account:
-            for name in row.keys() - {key, field}:
-                account.dropped(f"{name} of queries", NOT_READ)
     return texts
 
 
