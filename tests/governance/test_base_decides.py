@@ -361,6 +361,24 @@ def test_first_gates_of_a_folder_beside_those_of_another_are_bootstrap(project, 
     assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
 
 
+def test_first_gates_of_a_folder_below_a_project_that_names_gates_are_bootstrap(project, score, monkeypatch):
+    project.git("mv", GATES, "strict.yml")
+    project.write("pyproject.toml", '[tool.rag-eval]\ngates = "strict.yml"\n')
+    project.done("gates of another name")
+    project.branch("pr")
+    gold = gold_of(1, qid="N1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
+    answer = {"claim": "It is one inch wide.", "citations": ["n1"]}
+    project.write("apps/new/eval/gold.jsonl", json_lines([gold]))
+    project.write(
+        "apps/new/runs/trace.jsonl", json_lines([trace_of(1, qid="N1", retrieved_ids=["n1"], answer_json=answer)])
+    )
+    project.write("apps/new/eval-gates.yml", gates())
+    project.done("a new system")
+    monkeypatch.chdir(project.path / "apps/new")
+    report = score()
+    assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
+
+
 def test_a_system_that_moves_as_it_is_keeps_its_gates_beside_others_about_the_same_questions(project, score):
     lines = "gold: gold.jsonl\ntrace: ../runs/trace.jsonl\ncompleteness: {unknown: 9}\n"
     for folder, count, metric in ("all", 8, "chr"), ("smoke", 4, "mrr"):

@@ -55,7 +55,7 @@ def find_base_policy(
         fix = "Rename it, for example to eval-gates.yml."
         raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
     search = _Search(authority, tree, head.gold, reader)
-    if is_discovered and (path := _discovered(authority, tree, folder)):
+    if is_discovered and (path := _discovered(authority, tree, folder, gates)):
         return search.policy_at(path)
     named = [authority.written(gates), authority.inside(gates)] if gates else []
     usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
@@ -264,21 +264,24 @@ def _is_standard_name(path: str) -> bool:
     return posixpath.basename(path) in GATES_FILES
 
 
-def _discovered(authority: Authority, tree: CommitTree, folder: str) -> str | None:
-    """Return the gates file that the nearest pyproject.toml of the base names, from ``folder`` upward.
+def _discovered(authority: Authority, tree: CommitTree, folder: str, gates: str) -> str | None:
+    """Return the gates file that a run from ``folder`` finds on the base, in that folder or above it.
 
-    None if there is none, or a gates file of the usual name is nearer.
+    A folder above it does not count if the change has its ``gates`` in ``folder``, as a new system does, or none. None
+    if there is no such file.
     """
     start = authority.on_base(folder or ".")
     folder = follow_links(tree, start) if start and start != "." else ""
+    within, file = f"{folder}/" if folder else "", authority.written(gates) if gates else None
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
         data = read_regular(tree, follow_links(tree, project))
         if data is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and read(tree, path) is not None else None
-        if not folder or any(has_path(tree, posixpath.join(folder, name)) for name in GATES_FILES):
-            return None
+        usual = [path for name in GATES_FILES if has_path(tree, path := posixpath.join(folder, name))]
+        if usual or not folder or file is None or file.startswith(within):
+            return usual[0] if usual else None
         folder = posixpath.dirname(folder)
 
 
