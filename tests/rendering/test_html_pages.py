@@ -180,7 +180,7 @@ def test_the_workflow_for_pages_keeps_reports_and_writes_the_site(reports, tmp_p
     assert sorted(path.name for path in (work / "reports").iterdir()) == sorted(
         [*(f"{n}.json" for n in range(1, 5)), f"12-{'f' * 12}.json"]
     )
-    assert "5 reports" in said(Page((work / "site/index.html").read_text("utf-8")).root)
+    assert "The newest of 5 runs" in said(Page((work / "site/index.html").read_text("utf-8")).root)
     assert (work / "site/badge.json").exists()
 
 

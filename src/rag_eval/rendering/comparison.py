@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from rag_eval.analysis.runs import AllOfK, BaseDifference, Cell, Repeats, Row, SideBySide, Spread, Standing
     from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
     from rag_eval.gates.outcomes import Front
-    from rag_eval.rendering.document import Block
 
     Name = Callable[[str], str]
 
@@ -282,13 +281,10 @@ def render_probe(probe: Probe, form: str) -> str:
         kinds = [{**kind._asdict(), "passes": kind.passes} for kind in probe.kinds]
         return json_text({**probe._asdict(), "kinds": kinds, "idle": probe.idle})
 
-    def sections(formatter: TextFormatter) -> list[Section]:
-        return [_probe_section(probe, partial(formatter.code, limit=_GATE))]
-
-    return write_page(form, sections)
+    return write_page(form, lambda formatter: _probe_sections(probe, partial(formatter.code, limit=_GATE)))
 
 
-def _probe_section(probe: Probe, name: Name) -> Section:
+def _probe_sections(probe: Probe, name: Name) -> list[Section]:
     errors = _error_rates(probe, name)
     if probe.exit_code:
         reasons = []
@@ -300,24 +296,35 @@ def _probe_section(probe: Probe, name: Name) -> Section:
         if probe.failing:
             gates = ", ".join(map(name, probe.failing))
             reasons.append(f"The unchanged run does not pass: {gates}. Fix it first; rag-eval score shows the reasons.")
-        return Section("A failing run cannot be probed", [*paragraphs(*reasons), *errors])
+        return [Section("A failing run cannot be probed", paragraphs(*reasons)), *errors]
     against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
     passed = "The unchanged run passes, also with itself as the baseline (A/A)."
     rates = f"Perturbation rates in percent: {', '.join(probe.rates)}."
-    blocks = [
-        Paragraph(f"{passed} Regression gates compare with {against}. {rates}"),
-        Table("Perturbations", _PERTURBATIONS, [_perturbation(kind, name) for kind in probe.kinds]),
-        *(table_of("Catches", _CATCHES, _catches(probe, name)) or paragraphs("No gate caught any perturbation.")),
+    parts = [
+        Section(
+            f"Probe of {quantity(probe.cases, 'case')}",
+            paragraphs(_probe_headline(probe), f"{passed} Regression gates compare with {against}. {rates}"),
+        ),
+        Section(
+            "Perturbations",
+            [Table("Perturbations", _PERTURBATIONS, [_perturbation(kind, name) for kind in probe.kinds])],
+        ),
+        Section(
+            "What the gates catch",
+            table_of("Catches", _CATCHES, _catches(probe, name)) or paragraphs("No gate caught any perturbation."),
+        ),
         *errors,
     ]
     if unguarded := [f"{kind.kind}: {_moves(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]:
-        blocks += [Paragraph("Metrics that moved at the highest rate and have no gate:"), *bullets(unguarded)]
+        about = "At the highest rate, these metrics changed:"
+        parts.append(Section("Metrics without a gate", [Paragraph(about), *bullets(unguarded)]))
     if probe.idle:
-        blocks.append(Paragraph(f"Caught no perturbation: {some(probe.idle, _IDLE, name)}."))
-    return Section(_probe_headline(probe), blocks)
+        idle = Paragraph(f"{some(probe.idle, _IDLE, name)}.")
+        parts.append(Section("Gates that caught no perturbation", [idle]))
+    return parts
 
 
-def _error_rates(probe: Probe, name: Name) -> list[Block]:
+def _error_rates(probe: Probe, name: Name) -> list[Section]:
     rows = [
         [
             name(error.gate),
@@ -328,21 +335,21 @@ def _error_rates(probe: Probe, name: Name) -> list[Block]:
         ]
         for error in probe.errors
     ]
-    about = "Error rates of each regression gate, with the noise estimated from the run and its baseline:"
-    return [Paragraph(about), Table("Error rates", _ERRORS, rows)] if rows else []
+    about = "The noise is estimated from the run and its baseline."
+    title = "Error rates of the regression gates"
+    return [Section(title, [Paragraph(about), Table("Error rates", _ERRORS, rows)])] if rows else []
 
 
 def _probe_headline(probe: Probe) -> str:
     tried = [kind for kind in probe.kinds if kind.cases and kind.read]
     passing = sum(kind.passes for kind in probe.kinds)
-    head = f"Probed {quantity(probe.cases, 'case')}"
     if not tried:
-        return f"{head}: no perturbation applies to them."
+        return "No perturbation applies to the cases."
     if passing:
-        return f"{head}: no gate stops {passing} of {len(tried)} perturbations."
+        return f"No gate stops {passing} of {len(tried)} perturbations."
     last = max(tried, key=lambda kind: kind.stops.cases / kind.cases if kind.stops else 1.0)
     latest = f"{last.kind} last, from {_at(last.stops, last)} cases" if last.stops else ""
-    return f"{head}: all {len(tried)} perturbations are stopped, {latest}."
+    return f"All {len(tried)} perturbations are stopped, {latest}."
 
 
 def _perturbation(kind: Probed, name: Name) -> list[str]:

@@ -33,7 +33,7 @@ _RUNS, _FLAKY, _COMMIT = 30, 30, 12
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
+SUMMARY = ["metric", "trend", "oldest", "newest", "difference", "interval", "p", "cases", "result"]
 POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
@@ -45,7 +45,7 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
     if form == "json":
         return json_text({"reports": reports, "metrics": [{**item._asdict(), "slow": item.slow} for item in series]})
     if form == "markdown":
-        parts = [f"## {headline(series, reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
+        parts = [f"## {title(reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
         for item in series:
             readings = markdown.write_blocks([readings_table(item, markdown.FORMATTER, _READINGS)])
             name = markdown.FORMATTER.named(item.metric, "")
@@ -53,30 +53,34 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def sections(formatter: TextFormatter) -> list[Section]:
-        first = Section(headline(series, reports), overview(series, formatter))
+        first = Section(title(reports), overview(series, formatter))
         tables = ((item, readings_table(item, formatter, _READINGS)) for item in series)
         return [first, *(Section(f"{item.metric}{_cut(item)}", [table]) for item, table in tables)]
 
     return write_page(form, sections)
 
 
-def headline(series: Sequence[Series], reports: int) -> str:
-    """Count the reports, the metrics that are worse than in the oldest one, and those that cannot be compared."""
-    many = quantity(reports, "report")
+def title(reports: int) -> str:
+    """Return the title of a history."""
+    return f"Metrics over {quantity(reports, 'report')}"
+
+
+def headline(series: Sequence[Series]) -> str:
+    """Count the metrics that are worse than in the oldest report, and those that cannot be compared."""
     contrasts = [item.oldest for item in series if item.oldest is not None]
     worse, unknown = sum(contrast.is_worse for contrast in contrasts), len(series) - len(contrasts)
     if not contrasts:
-        return f"{many}: no metric can be compared"
-    count = f"{worse} of {quantity(len(series), 'metric')}" if worse else "no metric"
+        return "No metric can be compared."
+    count = f"{worse} of {quantity(len(series), 'metric')}" if worse else "No metric"
     text = f"{count} {'are' if worse > 1 else 'is'} significantly worse"
     more = f"; {unknown} cannot be compared" if unknown else ""
-    return f"{many}: {text} than in the oldest comparable report{more}"
+    return f"{text} than in the oldest comparable report{more}."
 
 
 def overview(series: Sequence[Series], formatter: TextFormatter) -> list[Block]:
-    """Return a table of the metrics, and the remarks on them."""
+    """Summarize the metrics in a sentence, a table and remarks."""
     lines = [line for item in series for line in trend_remarks(item, formatter)]
-    return [*summary_table(series, formatter), *bullets(lines)]
+    return [Paragraph(headline(series)), *summary_table(series, formatter), *bullets(lines)]
 
 
 def summary_table(series: Sequence[Series], formatter: TextFormatter) -> list[Block]:

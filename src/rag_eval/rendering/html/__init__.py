@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval import __version__
 from rag_eval.cases import GOOD, MEANING, STAGE
-from rag_eval.common.escaping import hypertext, one_line
+from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
@@ -362,8 +362,8 @@ def history_page(
     """Return the page of a history: a chart for each metric, drift, flaky questions, the last runs, all readings."""
     newest = runs[-1].verdict if runs else None
     kind = "neutral" if newest is None else "passed" if newest.passed else "failed"
-    word = "" if newest is None else f"The newest run {kind}. "
-    head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series, reports)}.", class_="verdict")]
+    word = "" if newest is None else f"The newest of {quantity(reports, 'run')} {kind}. "
+    head = [tag("h1", _TREND), tag("p", f"{word}{trend.headline(series)}", class_="verdict")]
     charts = tag("div", *(plots.trend(index, item) for index, item in enumerate(series)), class_="charts")
     tables = [(item, trend.readings_table(item, FORMATTER)) for item in series]
     readings = [folded(f"{visible(item.metric)} ({len(item.readings):,})", write([table])) for item, table in tables]
