@@ -465,6 +465,7 @@ def test_citations_by_rank_and_in_brackets(command, tmp_path):
 SEVERAL = """
 otlp phoenix langfuse langfuse-dataset langsmith langsmith-dataset ragas ragas-trace deepeval deepeval-trace promptfoo
 promptfoo-trace trec-qrels trec-run beir azure-eval azure-eval-gold mlflow core-metrics core-metrics-trace
+weave giskard
 """.split()
 
 
@@ -499,6 +500,10 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("opik", b'{"name": "ask"}', ":1: is neither a trace nor a span. Export the project: opik export"),
         *(("opik", b'{"trace": {"id": "a", "start_time": "2026-01-01T00:00:00Z"}, "spans": %s}' % given,
            ":1: /spans: is not a list of spans. Export the project") for given in (b"3", b"[1]", b"[null]")),
+        ("weave", b'{"op_name": "a"}', ":1: is not a call: id or trace_id is missing. Export all calls of each trace"),
+        ("giskard", b'{"reference_answer": "a"}', ":1: has no question. Save the test set whole"),
+        ("trec-run", b'{"q1": {"d1": "high"}}', ":1: /q1: has no score for d1. Write the score"),
+        ("trec-qrels", b"[1]", ":1: is not a judgement. Write an object"),
         ("braintrust", b'{"span_id": "a"}', ":1: is not a span: span_id or root_span_id is missing. Export all spans"),
         ("langsmith", b'{"a": 1}', ":1: is not a run: its keys are a."),
         ("langfuse", b'{"data": [1]}', ":1: /data: has an element that is not a trace or an observation"),

@@ -277,7 +277,10 @@ langfuse langfuse-dataset experimentItemId traceId
 langfuse . datasetRunItems; datasetItemId traceId
 . promptfoo vars assert; __expected; __expected1
 . example08 q gold_ids
-. beir _id text
+. beir _id text; queries relevant_docs; query_id doc_id relevance; query-id corpus-id
+weave . op_name trace_id
+. giskard reference_context conversation_history
+table giskard agent_answer reference_context conversation_history
 . core-metrics gold_supports; question expected_behavior
 core-metrics-trace . references folder_mode
 phoenix . context.trace_id name; context.trace_id span_kind; context.trace_id parent_id
@@ -316,9 +319,12 @@ def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, key
         ("Q1 Q0 d1 1 2.5\n", "trec-run", "a rank and a score in columns four and five"),
         ("Q1 0 d1 -1\n", "trec-qrels", "four columns, the last is an integer"),
         ("Q1 0 d#1 1\n", "trec-qrels", "four columns, the last is an integer"),
+        ('{"q1": {"d1": 1, "d2": 0}, "q2": {"d', "trec-qrels", "grades by question"),
+        ('{"q1": {"d1": 1.5}}', "trec-run", "scores by question"),
         ("query-id\tcorpus-id\tscore\n", "beir", "the header query-id, corpus-id"),
         ("colour;size\nred;2\n", "table", "a header of columns"),
         ('{"inputs": "x", "outputs": "y"}', "table", "the fields of a table"),
+        ('{"inputs.question": "x", "outputs.answer": "y"}', "langsmith-dataset", "the keys inputs.* and outputs.*"),
         ('{"ask": 1, "rows": [{"query": "x", "expected": "y"}]}', "table-gold", "the fields of a table"),
         ("question\tanswer\ttruth\nWhy?\tSo.\tSo.\n", "azure-eval", "the columns question and truth"),
         ("prompts: [a]\ntests: []\n", "promptfoo", "the keys prompts and tests"),

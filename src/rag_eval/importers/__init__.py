@@ -44,6 +44,9 @@ deepeval-trace deepeval | input retrieval_context | input retrievalContext
 . deepeval | input expected_output
 mlflow . | info data | trace_id trace | request_id trace
 opik . | trace spans | trace_id parent_span_id error_info
+weave . | op_name trace_id
+table giskard | agent_answer reference_context conversation_history
+. giskard | reference_context conversation_history
 braintrust . | root_span_id span_attributes
 . braintrust-dataset | dataset_id expected
 phoenix . | start_time_unix_nano | context span_kind
@@ -95,6 +98,8 @@ IMPORTERS: dict[str, Importer] = {
     "opik-dataset": Importer("gold", "ITEMS…", "Opik dataset items", "opik", "golds"),
     "braintrust": Importer("trace", "SPANS…", "spans of Braintrust logs and experiments", "braintrust"),
     "braintrust-dataset": Importer("gold", "ITEMS…", "Braintrust dataset items", "braintrust", "golds"),
+    "weave": Importer("trace", "CALLS…", "calls of W&B Weave", "weave"),
+    "giskard": Importer("gold", "TESTSET…", "questions of Giskard's RAGET", "giskard", "golds"),
     "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", "golds"),
     "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas"),
     "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", "golds"),

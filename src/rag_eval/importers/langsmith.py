@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from rag_eval.importers import Row, spans, unwrap
@@ -36,8 +36,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     whole = [record for record in ended if str(record[1].get("trace_id")) not in pending]
     account.dropped("a pending run", "it has not ended", len(pending))
     account.dropped("runs of a pending trace", "its root has not ended", len(ended) - len(whole))
-    retrieved = {str(run.get("trace_id")) for _, run in whole if run.get("run_type") == "retriever"}
-    all_spans = [_span(conversion, *record, retrieved) for record in whole]
+    all_spans = [_span(conversion, *record) for record in whole]
     lone = {span.trace for span in all_spans} - {span.trace for span in all_spans if span.parent}
     account.lacking("traces with only their root run; export the child runs too (is_root off)", len(lone))
     yield from spans.drafts(conversion, all_spans, "session_name")
@@ -69,8 +68,7 @@ def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:
         conversion.problem("", f"is not a run: its keys are {keys}", _FORMS)
 
 
-def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[str]) -> spans.TraceSpan:
-    """Return the span of a run; ``retrieved`` are the traces with a retriever."""
+def _span(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:
     conversion.place = place
     trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
     ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them instead of parent_run_id
@@ -82,10 +80,6 @@ def _span(conversion: Conversion, place: Place, run: Row, retrieved: Collection[
     extra, outputs = unwrap.as_dict(run.get("extra")), run.get("outputs")
     metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(run.get("metadata"))
     spans.read_contents(conversion, span, run.get("inputs"), outputs, run)
-    if not span.parent and span.chunks is None and isinstance(outputs, dict) and trace not in retrieved:
-        document_lists = (unwrap.documents_in(outputs.get(name)) for name in unwrap.CONTEXT_KEYS)
-        if documents := next((item for item in document_lists if item), None):
-            span.chunks = conversion.chunks(documents)
     span.qid = conversion.qid(run, metadata)
     span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)

@@ -15,7 +15,7 @@ RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER = "root", "other"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
 _NAMES_OF_KINDS = {
-    RETRIEVER: "RETRIEVER RETRIEVAL", RERANKER: "RERANKER RERANKING", GENERATION: "LLM CHAT_MODEL GENERATION",
+    RETRIEVER: "RETRIEVER RETRIEVAL SEARCH", RERANKER: "RERANKER RERANKING", GENERATION: "LLM CHAT_MODEL GENERATION",
     ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK", OTHER: "GUARDRAIL EVALUATOR",
 }  # fmt: skip
 KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
@@ -45,6 +45,7 @@ class TraceSpan:
     prompt: str | None = None  # the end of the input of a generation below the root: it may be more than the question
     answer: str | None = None
     chunks: list[Row] | None = None  # of retrievers and rerankers
+    documents: list[Any] | None = None  # in the output of a root, next to the answer
     qid: str | None = None
     run: str | None = None
     model: str | None = None
@@ -76,6 +77,9 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
             span.prompt = text[-_LONGEST_PROMPT - 1 :]
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
         span.answer, span.citations = conversion.answer(output, row), unwrap.stated_citations(output)
+    if not span.parent:
+        lists = (unwrap.documents_in(unwrap.as_dict(output).get(name)) for name in unwrap.CONTEXT_KEYS)
+        span.documents = next((documents for documents in lists if documents), None)
 
 
 class SpanNames(NamedTuple):
@@ -221,6 +225,9 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
     question, answer = _question_and_answer(conversion, root, [span for span in members if span.id not in searching])
     draft = Draft(root.place, root.trace, question, answer)
     _read_retrievals(conversion, draft, members, children)
+    if draft.chunks is None and root.documents:
+        conversion.account.renamed("contexts in the output of the root", "chunks")
+        draft.chunks = conversion.chunks(root.documents)
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
     draft.start_ns, draft.citations = root.start, root.citations
     failed = root if root.failed else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from rag_eval.common.escaping import quoted
@@ -167,8 +168,24 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
         if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
             yield from ((line, row) for row in lists[0] if isinstance(row, dict))
+        elif len(value) == len(lists) > 1 and (rows := _merged(lists)):
+            yield from ((line, row) for row in rows)
         else:
             yield line, value
+
+
+def _merged(lists: list[list[Any]]) -> list[Row]:
+    """Return the records of lists by evaluator, which repeat the samples; an empty list if they are not the same."""
+    rows: list[Row] = []
+    for parts in zip_longest(*lists):
+        row: Row = {}
+        for part in map(unwrap.as_dict, parts):
+            row = {**part, **{name: value for name, value in row.items() if value is not None}}
+        names = [name for field, name in suggested(list(row), "table").items() if field in ("question", "answer")]
+        if len(names) < 2 or any(unwrap.as_dict(part).get(name) != row[name] for part in parts for name in names):
+            return []
+        rows.append(row)
+    return rows
 
 
 def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[Row]:

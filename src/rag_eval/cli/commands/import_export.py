@@ -291,7 +291,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
 
 def _table_or(form: Recognised | None, reader: Reader, path: str) -> Recognised | None:
     """Return the format of a file, or of a table the kinds for which its columns are sufficient."""
-    if form is not None and form.trace != "table":
+    if form is not None and (form.trace, form.gold) != ("table", "table-gold"):
         return form
     names = header(Files(reader._replace(ledger=ProblemCollector()), [path]), path)
     kinds = [kind for kind in FORMS if is_sufficient(suggested(names, kind), kind)]

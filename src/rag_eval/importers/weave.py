@@ -1,0 +1,73 @@
+"""Calls of W&B Weave, as its UI and API export them, as trace rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
+
+_NAMES = spans.SpanNames(
+    trace="/trace_id", id="/id", parent="/parent_id", name="/name", kind="/kind", start="/started_at", end="/ended_at",
+    error="/exception", model="/model", usage="/usage", cost="/cost", conversation="/thread_id",
+)  # fmt: skip
+_ITEM = "Evaluation.predict_and_score"  # the call for one question of an evaluation
+_FORMS = "Export all calls of each trace, not only its root: in the table of traces choose all calls."
+
+
+def drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the calls of all files; an evaluation has one for each question."""
+    calls: dict[str, tuple[Place, Row]] = {}
+    for value in conversion.records("a call", "calls"):
+        call = unwrap.nested(value)
+        if "trace_id" in call and "id" in call:
+            calls[str(call["id"])] = conversion.place, _record(call)
+        else:
+            conversion.problem("", "is not a call: id or trace_id is missing", _FORMS)
+    recorded = []
+    for conversion.place, call in calls.values():
+        path = list(_with_ancestors(call, calls))
+        names = [str(item["name"]) for item in path]
+        if any(item["kind"] == "scorer" or item["name"].endswith(".score") for item in path):
+            conversion.account.dropped("calls of scorers", JUDGED)
+        elif _ITEM not in names and any(name.startswith("Evaluation.") for name in names):
+            conversion.account.dropped("calls of an evaluation as a whole", NOT_READ)
+        else:
+            if _ITEM in names:
+                of_item = (
+                    {"parent_id": None, "ended_at": None} if names[0] == _ITEM else {}
+                )  # it ends after the scorers
+                call = {**call, "trace_id": path[names.index(_ITEM)]["id"], **of_item}
+            span = spans.read_record(conversion, call, _NAMES)
+            span.latency_ms = (unwrap.number(unwrap.at(call, "/output/model_latency")) or 0) * 1000 or None
+            recorded.append(span)
+    yield from spans.drafts(conversion, recorded)
+
+
+def _record(call: Row) -> Row:
+    """Return a call with the fields of other tools, without references to objects of Weave, which are no texts."""
+    inputs, attributes, summary = (unwrap.as_dict(call.get(name)) for name in ("inputs", "attributes", "summary"))
+    usages = unwrap.as_dict(summary.get("usage"))  # by model
+    asked = inputs | unwrap.as_dict(inputs.get("example"))
+    return {
+        **{name: value for name, value in call.items() if name not in ("inputs", "attributes", "summary", "op_name")},
+        "name": str(call.get("op_name") or "").rpartition("/op/")[2].partition(":")[0],
+        "kind": unwrap.as_dict(attributes.get("weave")).get("kind"),
+        "input": {name: value for name, value in asked.items() if not _is_reference(value)},
+        "metadata": {name: value for name, value in attributes.items() if name.partition(".")[0] != "weave"},
+        "model": next(iter(usages), None),
+        "usage": next(iter(usages.values()), None),
+    }
+
+
+def _is_reference(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("weave:///")
+
+
+def _with_ancestors(call: Row, calls: Mapping[str, tuple[Place, Row]]) -> Iterator[Row]:
+    """Yield a call and those above it, if the file has them."""
+    seen: set[str] = set()
+    while call["id"] not in seen:
+        seen.add(call["id"])
+        yield call
+        call = calls.get(str(call.get("parent_id")), ("", call))[1]
