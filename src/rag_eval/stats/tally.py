@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from math import fsum
+from math import fsum, lcm
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def mean(scores: Tally) -> Value:
     hits = scores[True] if all(type(score) is bool for score in scores) else None
     if any(type(score) is float for score in scores):
         return Value(round(fsum(as_float(score) * count for score, count in scores.items()) / n, DECIMALS), n)
-    return Value(_exact_sum(scores) / n, n, hits)
+    return Value(_exact_mean(scores, n), n, hits)
 
 
 def as_float(score: Score) -> float:
@@ -101,11 +101,13 @@ def shown(number: Fraction, condition: Callable[[Fraction], object], least: int 
     return str(number)
 
 
-def _exact_sum(scores: Tally) -> Fraction:
+def _exact_mean(scores: Tally, n: int) -> Fraction:
     by_denominator: Counter[int] = Counter()
     numerator: Any
     denominator: Any
     for score, count in scores.items():
         numerator, denominator = score if isinstance(score, tuple) else (int(score), 1)
         by_denominator[denominator] += numerator * count
-    return sum((Fraction(total, denominator) for denominator, total in by_denominator.items()), Fraction(0))
+    common = lcm(*by_denominator)
+    total = sum([total * (common // denominator) for denominator, total in by_denominator.items()])
+    return Fraction(total, common * n)
