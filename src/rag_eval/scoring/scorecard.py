@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rag_eval.stats.tally import Score, Tally
+from rag_eval.stats.tally import Score, Tally, weighed
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
@@ -154,9 +154,7 @@ class Scorecard(NamedTuple):
         counters: list[Counter[Any]] = []
         for counts in (shared, individual):
             for column in zip(*counts, strict=True):
-                counters.append(Counter())
-                if column.count(None) < len(column):
-                    for score, count in zip(column, counts.values(), strict=True):
-                        counters[-1][score] += count
-                    del counters[-1][None]
+                applies = column.count(None) < len(column)
+                counters.append(weighed(column, counts.values()) if applies else Counter())
+                counters[-1].pop(None, None)
         return dict(zip(self.columns, counters or [Counter() for _ in self.columns], strict=True))
