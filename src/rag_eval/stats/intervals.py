@@ -212,6 +212,7 @@ def percentile(kind: str) -> float:
     return int(kind[1:]) / 100
 
 
+@lru_cache(maxsize=256)  # the percentiles of several metrics are often of equally many scores
 def percentile_ranks(n: int, share: float, confidence: float = CONFIDENCE) -> tuple[int | None, int | None]:
     """Return the ranks, from 1, of the ordered scores that enclose a percentile; None if n scores are too few.
 

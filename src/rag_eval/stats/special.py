@@ -78,6 +78,7 @@ def normal_quantile(p: float) -> float:
     return z
 
 
+@lru_cache(maxsize=256)
 def student_upper(tail: float, degrees: float) -> float:
     """Return the t with P(T >= t) = tail, which is above 0 and at most 1/2."""
     if tail >= 1 / 2:
