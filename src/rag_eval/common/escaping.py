@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _ZERO_WIDTH_SPACE = "\u200b"
+# Patterns that few texts need are strings, compiled at their first use.
+
 # C0 and C1 controls, line and paragraph separators, zero-width and bidirectional controls, BOM, lone surrogates, tags,
 # and noncharacters, two of which are invalid in XML.
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff\U000e0000-\U000e007f]"
 )
@@ -27,19 +29,19 @@ _HARMLESS = re.compile("[A-Za-z0-9 .,:;!?()%/_=+*-]*")
 _HARMLESS_CELL = re.compile(r"(?:\w[\w .,:!?()%/=+*'-]*)?")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _SPACE = re.compile(r"\s+")
-_BREAK = re.compile("[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+_BREAK = "[\t\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+"
 # A colon only before a space: between letters it makes an emoji or an address.
 _WORDS = re.compile("(?:[A-Za-z0-9 ,.;()'%/_…–-]|:(?= |$))+")
 _LINKED = re.compile(r"(?i)www\.|\bgh-[0-9]|\b[0-9a-f]{7,}\b|_{2}")
 _RETURN = re.compile(r"\r\n?")
-_COMMAND = re.compile("(?m)(?:^|(?<=[\u2028\u2029]))(?=\\s*::)")
+_COMMAND = "(?m)(?:^|(?<=[\u2028\u2029]))(?=\\s*::)"
 # Commands to a CI system anywhere in a line: ##[ is GitHub's, ##vso[ of Azure DevOps, ##teamcity[ of TeamCity.
 _BRACKETED = re.compile(r"##([A-Za-z]*)\[")
 # Characters that some readers of JSON and of logs take for the end of a line.
 _SEPARATORS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # The first characters of a formula, and the blanks and separators before it. Spreadsheets in Asian locales treat the
 # full-width forms alike.
-_FORMULA = re.compile("^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])")
+_FORMULA = "^(?=[\t\n])|(?:^|(?<![;\\s]))[;\\s]*+(?=[=+@\uff1d\uff0b\uff0d\uff20-])"
 
 
 def one_line(text: str, limit: int = 80) -> str:
@@ -133,10 +135,10 @@ def spreadsheet(text: str) -> str:
     """
     if _HARMLESS_CELL.fullmatch(text):
         return text
-    clean = _COMMAND.sub(_ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
+    clean = re.sub(_COMMAND, _ZERO_WIDTH_SPACE, _no_command(_visible(_RETURN.sub("\n", text))))
     # A spreadsheet that treats semicolons, tabs or line breaks as separators starts a cell behind each.
-    return _FORMULA.sub(
-        lambda match: match[0] if match.start() and not {*";\t\n"} & {*match[0]} else f"{match[0]}'", clean
+    return re.sub(
+        _FORMULA, lambda match: match[0] if match.start() and not {*";\t\n"} & {*match[0]} else f"{match[0]}'", clean
     )
 
 
@@ -176,12 +178,12 @@ def unbracketed(text: str, bracket: str) -> str:
 
 
 def _visible(text: str) -> str:
-    # Invisible characters are not printable: most texts need no further check, and many runs do not need the pattern.
-    return text if text.isprintable() else _INVISIBLE.sub("", text)
+    # Invisible characters are not printable: most texts need no further check.
+    return text if text.isprintable() else re.sub(_INVISIBLE, "", text)
 
 
 def _unbroken(text: str) -> str:
-    return text if text.isprintable() else _BREAK.sub(" ", text)
+    return text if text.isprintable() else re.sub(_BREAK, " ", text)
 
 
 def _no_command(text: str) -> str:
