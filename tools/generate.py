@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from action_types import action_types
 from composite_action import composite_action
 from gates_schema import gates_schema
-from refusal_words import required_words
+from refusal_words import index_file, required_words
 from release import examples, with_name
 
 from rag_eval import REPOSITORY, __version__
@@ -58,7 +58,8 @@ def generated() -> dict[str, str]:
     made = {
         "schemas/eval-gates.schema.json": json.dumps(gates_schema(), indent=2, ensure_ascii=False) + "\n",
         "src/rag_eval/metrics/examples.json": examples_file(),
-        "src/rag_eval/textual/data/refusals/index.json": required_words(),
+        "src/rag_eval/textual/data/refusals/index.json": index_file(),
+        "src/rag_eval/textual/data/refusals/required.json": required_words(),
         **metric_pages(),
         "docs/action.md": action_page(),
         "docs/forks.md": forks_page(),

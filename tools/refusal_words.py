@@ -1,9 +1,9 @@
 """Finds words that each pattern of a refusal requires, so that a run tries and compiles few of the patterns.
 
-``index.json`` has, by language, its folded hints, typical words and whole claims, so that a run reads few of the files,
-and sets of words, and for each pattern of ``declines`` and ``lacks`` the numbers of its
-sets: the most selective one, then all of them in the order of the pattern. A text that a pattern matches has a word of
-each of them in this order, as ``Language.candidates`` reads it.
+``index.json`` has, by language, its folded hints, typical words and whole claims, so that a run reads few of the files.
+``required.json`` has sets of words, and for each pattern of ``declines`` and ``lacks`` the numbers of its sets: the
+most selective one, then all of them in the order of the pattern. A text that a pattern matches has a word of each of
+them in this order, as ``Language.candidates`` reads it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from itertools import accumulate
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -28,17 +29,24 @@ _WORD = re.compile(rf"{_CUT}?\w+{_CUT}?")
 Words = frozenset[str]
 
 
-def required_words() -> str:
+def index_file() -> str:
     """Return the text of ``index.json``, a line for each language."""
-    lines = []
-    for code in LANGUAGES:
-        words = _folded_words(read_table(f"refusals/{code}.toml"))
-        lines.append(f'"{code}": {json.dumps(words | _table(Language(code, words)), ensure_ascii=False)}')
+    return _lines(_folded_words)
+
+
+def required_words() -> str:
+    """Return the text of ``required.json``, a line for each language."""
+    return _lines(lambda code: _table(Language(code, _folded_words(code))))
+
+
+def _lines(entry: Callable[[str], dict[str, list[Any]]]) -> str:
+    lines = [f'"{code}": {json.dumps(entry(code), ensure_ascii=False)}' for code in LANGUAGES]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _folded_words(table: dict[str, Any]) -> dict[str, list[Any]]:
+def _folded_words(code: str) -> dict[str, list[Any]]:
     """Return the words that tell whether a text may refuse in a language, as ``Language`` compares them."""
+    table = read_table(f"refusals/{code}.toml")
     words = {name: list(map(fold, table.get(name, ()))) for name in ("typical", "whole", "hints", "hints_within")}
     return {**words, "hints": [word[:WORD_START] for word in words["hints"]]}
 

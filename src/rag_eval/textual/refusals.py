@@ -4,11 +4,11 @@ A claim refuses when one of its first sentences says that the speaker will not o
 nothing. ``I can't say who built it, but it was finished in 1889`` is a partial answer, not a refusal.
 
 The patterns of a language are data in ``data/refusals/CODE.toml``. To add a language, add such a file and examples in
-``tests/refusals/``, and run ``make generate``, which lists in ``index.json`` the hints of each language and the words
-that each pattern requires: only patterns whose words a sentence has are compiled and tried. Line breaks in a pattern
-and the indentation after them are ignored. ``<name>`` in a pattern is the entry of ``[words]`` with that name; an entry
-may use earlier ones. Patterns meet folded text: lower case, no accents, and only classes in lower case. The keys of a
-file:
+``tests/refusals/``, and run ``make generate``, which lists in ``index.json`` the hints of each language, and in
+``required.json`` the words that each pattern requires: only patterns whose words a sentence has are compiled and tried.
+Line breaks in a pattern and the indentation after them are ignored. ``<name>`` in a pattern is the entry of ``[words]``
+with that name; an entry may use earlier ones. Patterns meet folded text: lower case, no accents, and only classes in
+lower case. The keys of a file:
 
 - ``hints``: words, one of which occurs in any text that ``declines`` or ``lacks`` match. Six letters are compared.
   ``hints_within``: substrings with the same purpose, for languages that do not separate words.
@@ -374,7 +374,7 @@ class Language:
     @cached_property
     def _rules(self) -> list[_Rule]:
         """Return the patterns that refuse, each with the words that it requires."""
-        table = _index()[self.code]
+        table = _required()[self.code]
         sets = [frozenset(words.split(" ")) for words in table["words"]]
         return [
             _Rule(kind, text, sets[numbers[0]], [sets[number] for number in numbers[1:]])
@@ -399,8 +399,14 @@ def _languages() -> tuple[Language, ...]:
 
 @cache
 def _index() -> dict[str, dict[str, Any]]:
-    """Return the words of each language and of its patterns, which ``tools/refusal_words.py`` finds."""
+    """Return the hints, typical words and whole claims of each language, folded."""
     return read_table("refusals/index.json")
+
+
+@cache
+def _required() -> dict[str, dict[str, Any]]:
+    """Return the words that the patterns of each language require, which ``tools/refusal_words.py`` finds."""
+    return read_table("refusals/required.json")
 
 
 @cache
