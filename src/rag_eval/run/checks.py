@@ -201,11 +201,12 @@ def _count_different(answers: Iterable[Case]) -> int:
 def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterator[Finding]:
     """Find answers that also contain the expected substrings of many other questions."""
     answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
-    probes = [answerable[index] for index in sample_positions(len(answerable), PROBE_COUNT, seed)]
+    positions = sample_positions(len(answerable), PROBE_COUNT, seed)
+    probes = [frozenset(answerable[position].substrings) for position in positions]
     padded = 0
     for answer in answers:
         lowered, expected = answer.claim.lower(), answer.gold.substrings
-        others = [probe.substrings for probe in probes if set(probe.substrings).isdisjoint(expected)]
+        others = [texts for texts in probes if texts.isdisjoint(expected)]
         count = sum([holds_any(texts, lowered) for texts in others])
         padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
     if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
