@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
+
+import msgspec
 
 from rag_eval.analysis.report import levels
 from rag_eval.cases import ABSENT, PHRASE_LIMIT, UNRETRIEVED, Case
@@ -63,11 +64,13 @@ class Answers(NamedTuple):
         source = reader.open(inputs.policy.trace) if by_line else None
         if source is None:
             return
+        settings = inputs.policy.settings
         with source:
             for number, line in source.lines_at(by_line):
                 question = by_line[number]
-                trace = Trace.from_row(json.loads(line), question.qid, number)  # it was validated during scoring
-                yield question, Case(inputs.golds[question.qid], trace, inputs.policy.settings)
+                # It was validated during scoring.
+                trace = Trace.from_row(msgspec.json.decode(line), question.qid, number)
+                yield question, Case(inputs.golds[question.qid], trace, settings)
 
 
 def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
