@@ -198,7 +198,8 @@ class Context(NamedTuple):
 
     ``about`` is the content of run.json, ``findings`` are earlier findings, ``hashes`` the hashes of the gold items by
     qid, ``fields`` the gold fields of slices, ``case_results`` the cases and values of the scorecard if they are known.
-    ``cluster`` is the gold field whose values group questions that depend on one another.
+    ``cluster`` is the gold field whose values group questions that depend on one another, ``policies`` are those whose
+    integrity settings apply, by default only that of the report.
     """
 
     notes: Sequence[InputNote] = ()
@@ -210,6 +211,7 @@ class Context(NamedTuple):
     earlier: Earlier | None = None
     case_results: CaseResults | None = None
     cluster: str = ""
+    policies: Sequence[Policy] = ()
 
 
 class RescoredRun(NamedTuple):
@@ -232,7 +234,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
     questions, metrics, grouped = context.case_results or case_results(card, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
-        *integrity_findings(card, policy),
+        *integrity_findings(card, *(context.policies or [policy])),
         *integrity.verdict_findings(policy, questions, levels(policy)),
         *context.findings,
     ):

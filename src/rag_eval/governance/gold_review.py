@@ -32,7 +32,7 @@ from rag_eval.readers.source import PACKED
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
 from rag_eval.run.inputs import by_conversation
-from rag_eval.run.scored import rescore_on, scored_under
+from rag_eval.run.scored import rescore, rescore_on
 
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
@@ -160,7 +160,7 @@ def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]
     if not (base and diff.changes and diff.old) or base.settings == head.settings:
         return review._replace(findings=(*findings, *review.findings))
     # Looser settings may let a gate or a case pass on the old gold, too, so that the change of the gold has no effect.
-    as_base = _impact(context, scored_under(run, base._replace(gold=head.gold, trace=head.trace)), diff)
+    as_base = _impact(context, rescore(run, base._replace(gold=head.gold, trace=head.trace)), diff)
     more = [finding for finding in as_base.findings if finding not in review.findings]
     more = [finding._replace(message=f"{finding.message}; by the settings of the base branch") for finding in more]
     turns = dict.fromkeys((*review.turns, *as_base.turns))

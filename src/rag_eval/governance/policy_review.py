@@ -52,7 +52,6 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
     verdicts, notes = _review_verdicts(context)
     findings = [
         *run.report.findings,
-        *integrity_findings(run.card, *context.policies),
         *_missing_verdicts(context),
         *gold.findings,
         *verdicts,
@@ -79,10 +78,10 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     """
     head, run = context.head, context.run
     redefined = rejudge(report, base, context.run.earlier)
-    other = None if _same_meaning(base, head) else rescore(run, base)
+    other = None if _same_meaning(base, head) else rescore(run, base).report
     scored, on_scored_files = None, base._replace(gold=head.gold, trace=head.trace)
     if on_scored_files != base:
-        scored = redefined if _same_meaning(on_scored_files, head) else rescore(run, on_scored_files)
+        scored = redefined if _same_meaning(on_scored_files, head) else rescore(run, on_scored_files).report
     # Of each gate's two outcomes the one counts that fails the run, otherwise the failed one.
     also = {(gate.label, gate.direction): gate for gate in (scored.gates if scored else ())}
     pairs = [(gate, also.get((gate.label, gate.direction), gate)) for gate in (other or redefined).gates]
@@ -248,7 +247,8 @@ def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
     if _same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):
         report = rejudge(run.report, policy, run.earlier)
     else:
-        report = rescore(run._replace(inputs=run.inputs._replace(measures=measures, fields=policy.fields)), policy)
+        inputs = run.inputs._replace(measures=measures, fields=policy.fields)
+        report = rescore(run._replace(inputs=inputs), policy).report
     return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 
 

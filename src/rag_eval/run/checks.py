@@ -75,7 +75,10 @@ class Answers(NamedTuple):
 
 def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
     """Find that traces are of another commit or other gold, according to run.json (``about``)."""
-    authority, policy, gold_sha256 = inputs.authority, inputs.policy, inputs.digests.hex("gold")
+    authority, policy, head = inputs.authority, inputs.policy, inputs.policies[0]
+    if policy.trace == head.trace and policy.gold != head.gold:  # they answer the gold of the run, which is checked
+        return []
+    gold_sha256 = inputs.digests.hex("gold")
     commits = authority.commits if authority else frozenset[str]()
     about = about or {}
     hashes, named = [gold_sha256], about.get("gold_sha256") or gold_sha256
@@ -284,7 +287,8 @@ def unrecognised_refusals(answers: Answers) -> list[Finding]:
     A sample is read, of which only short answers: long ones cost much and rarely refuse.
     """
     answered = [question for question in answers.questions if question.label == "HALLUCINATION"]
-    if answers.inputs.policy.builtin or not answered:
+    head = answers.inputs.policies[0]
+    if answers.inputs.policy.builtin or head.builtin or not answered:  # the change may be the fix
         return []
     from rag_eval.textual.refusals import recognise  # loads patterns
 

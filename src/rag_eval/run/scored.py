@@ -14,10 +14,8 @@ from rag_eval.analysis.report import (
     RescoredRun,
     build_report,
     case_results,
-    integrity_findings,
     levels,
 )
-from rag_eval.common.digests import Digests
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import vacuous
@@ -36,17 +34,13 @@ RunJson = dict[str, Any] | None
 
 
 class ScoredRun(NamedTuple):
-    """A run under its own policy.
-
-    ``about`` is its run.json, ``old_traces`` are the path and the bytes of the baseline's traces.
-    """
+    """A run under one policy; ``about`` is its run.json."""
 
     inputs: Inputs
     card: Scorecard
     about: RunJson
     earlier: Earlier | None
     report: Report
-    old_traces: tuple[str, bytes] | None = None
 
     @property
     def gold_sha256(self) -> str:
@@ -67,7 +61,7 @@ class ScoredRun(NamedTuple):
 
 
 def score_run(inputs: Inputs) -> ScoredRun:
-    """Score the traces under the run's own policy; InputError with every problem of every file."""
+    """Score the traces, check the answers and judge the gates; InputError with every problem of every file."""
     reader, policy, digests = inputs.reader, inputs.policy, inputs.digests
     try:
         card = _scorecard(inputs)
@@ -82,48 +76,20 @@ def score_run(inputs: Inputs) -> ScoredRun:
     context = _context(inputs, about, earlier)
     cases = case_results(card, context)
     answers = checks.Answers(inputs, cases.questions)
-    before = earlier.questions if earlier else ()
-    findings += checks.of_answers(answers, card.columns, before, old_traces)
+    findings += checks.of_answers(answers, card.columns, earlier.questions if earlier else (), old_traces)
     context = context._replace(
         case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
         inputs=[Input(*row) for row in digests.rows()],
         findings=[*findings, *of_baseline],
+        policies=inputs.policies,
     )
-    return ScoredRun(inputs, card, about, earlier, build_report(card, inputs.golds, policy, context), old_traces)
+    return ScoredRun(inputs, card, about, earlier, build_report(card, inputs.golds, policy, context))
 
 
-def rescore(run: ScoredRun, policy: Policy) -> Report:
-    """Score the run again under another policy, with the baseline of that policy."""
-    previous, inputs = run.inputs.policy, run.inputs.again(policy)
-    policy = inputs.policy
-    card = _scorecard(inputs)
-    earlier = run.earlier
-    if earlier and (policy.settings, policy.gold) != (previous.settings, previous.gold):  # values have another meaning
-        earlier, *_ = _baseline(inputs, run.about)
-    findings, about = integrity_findings(card, *inputs.policies), run.about
-    if policy.trace != previous.trace:
-        about = read_run_json(inputs.reader, policy, Digests())
-        findings = [*checks.origin(inputs, about), *findings]
-    # Other settings also mean other right answers: an answer that counts as a refusal is not one of them.
-    context = _context(inputs, about, earlier)
-    cases = case_results(card, context)
-    before = run.earlier.questions if run.earlier else ()
-    answers = checks.Answers(inputs, cases.questions)
-    if policy.trace != previous.trace:  # these answers are not yet checked
-        findings += checks.of_answers(answers, run.card.columns, before, run.old_traces)
-    else:
-        findings += checks.partly_measured(answers, run.card.columns, before)
-        findings += checks.degenerate_answers(answers)
-    inputs.reader.ledger.stop_on_problems()
-    return build_report(card, inputs.golds, policy, context._replace(case_results=cases, findings=findings))
-
-
-def scored_under(run: ScoredRun, policy: Policy) -> ScoredRun:
-    """Return the run, and its baseline, scored again under another policy."""
-    inputs = run.inputs.again(policy)
-    earlier = _baseline(inputs, run.about)[0] if run.earlier else None
-    return run._replace(inputs=inputs, earlier=earlier, report=rescore(run, policy))
+def rescore(run: ScoredRun, policy: Policy) -> ScoredRun:
+    """Score the run again under another policy: its own traces, gold and baseline, with all checks."""
+    return score_run(run.inputs.again(policy))
 
 
 def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:

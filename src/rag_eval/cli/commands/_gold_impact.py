@@ -72,7 +72,7 @@ def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
     try:
         before, after = (_read_policy(options, data) for data in (old, new))
         run = score_run(read_inputs(options, Reader(ProblemCollector()), after, Digests(), before))
-        redefined, meant = rejudge(run.report, before), rescore(run, before)
+        redefined, meant = rejudge(run.report, before), rescore(run, before).report
     except RagEvalError as error:
         return [f"The effect of the changes to {path} cannot be computed: {error.first}"]
     effects = PolicyEffects(meant.gates, redefined.gates, run.report.gates)
