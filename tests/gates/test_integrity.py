@@ -104,16 +104,23 @@ def test_both_kinds_can_be_found_at_once():
     assert codes == ["refuses-everything", "answers-everything"]
 
 
-@pytest.mark.parametrize("gate", ["over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable"])
+@pytest.mark.parametrize("gate", ["over_refusal", "answered_rate", "chr_answerable"])
 def test_a_gate_that_sees_refusals_decides_about_them(gate):
     assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), [gate]) == [("refuses-everything", "warning")]
     assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), ["precision"]) == [("refuses-everything", "error")]
 
 
-@pytest.mark.parametrize("gate", ["under_refusal", "abstention_accuracy"])
-def test_a_gate_that_sees_answers_decides_about_them(gate):
-    assert found(cases_of(HALLUCINATION=3), [gate]) == [("answers-everything", "warning")]
+def test_a_gate_that_sees_answers_decides_about_them():
+    assert found(cases_of(HALLUCINATION=3), ["under_refusal"]) == [("answers-everything", "warning")]
     assert found(cases_of(HALLUCINATION=3), ["over_refusal"]) == [("answers-everything", "error")]
+
+
+def test_a_gate_on_both_kinds_of_questions_decides_about_neither():
+    """The kind that is right may outweigh the other one."""
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3, REFUSAL_OK=9), ["abstention_accuracy"]) == [
+        ("refuses-everything", "error")
+    ]
+    assert found(cases_of(HALLUCINATION=3, OK=9), ["abstention_accuracy"]) == [("answers-everything", "error")]
 
 
 # --- padding ---------------------------------------------------------------------------------------------------------
@@ -301,25 +308,30 @@ def test_what_a_change_brings_along_guards_nothing(cases, base, head):
 def test_a_guard_that_only_the_change_has_does_not_excuse_it():
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
     base = Policy(gates=(Gate("precision", "min", "0.8"),))
-    head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "0.99")))
+    head = Policy(gates=(*base.gates, Gate("over_refusal", "max", "0.79")))
     assert [finding.level for finding in integrity_findings(refusing, head)] == ["warning"]
     assert [finding.level for finding in integrity_findings(refusing, head, base)] == ["error"]
     assert [finding.level for finding in integrity_findings(refusing, head, head)] == ["warning"]
 
 
 @pytest.mark.parametrize(
-    ("metric", "direction", "threshold"),
+    ("metric", "direction", "threshold", "confidence", "level"),
     [
-        ("over_refusal", "max", "1"),
-        ("answered_rate", "min", "0.0"),
-        ("answered_rate", "max_drop", "1"),
-        ("over_refusal", "max_rise", "1.0"),
+        ("over_refusal", "max", "0.79", "", "warning"),
+        ("over_refusal", "max", "0.79", "0.99", "error"),
+        ("over_refusal", "max", "0.8", "", "error"),
+        ("over_refusal", "max", "1", "", "error"),
+        ("answered_rate", "min", "0.21", "", "warning"),
+        ("answered_rate", "min", "0.2", "", "error"),
+        ("answered_rate", "min", "0.0", "", "error"),
+        ("answered_rate", "max_drop", "0.1", "", "error"),
+        ("over_refusal", "max_rise", "0.1", "", "error"),
     ],
 )
-def test_a_gate_that_cannot_fail_guards_nothing(metric, direction, threshold):
-    gate = Gate(metric, direction, threshold)
+def test_a_gate_that_may_pass_a_degenerate_run_guards_nothing(metric, direction, threshold, confidence, level):
+    gate = Gate(metric, direction, threshold, confidence=confidence)
     refusing = card([(gold(number), trace(number, REFUSED)) for number in range(4)])
-    assert [finding.level for finding in integrity_findings(refusing, Policy(gates=(gate,)))] == ["error"]
+    assert [finding.level for finding in integrity_findings(refusing, Policy(gates=(gate,)))] == [level]
 
 
 REFUSE = "Make the system refuse questions without an answer."

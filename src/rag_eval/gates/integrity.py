@@ -49,6 +49,7 @@ LEVELS: Mapping[str, str] = {
 
 ALMOST_ALL = 0.9  # of the cases; one decoy must not hide a behaviour
 FEWEST_CASES = 3  # cases; with fewer, equal answers may be chance
+_WORST = Decimal("0.2")  # what citation_precision is if all of five chunks are cited for the right one
 _DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
 
 
@@ -112,9 +113,8 @@ class Run(NamedTuple):
     """The outcomes of a run with their counts, and the gates that can fail it.
 
     ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases retrieve, 0
-    without one. ``guards`` are the gates on all cases in every policy that applies, with a limit that a value can miss.
-    A gate that only the change has does not count, because the same change chose its threshold. ``guards`` is None if
-    ``gates`` guard.
+    without one. ``guards`` are those that :func:`guards` returns for all policies that apply. A gate that only the
+    change has is not among them, because the same change chose its threshold. ``guards`` is None if ``gates`` guard.
     """
 
     outcomes: Sequence[tuple[CaseOutcome, int]]
@@ -133,10 +133,23 @@ def degenerate_findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
     return at_levels((finding for check in checks for finding in check(run)), {**LEVELS, **levels})
 
 
-def decides(gate: Gate) -> bool:
-    """Return whether a gate can fail a run: not with a severity of warning, or a limit that every value is within."""
+def guards(policies: Iterable[Policy]) -> set[str]:
+    """Return the gates on all cases, in every policy, that fail a run of which almost all cases misbehave.
+
+    Regression gates and gates with a confidence may be inconclusive then.
+    """
+    by_policy = []
+    for policy in policies:
+        whole = (gate for gate in policy.gates if gate.direction in BOUNDS and not (gate.slice or gate.confidence))
+        by_policy.append({gate.name for gate in whole if _decides(gate)})
+    return set.intersection(*by_policy)
+
+
+def _decides(gate: Gate) -> bool:
+    """Return whether a gate can fail a run: not with a severity of warning, or a limit in the worst fifth of values."""
     top, limit = measure(gate.name).metric.top, Decimal(gate.threshold)
-    is_loose = limit <= 0 if gate.direction == "min" else top is not None and limit >= top
+    least = Decimal(0) if top is None else _WORST * int(top)
+    is_loose = limit <= least if gate.direction == "min" else top is not None and limit >= int(top) - least
     return gate.severity == "error" and not is_loose
 
 
@@ -147,14 +160,14 @@ def _one_sided_refusals(run: Run) -> Iterator[Finding]:
             counts[outcome.label not in ("HALLUCINATION", "REFUSAL_OK"), outcome.label in REFUSED] += count
     refused, answered = counts[True, True], counts[True, False]
     if refused >= max(FEWEST_CASES, (refused + answered) * ALMOST_ALL):
-        guarded = run.guarded("over_refusal", "answered_rate", "abstention_accuracy", "chr_answerable")
+        guarded = run.guarded("over_refusal", "answered_rate", "chr_answerable")
         share = f"all {refused}" if not answered else f"{refused} of {refused + answered}"
         message = f"{share} answerable questions were refused, so metrics of answers say nothing"
         fix = "Fix the system." if guarded else "Gate over_refusal, or fix the system."
         yield Finding("refuses-everything", "warning" if guarded else "error", message, fix)
     refused, answered = counts[False, True], counts[False, False]
     if answered >= FEWEST_CASES and not refused:
-        guarded = run.guarded("under_refusal", "abstention_accuracy")
+        guarded = run.guarded("under_refusal")
         message = f"all {answered} unanswerable questions were answered, so over_refusal cannot fail"
         fix = "Make the system refuse questions without an answer."
         fix = fix if guarded else f"Gate under_refusal. {fix}"
@@ -292,7 +305,7 @@ def counts_failures(policies: Iterable[Policy]) -> bool:
     by_policy = []
     for policy in policies:
         gates = [gate for gate in policy.selected_gates if gate.direction in BOUNDS and not gate.slice]
-        by_policy.append({gate.name for gate in gates if decides(gate)})
+        by_policy.append({gate.name for gate in gates if _decides(gate)})
     names = set.intersection(*by_policy)
     cases = [Case(_ANSWERED_ITEM, trace, Settings()) for trace in (_ANSWER, _FAILED)]
     scores = [[item.score(case) for case in cases] for item in map(measure, names) if item.metric.level == "case"]
