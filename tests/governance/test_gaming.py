@@ -54,6 +54,8 @@ NAMED = {
     "traces-redirected-from-easier-questions",
     "workflow-edited",
     "workflow-edited-for-a-reworded-copy",
+    "workflow-edited-in-a-workflow-that-it-uses",
+    "workflow-edited-in-an-action-that-it-uses",
 }
 """What people may mean: it passes, and is said in so many words."""
 

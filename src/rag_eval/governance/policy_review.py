@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
@@ -33,7 +35,7 @@ from rag_eval.run.scored import rescore
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import Policy
-    from rag_eval.git.snapshots import Tree
+    from rag_eval.git.snapshots import CommitTree, Tree
     from rag_eval.run.authority import Authority
     from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
@@ -42,6 +44,8 @@ _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "mus
 _NAMED, _VERDICTS_NAMED = 5, 3
 _BY_BASE = "as set by the gates file of the base branch"
 _ONLY = "Name the file only in the gates file."
+_USES = re.compile(r"""uses["']?\s*:\s*["']?\./([^\s"'#,}\]]*)""")
+_ACTION_FILES = ("action.yml", "action.yaml")
 _USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}
 
 
@@ -228,16 +232,42 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
             message += f", and this run fails {some(failed, _NAMED)}" if failed else ""
             fix = "Name that file in the workflow, if these gates are meant to replace it."
         yield Finding("bootstrap", "warning", message, fix, context.head.file)
-    file = authority.workflow
-    before, after = (_id_of(tree, file) if file else "" for tree in (authority.before, authority.after))
-    if before != after and (before or context.base):  # not at the initial setup, which adds the workflow
-        message = "this change edits the workflow that runs this check, so inputs and steps may differ from the base's"
-        fix = "Review the workflow file. To have its changes approved, list it in CODEOWNERS."
-        yield Finding("workflow-changed", "warning", message, fix, file)
+    if edited := _edited_workflow(context):
+        used = "" if edited == authority.workflow else f"{quoted(edited, 60)}, which is used by "
+        message = f"this change edits {used}the workflow that runs this check"
+        fix = "Review this file. To have its changes approved, list it in CODEOWNERS."
+        yield Finding(
+            "workflow-changed", "warning", f"{message}, so inputs and steps may differ from the base's", fix, edited
+        )
     if qids := context.run.other_questions():
         what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
         fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
         yield Finding("other-question", "warning", f"{what}: {some(qids, _NAMED, quoted)}", fix, context.head.trace)
+
+
+def _edited_workflow(context: ReviewContext) -> str | None:
+    """Return the workflow of this check if the change edits it, or else the first workflow or action that it uses."""
+    before, after, workflow = context.authority.before, context.authority.after, context.authority.workflow
+    rest = [workflow] if workflow else []
+    for path in rest:  # it grows by the files that an unchanged file uses
+        name = follow_links(before, path)
+        old, new = _entry_of(before, name), _entry_of(after, name)
+        if old != new and (old or context.base):  # the initial setup adds the workflow
+            return path
+        for file in (name, *(posixpath.join(name, usual) for usual in _ACTION_FILES)):
+            uses = map(posixpath.normpath, _USES.findall((read_regular(after, file) or b"").decode("utf-8", "replace")))
+            used = chain.from_iterable(_ACTION_FILES if path == "." else [path] for path in uses)
+            rest += [path for path in used if path not in rest]
+    return None
+
+
+def _entry_of(tree: CommitTree, path: str) -> str:
+    """Return the id of a file, or of a folder with all that is in it; empty if there is none."""
+    folder, name = posixpath.split(path)
+    try:
+        return tree.entries(folder).get(name, "")
+    except Irregular:
+        return ""
 
 
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
