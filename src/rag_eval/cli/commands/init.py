@@ -19,6 +19,7 @@ from rag_eval.run.options import Options
 PRESETS = {
     "reference": "four gates on precision, citations and refusals, and retrieval as a warning",
     "starter": "gates for a first pipeline",
+    "no-citations": "gates for a system that does not cite",
     "enterprise": "at least one gate in every metric group",
 }
 COLLECT = {
