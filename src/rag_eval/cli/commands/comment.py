@@ -17,9 +17,10 @@ from rag_eval.github.posting import MODES, ReportOrigin, publish, read
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score or of the action")
     parser.add_option("--head", "SHA", "last commit of the pull request (default: from the event)")
-    parser.add_option("--comment-id", "ID", "name of the comment, if the pull request has several", default="rag-eval")
-    modes = [mode for mode in MODES if mode != "off"]
-    parser.add_argument("--mode", choices=modes, default="always", help="when to write the comment (default: always)")
+    name = "name of the comment, if a pull request has several, one for each system (default: rag-eval)"
+    parser.add_option("--comment-id", "ID", name, default="rag-eval")
+    when = "always (default), on-change (only if the text differs) or on-failure (a new one only if a gate fails)"
+    parser.add_argument("--mode", choices=[mode for mode in MODES if mode != "off"], default="always", help=when)
     parser.add_quiet()
 
 

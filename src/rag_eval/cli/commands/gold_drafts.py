@@ -71,7 +71,9 @@ class _Draft(msgspec.Struct):
 
 def _add_files(parser: Parser) -> None:
     parser.add_gold()
-    parser.add_option("--drafts", "FILE", f"file of drafts (default: {DRAFTS})", default=DRAFTS)
+    parser.add_option(
+        "--drafts", "FILE", f"drafts, which gold draft adds and gold review reads (default: {DRAFTS})", default=DRAFTS
+    )
 
 
 def read_drafts(path: str) -> list[Row]:

@@ -123,7 +123,7 @@ def capped(lines: Sequence[str], noun: str) -> list[str]:
 
 def add_diff_arguments(parser: Parser) -> None:
     parser.add_option("--base", "REF", _BASE)
-    parser.add_flag("--worktree", "compare the files of the work tree, staged or not")
+    parser.add_flag("--worktree", "compare the files as they are, before they are staged")
     parser.add_option("--trace", "FILE", _TRACE)
     parser.add_gold()
 
@@ -168,7 +168,7 @@ def add_check_arguments(parser: Parser) -> None:
     parser.add_flag("--staged", _STAGED, group=against)  # the default; hooks state it for readability
     parser.add_flag("--all-files", "check every item of the index", group=against)
     parser.add_option("--base", "REF", _BASE, group=against)
-    parser.add_flag("--worktree", "check the files of the work tree, staged or not")
+    parser.add_flag("--worktree", "check the files as they are, before they are staged")
     parser.add_option("--trace", "FILE", _TRACE)
     parser.add_gold()
 

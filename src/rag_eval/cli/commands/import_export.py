@@ -49,7 +49,7 @@ _POINTERS = {
     "answer": "where the answer is",
     "chunks": "where the list of retrieved chunks is (promptfoo)",
     "chunk-id": "where the id of a chunk is, from the chunk: /metadata/chunk_id",
-    "doc-id": "where the id of its document is, from the chunk",
+    "doc-id": "where the id of its document is, from the chunk; for gold sets that name documents",
 }
 
 
@@ -78,7 +78,7 @@ def add_import_arguments(parser: Parser) -> None:
     parser.add_option("--unanswerable", "TEXT", unanswerable, action="append", default=[])
     parser.add_option("--since", "TIME", "only traces from this time (ISO 8601), or today", default=None, type=_time)
     parser.add_option("--until", "TIME", "only traces before this time", default=None, type=_time)
-    parser.add_flag("--last-only", "only the last trace of each question")
+    parser.add_flag("--last-only", "only the last trace of each question; a run with repeated ones fails by default")
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
     parser.add_option("--answers", "FILE", "answers of a TREC run: JSON Lines of qid and answer")
     parser.add_option("--corpus", "FILE", "chunk texts of a TREC run: BEIR's corpus.jsonl")

@@ -50,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("--save-trace", "DIR", failed, nargs="?", const="traces")
     parser.add_option("--by", "F[,F]", "split every metric by gold fields: difficulty,tag,…", default=(), type=names)
     parser.add_option("--verdicts", "FILE", "recorded verdicts of a judge (default: from the gates file)")
-    parser.add_flag("--watch", "score again when a file changes, until Ctrl-C")
+    parser.add_flag("--watch", "while you edit gold or gates: score again when a file changes, until Ctrl-C")
     parser.add_flag("--details", "answers, citations and chunks in the HTML report; secrets are masked")
     parser.add_flag("--open", "open the HTML report in the browser")
     engine = "score in processes of this machine (default), or on a dask cluster"
