@@ -22,10 +22,10 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
-from rag_eval.gates.outcomes import Front, Weighted, front, weighted
 from rag_eval.gates.policy import QUALITY, SPENDING, Comparison, Scoring, Statistics
 from rag_eval.gates.regression import contrasts
 from rag_eval.gates.results import Question
+from rag_eval.gates.weighted_score import Front, Weighted, front, weighted
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness

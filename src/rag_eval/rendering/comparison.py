@@ -33,7 +33,7 @@ from rag_eval.stats.tally import exactly
 if TYPE_CHECKING:
     from rag_eval.analysis.runs import AllOfK, BaseDifference, Cell, Repeats, Row, SideBySide, Spread, Standing
     from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
-    from rag_eval.gates.outcomes import Front
+    from rag_eval.gates.weighted_score import Front
 
     Name = Callable[[str], str]
 
