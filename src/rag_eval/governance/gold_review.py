@@ -27,7 +27,7 @@ from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unch
 from rag_eval.readers.gold_file import StoredGold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import sidecar_of
+from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.base_policy import gold_named_by, has_path, stored_at

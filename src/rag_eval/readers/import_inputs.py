@@ -13,7 +13,7 @@ from rag_eval.errors import Problem
 from rag_eval.importers import IMPORTERS, Account, Numbered, detect, rows_of, written
 from rag_eval.readers.jsonl import array_rows, read_rows, unique
 from rag_eval.readers.problems import ProblemCollector, Unreadable
-from rag_eval.readers.report_file import read_json
+from rag_eval.readers.run_file import read_json
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
 

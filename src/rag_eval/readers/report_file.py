@@ -1,4 +1,4 @@
-"""Readers of report.json and run.json, as strict as for other files, and of the reports of a folder or a branch."""
+"""Readers of report.json, as strict as for other files, and of the reports of a folder or a branch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from rag_eval.gates.policy import COMPLETENESS
 from rag_eval.gates.results import Question, QuestionRow, impossible
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.run_file import decode_exactly
 from rag_eval.readers.schema_validation import Contract
-from rag_eval.readers.source import Digest, Reader
+from rag_eval.readers.source import Reader
 from rag_eval.rendering.json_file import Questions, from_json
 
-LEAST_COMMIT = 7
-"""Characters of a commit id in run.json."""
-_DASH_OR_BLANK = re.compile(r"[\s-]")
 _BATCH = 1_000
 _LABELS = ("label", "coarse_label")
 _FILES, _IN_FOLDERS = (".json", ".json.gz", ".json.zst"), "report.json"
@@ -49,11 +47,19 @@ def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
             return value
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, strict_json.JsonError):
         pass  # the exact reader reports the problem
-    value = _exactly(reader, path, data, contract)
+    value = decode_exactly(reader, path, data, contract, _with_current_names)
     if value is not None:
         rows = msgspec.convert(value["questions"], list[QuestionRow])
         value["questions"] = Questions().made(rows)
     return value
+
+
+def read_report_exactly(reader: Reader, path: str) -> dict[str, Any] | None:
+    """Return the value of a valid report.json with plain questions, or None with the problems in the ledger."""
+    data = reader.read(path)
+    if data is None:
+        return None
+    return decode_exactly(reader, path, data, Contract("report", reader.limits.depth), _with_current_names)
 
 
 def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
@@ -109,28 +115,6 @@ def check_gates(path: str, report: Report, hint: str) -> None:
             )
 
 
-def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Any] | None:
-    """Return the content of a run.json, or None with the problems in the ledger."""
-    about = read_json(reader, path, "run", digest)
-    commit = about.get("system_commit") if about else None
-    if commit and commit.strip() and max(map(len, _DASH_OR_BLANK.split(commit))) < LEAST_COMMIT:
-        message = f"{quoted(commit)} is shorter than {LEAST_COMMIT} characters, which is ambiguous"
-        reader.ledger.problem(path, 0, "/system_commit", message, "Write what this prints: git rev-parse HEAD")
-        return None
-    return about
-
-
-def sidecar_of(trace: str) -> str:
-    """Return the path of the run.json of a trace file."""
-    return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
-
-
-def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
-    """Return the value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
-    data = reader.read(path, digest)
-    return None if data is None else _exactly(reader, path, data, Contract(schema, reader.limits.depth))
-
-
 def _with_current_names(value: Any) -> Any:
     """Return a report with the current names of fields: before 1.0 the ``regression`` of a gate was ``worsening``."""
     gates = value.get("gates") if isinstance(value, dict) else None
@@ -139,18 +123,6 @@ def _with_current_names(value: Any) -> Any:
         if isinstance(comparison, dict) and "worsening" in comparison and "regression" not in comparison:
             comparison["regression"] = comparison.pop("worsening")
     return value
-
-
-def _exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
-    try:
-        value = _with_current_names(strict_json.parse(data, contract.depth))
-    except strict_json.JsonError as error:
-        reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
-        return None
-    faults = contract.faults(value)
-    for fault in faults:
-        reader.ledger.problem(path, 0, fault.where, fault.message, fault.hint)
-    return None if faults else value
 
 
 class SavedReport(NamedTuple):

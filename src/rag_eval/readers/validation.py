@@ -17,7 +17,8 @@ from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import NO_QID, looks_like, read_traces
-from rag_eval.readers.report_file import read_json, read_sidecar
+from rag_eval.readers.report_file import read_report_exactly
+from rag_eval.readers.run_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader
 from rag_eval.scoring.scorer import UNNAMED, is_named
@@ -173,7 +174,7 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "trace": _trace,
     "labels": _labels,
     "gates": _gates,
-    "report": _object("report"),
+    "report": _object("report", lambda reader, path, _: read_report_exactly(reader, path)),
     "run": _object("run", lambda reader, path, _: read_sidecar(reader, path)),
     "signoff": _signoff,
     "freeze": _object("freeze"),

@@ -19,7 +19,8 @@ from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import read_report, sidecar_of
+from rag_eval.readers.report_file import read_report
+from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.readers.validation import json_kind
 from rag_eval.rendering.json_file import from_json

@@ -22,7 +22,7 @@ from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import sidecar_of
+from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs
 from rag_eval.scoring.case_scorer import LEAST_POOL
 from rag_eval.textual.hidden import visible

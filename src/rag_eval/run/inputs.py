@@ -16,6 +16,7 @@ from rag_eval.gates.selection import in_suite, restrict, within
 from rag_eval.metrics import Measure, measures
 from rag_eval.readers.gold_file import GoldSet, gold_set, read_gold
 from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.run_file import read_sidecar, sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.run.options import DEFAULT_CUTOFFS, Options, headline
 
@@ -219,8 +220,6 @@ def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
 
 def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
     """Return the run.json next to the traces of a policy; None if there is none."""
-    from rag_eval.readers.report_file import read_sidecar, sidecar_of
-
     path = sidecar_of(policy.trace)
     if policy.trace in reader.contents or not reader.has(path):
         return None

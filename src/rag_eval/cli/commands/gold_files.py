@@ -33,7 +33,7 @@ from rag_eval.readers.gold_file import read_entries, read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import read_json
+from rag_eval.readers.run_file import read_json
 from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run.authority import WorkTree

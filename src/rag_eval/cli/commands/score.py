@@ -198,7 +198,7 @@ def _files(args: argparse.Namespace) -> list[str]:
     """Return the files that the verdict depends on, as far as the gates file can be read."""
     from rag_eval.common.digests import Digests
     from rag_eval.gates.policy import Policy
-    from rag_eval.readers.report_file import sidecar_of
+    from rag_eval.readers.run_file import sidecar_of
     from rag_eval.run.inputs import read_gates_policy
     from rag_eval.run.options import Options
 
