@@ -465,7 +465,7 @@ def test_citations_by_rank_and_in_brackets(command, tmp_path):
 SEVERAL = """
 otlp phoenix langfuse langfuse-dataset langsmith langsmith-dataset ragas ragas-trace deepeval deepeval-trace promptfoo
 promptfoo-trace trec-qrels trec-run beir azure-eval azure-eval-gold mlflow core-metrics core-metrics-trace
-weave giskard
+weave giskard mlflow-dataset
 """.split()
 
 

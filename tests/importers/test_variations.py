@@ -279,6 +279,8 @@ langfuse . datasetRunItems; datasetItemId traceId
 . example08 q gold_ids
 . beir _id text; queries relevant_docs; query_id doc_id relevance; query-id corpus-id
 weave . op_name trace_id
+. mlflow-dataset inputs expectations
+deepeval-trace deepeval scenario turns
 . giskard reference_context conversation_history
 table giskard agent_answer reference_context conversation_history
 . core-metrics gold_supports; question expected_behavior

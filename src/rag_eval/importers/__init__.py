@@ -39,9 +39,11 @@ _KEYS = """
 otlp . | resourceSpans | resourceLogs
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
-deepeval-trace deepeval | testCases | testRunData | test_cases | test_results | input actual_output | input actualOutput
+deepeval-trace deepeval | scenario turns | testCases | testRunData | test_cases | test_results
+deepeval-trace deepeval | input actual_output | input actualOutput
 deepeval-trace deepeval | input retrieval_context | input retrievalContext
 . deepeval | input expected_output
+. mlflow-dataset | inputs expectations
 mlflow . | info data | trace_id trace | request_id trace
 opik . | trace spans | trace_id parent_span_id error_info
 weave . | op_name trace_id
@@ -112,6 +114,7 @@ IMPORTERS: dict[str, Importer] = {
     "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure"),
     "azure-eval-gold": Importer("gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", "golds"),
     "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow"),
+    "mlflow-dataset": Importer("gold", "RECORDS…", "records of an MLflow evaluation dataset", "mlflow", "golds"),
     "core-metrics": Importer(
         "gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", "gold_rows"
     ),

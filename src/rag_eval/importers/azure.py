@@ -38,7 +38,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         table.read_operations(draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
             draft.chunks = conversion.chunks(row[_RETRIEVED])
-        elif (context := row.get("context", unwrap.contexts_in(row))) is not None:
+        elif (context := row.get("context", unwrap.contexts_in(row, unwrap.decoded(row.get("answer"))))) is not None:
             draft.chunks = conversion.chunks(_pieces(conversion, context))
         result.append(draft)
     table.number_turns(result)

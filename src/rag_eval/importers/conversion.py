@@ -21,6 +21,7 @@ _LABELS = (  # in the expected output of a dataset
 )  # fmt: skip
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
+_OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
 NOT_READ = "no metric uses it"
 JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
@@ -263,7 +264,7 @@ class Conversion:
             draft.answer = None
         name = f"trace {draft.source!r}: " if draft.source else ""
         if draft.answer is None and draft.error is None:
-            capture = f", or turn on the capture of content.{self._capture}" if self._capture else ", such as /answer."
+            capture = f", or turn on the capture of content.{self._capture}" if self._capture else _OR_GOLD
             self.problem("", f"{name}no answer was recorded", f"Name its place with --answer POINTER{capture}")
             return None
         if qid is None and draft.question is None:
@@ -284,7 +285,7 @@ class Conversion:
             "retrieved_ids": ids,
             "retrievals": draft.retrievals,
             "answer_json": None if draft.answer is None else {"claim": draft.answer, **citations},
-            "error": draft.error,
+            "error": None if draft.error is None else unwrap.error_text(draft.error),
             "timed_out": True if draft.error is not None and _TIMEOUT.search(draft.error) else None,
             "ts": None if draft.start_ns is None else draft.start_ns / 10**9,
             "chunks": draft.chunks,

@@ -126,7 +126,9 @@ def _newer(earlier: Row, row: Row) -> Row:
     """Merge two records of one id: the later one replaces values, but erases none."""
     stamps = [str(item.get("updatedAt") or item.get("eventTs") or "") for item in (earlier, row)]
     older, newer = (earlier, row) if stamps[1] >= stamps[0] else (row, earlier)
-    return {**older, **{name: value for name, value in newer.items() if value not in (None, "", {}, [])}}
+    return older | {
+        name: value for name, value in newer.items() if value not in (None, "", {}, []) or name not in older
+    }
 
 
 def _spans(conversion: Conversion, trace: str, record: Record | None, records: list[Record]) -> list[spans.TraceSpan]:
@@ -171,6 +173,8 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     span.kind = spans.KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
     asked, output = (unwrap.decoded(row.get(key), 2) for key in ("input", "output"))
+    if str(row.get("type")).upper() == "SPAN" and spans.is_retrieval(name, output):  # as before version 3
+        span.kind = spans.RETRIEVER
     if flat := flatten(unwrap.as_dict(unwrap.decoded(metadata.get("attributes")))):  # OpenTelemetry sent it
         kind = kind_of(span, flat)
         span.kind = kind if kind in (spans.RETRIEVER, spans.RERANKER) else span.kind

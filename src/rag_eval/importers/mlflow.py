@@ -16,6 +16,7 @@ _MODELS = ("mlflow.llm.model", "model")
 _ATTRIBUTES = {
     "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage", "metadata", *_MODELS,
 }  # fmt: skip
+_DATASET = ("inputs", "expectations", "tags", "dataset_record_id")
 CAPTURE = " mlflow.autolog() records inputs and outputs."
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
@@ -25,6 +26,17 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     traces = conversion.records("a trace", "traces")
     parts = (_spans(conversion, _whole(value)) for value in traces)
     yield from spans.drafts(conversion, chain.from_iterable(parts))
+
+
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each record of an evaluation dataset; its expectations are labels."""
+    for record in conversion.records("a record", "records"):
+        labels = dict(as_dict(decoded(record.get("expectations"))))
+        contexts = labels.pop("expected_retrieved_context", None)
+        item = {**record, "id": record.get("dataset_record_id"), "metadata": decoded(record.get("tags"))}
+        expected = labels | {"answer": labels.pop("expected_response", None), "contexts": contexts}
+        asked, read = decoded(record.get("inputs")), (*_DATASET, "id", "metadata")
+        yield from conversion.dataset_item(item, asked, expected, read, "/inputs/question", "mlflow")
 
 
 def _whole(value: Row) -> Row:

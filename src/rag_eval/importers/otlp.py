@@ -43,8 +43,11 @@ _DOCUMENTS = (
     "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
     f"{_TRULENS}.retrieval.retrieved_contexts",
 )  # fmt: skip
-_MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model")
-_COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.observability\.cost\.num_")
+_AI = {  # of Vercel's AI SDK
+    "input": ("ai.prompt", "ai.prompt.messages"), "output": ("ai.response.text", "ai.response.object"),
+}  # fmt: skip
+_MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model", "ai.model.id")
+_COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.usage\.|ai\.observability\.cost\.num_")
 _READ = re.compile(
     r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
     r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
@@ -52,6 +55,7 @@ _READ = re.compile(
     r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
     r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
     r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
+    r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion)Tokens)$"
     r"|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
     r"|traceloop\.association\.properties\.(session_id|conversation_id|thread_id)$"
     r"|(traceloop\.association\.properties\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
@@ -320,6 +324,10 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
         _read_langfuse(span, flat)
     is_named = bool(span.name) and span.name == conversion.options.retriever
     span.kind = RETRIEVER if is_named else kind_of(span, flat)
+    if flat.get("traceloop.span.kind") == "task" and spans.is_retrieval(
+        span.name, decoded(flat.get("traceloop.entity.output"))
+    ):
+        span.kind = RETRIEVER
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if span.kind in (RETRIEVER, RERANKER):
         queries = (flat.get(name) for name in _QUERIES)
@@ -385,7 +393,8 @@ def kind_of(span: TraceSpan, flat: Row) -> str:
         ("reranker.output_documents" in prefixes, RERANKER),
         ("vector_db_retrieve" in (span.name, flat.get("traceloop.entity.name")), RETRIEVER),
         (retrieving is not None, RETRIEVER if retrieving and retrieving[1] else RERANKER),
-        (component.endswith("Generator"), GENERATION),
+        (component.endswith("Generator") or ".do" in str(flat.get("ai.operationId")), GENERATION),
+        ("ai.operationId" in flat, ROOT),
         (bool(stated or operation), OTHER),
         (any(key.startswith(_OF_MODELS) for key in prefixes), GENERATION),
         (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
@@ -428,7 +437,7 @@ def _first_content(span: TraceSpan, flat: Row, side: str, flattened: tuple[str, 
     values = [decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
     values.insert(len(values) if span.kind == GENERATION else 0, value)
     values += [decoded(flat.get(f"{name}.{side}")) for name in _SIDES]
-    values.append(decoded(flat.get(f"haystack.pipeline.{side}_data")))
+    values += [decoded(flat.get(name)) for name in (f"haystack.pipeline.{side}_data", *_AI[side])]
     return next((value for value in values if value not in (None, "", [])), None)
 
 

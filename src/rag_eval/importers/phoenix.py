@@ -72,7 +72,10 @@ def _read(conversion: Conversion, span: spans.TraceSpan, value: Row) -> None:
                 message = f"is not a time: '{str(value[column])[:40]}'"
                 conversion.problem(f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
     span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
-    span.error = as_id(value.get("status_message")) if span.failed else None
+    if span.failed:
+        events = value.get("events") if isinstance(value.get("events"), list) else ()
+        exceptions = (as_dict(as_dict(event).get("attributes")).get("exception.message") for event in events or ())
+        span.error = as_id(value.get("status_message")) or next(filter(None, map(as_id, exceptions)), None)
     columns = {name: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None}
     attributes = as_dict(value.get("attributes")) | {name[len(_COLUMN) :]: item for name, item in columns.items()}
     if isinstance(attributes.get("retrieval.documents"), str):

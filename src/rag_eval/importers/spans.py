@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rag_eval.importers import Row, unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Place
+from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Place
 
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
-ROOT, OTHER = "root", "other"
+ROOT, OTHER, JUDGE = "root", "other", "judge"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
 _NAMES_OF_KINDS = {
     RETRIEVER: "RETRIEVER RETRIEVAL SEARCH", RERANKER: "RERANKER RERANKING", GENERATION: "LLM CHAT_MODEL GENERATION",
-    ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK", OTHER: "GUARDRAIL EVALUATOR",
+    ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK", OTHER: "GUARDRAIL", JUDGE: "EVALUATOR SCORER SCORE",
 }  # fmt: skip
 KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
 """The kinds of spans, by the names that tools give them."""
@@ -82,6 +82,11 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
         span.documents = next((documents for documents in lists if documents), None)
 
 
+def is_retrieval(name: str, output: Any) -> bool:
+    """Return whether a step of a tool that knows no retrievers is one: by its name, and by documents in its output."""
+    return bool(_RETRIEVER.search(name) and unwrap.documents_in(output))
+
+
 class SpanNames(NamedTuple):
     """Where a tool records the fields of a span, as JSON Pointers from its record."""
 
@@ -111,7 +116,7 @@ def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceS
     span.start, span.end = map(unwrap.nanoseconds, times)
     asked, output, metadata = record.get("input"), record.get("output"), record.get("metadata")
     span.kind = KINDS.get(str(fields["kind"]).upper(), OTHER)
-    if _RETRIEVER.search(name) and unwrap.documents_in(output):
+    if is_retrieval(name, output):
         span.kind = RETRIEVER
     read_contents(conversion, span, asked, output, record)
     span.qid, span.conversation = conversion.qid(metadata, asked, record), unwrap.as_id(fields["conversation"])
@@ -119,8 +124,8 @@ def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceS
     if isinstance(fields["error"], dict):
         parts = (fields["error"].get(key) for key in ("exception_type", "message"))
         span.error = ": ".join(str(part) for part in parts if part)
-    elif span.failed:  # a traceback
-        span.error = str(fields["error"]).strip().rpartition("\n")[2]
+    elif span.failed:
+        span.error = str(fields["error"])
     if span.kind == GENERATION:
         span.model, span.usage = unwrap.as_id(fields["model"]), unwrap.tokens(fields["usage"])
         if (cost := unwrap.number(fields["cost"]) or 0) > 0:
@@ -142,6 +147,7 @@ def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") ->
     result: list[tuple[str, TraceSpan, list[TraceSpan]]] = []
     for trace, by_id in _traces(conversion, spans).items():
         members = sorted(by_id.values(), key=lambda span: (span.order, span.start or 0, span.id))
+        members = _without_judges(conversion, members)
         start = min((span.start for span in members if span.start is not None), default=None)
         conversation = next((span.conversation for span in members if span.conversation), None)
         if conversation and any(span.kind in _STEPS or span.answer for span in members):
@@ -193,6 +199,28 @@ def _traces(conversion: Conversion, spans: Iterable[TraceSpan]) -> dict[str, dic
     return traces
 
 
+def _without_judges(conversion: Conversion, members: list[TraceSpan]) -> list[TraceSpan]:
+    """Return the spans of a trace without those that judge it, and without the steps of those."""
+    judges = [span for span in members if span.kind == JUDGE]
+    if not judges:
+        return members
+    children = _children(members)
+    judging = {span.id for judge in judges for span in (judge, *_descendants(judge, children))}
+    conversion.account.dropped("spans of evaluators", JUDGED, len(judging))
+    began = min((judge.start for judge in judges if judge.start is not None), default=None)
+    for span in members:  # an evaluation ends after its evaluators
+        if not span.parent and span.end is not None and began is not None:
+            span.end = min(span.end, began)
+    return [span for span in members if span.id not in judging]
+
+
+def _children(members: list[TraceSpan]) -> dict[str, list[TraceSpan]]:
+    children: dict[str, list[TraceSpan]] = defaultdict(list)
+    for span in members:
+        children[span.parent].append(span)
+    return children
+
+
 def _root(conversion: Conversion, trace: str, members: list[TraceSpan]) -> TraceSpan | None:
     ids = {span.id for span in members}
     tops = [span for span in members if not span.parent or span.parent not in ids]
@@ -215,9 +243,7 @@ def _root(conversion: Conversion, trace: str, members: list[TraceSpan]) -> Trace
 
 
 def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) -> Draft:
-    children: dict[str, list[TraceSpan]] = defaultdict(list)
-    for span in members:
-        children[span.parent].append(span)
+    children = _children(members)
     generations = [span for span in members if span.kind == GENERATION]
     searching = {  # the steps of a retrieval, such as the model call that rewrites its query
         step.id for span in members if span.kind == RETRIEVER for step in _descendants(span, children)

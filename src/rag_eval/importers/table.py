@@ -15,8 +15,8 @@ from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
 _NAMES = """
-qid: qid question_id query_id case_id example_id test_id item_id sample_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
+qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
 answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
@@ -165,6 +165,9 @@ def header(inputs: ImportInputs, path: str) -> list[str]:
 def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each record, also of those in the only list of an object that is no record itself."""
     for line, value in objects(inputs, path, "a record"):
+        inner = unwrap.as_dict(value.get("init_parameters", value))
+        if inner.keys() >= {"data", "query", "documents"}:  # an answer of Haystack
+            value = {("answer" if name == "data" else name): item for name, item in inner.items()}
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
         if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
             yield from ((line, row) for row in lists[0] if isinstance(row, dict))
@@ -317,7 +320,14 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     draft.citations = unwrap.stated_citations(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
-        draft.citations = _list_of(conversion, "citations", values)
+        listed = unwrap.decoded(values["citations"])
+        if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
+            draft.citations = unwrap.stated_citations({"citations": listed})
+            conversion.account.dropped("citations", "they name no ids", draft.citations is None)
+        else:
+            draft.citations = _list_of(conversion, "citations", values)
+    if question is None and asked is not None:
+        conversion.account.lacking("records without a text of the question in its field: they have only an id")
     read_operations(draft, values)
     return draft
 

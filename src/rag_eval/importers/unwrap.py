@@ -17,10 +17,11 @@ Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 QUESTION_FIELDS = (*QUESTION_KEYS, *"""
     query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
+    user_question user_query
 """.split())  # fmt: skip
 ANSWER_FIELDS = """
     answer output response result output_text content text replies messages outputs message kwargs return_values
-    final_output value claim
+    final_output value claim summary
 """.split()
 TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
@@ -31,7 +32,7 @@ DOCUMENT_KEYS = (
 SCORE_KEYS = ("score", "relevance_score")
 CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
-    retrieved_chunks context_chunks passages
+    retrieved_chunks context_chunks passages search_results
 """.split()  # fmt: skip
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
@@ -39,7 +40,7 @@ REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
 _ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
-_LISTS = "documents nodes source_nodes source_documents results output chunks context contexts".split()
+_LISTS = "documents nodes source_nodes source_documents results output chunks context contexts search_results".split()
 TOKEN_KEYS = {
     "input_tokens": "input_tokens prompt_tokens promptTokens input prompt inputTokenCount".split(),
     "output_tokens": "output_tokens completion_tokens completionTokens output completion outputTokenCount".split(),
@@ -48,6 +49,7 @@ _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how 
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
+_TRACEBACK = re.compile(r"Traceback(?: \(most recent call last\))?:")
 _NAME = re.compile(r"[!-~]{1,200}")
 _WORD = re.compile(r"_([a-z0-9])")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
@@ -257,7 +259,7 @@ def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]
         if isinstance(document.get(wrapper), dict):
             document = {**document[wrapper], **{name: value for name, value in document.items() if name != wrapper}}
     plain = {name.removeprefix("document."): value for name, value in document.items()}
-    metadata = decoded(plain.pop("metadata", None) or {})
+    metadata = decoded(plain.pop("metadata", None) or plain.pop("meta", None) or {})
     return plain, metadata if isinstance(metadata, dict) else {}
 
 
@@ -266,6 +268,12 @@ def text_of(document: dict[str, Value]) -> str | None:
     text = next((document[key] for key in TEXT_KEYS if isinstance(document.get(key), str)), None)
     resource = document.get("text_resource")
     return resource.get("text") if text is None and isinstance(resource, dict) else text
+
+
+def error_text(text: str) -> str:
+    """Return the message of an error without the traceback that some tools record with it."""
+    message, *frames = _TRACEBACK.split(text, maxsplit=1)
+    return message.strip() or frames[0].strip().rpartition("\n")[2] if frames else text
 
 
 def as_id(value: Value) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rag_eval.importers import Row, spans, unwrap
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
 
 _NAMES = spans.SpanNames(
     trace="/trace_id", id="/id", parent="/parent_id", name="/name", kind="/kind", start="/started_at", end="/ended_at",
@@ -28,9 +28,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     for conversion.place, call in calls.values():
         path = list(_with_ancestors(call, calls))
         names = [str(item["name"]) for item in path]
-        if any(item["kind"] == "scorer" or item["name"].endswith(".score") for item in path):
-            conversion.account.dropped("calls of scorers", JUDGED)
-        elif _ITEM not in names and any(name.startswith("Evaluation.") for name in names):
+        if _ITEM not in names and any(name.startswith("Evaluation.") for name in names):
             conversion.account.dropped("calls of an evaluation as a whole", NOT_READ)
         else:
             if _ITEM in names:
@@ -48,11 +46,12 @@ def _record(call: Row) -> Row:
     """Return a call with the fields of other tools, without references to objects of Weave, which are no texts."""
     inputs, attributes, summary = (unwrap.as_dict(call.get(name)) for name in ("inputs", "attributes", "summary"))
     usages = unwrap.as_dict(summary.get("usage"))  # by model
+    name = str(call.get("op_name") or "").rpartition("/op/")[2].partition(":")[0]
     asked = inputs | unwrap.as_dict(inputs.get("example"))
     return {
         **{name: value for name, value in call.items() if name not in ("inputs", "attributes", "summary", "op_name")},
-        "name": str(call.get("op_name") or "").rpartition("/op/")[2].partition(":")[0],
-        "kind": unwrap.as_dict(attributes.get("weave")).get("kind"),
+        "name": name,
+        "kind": "scorer" if name.endswith(".score") else unwrap.as_dict(attributes.get("weave")).get("kind"),
         "input": {name: value for name, value in asked.items() if not _is_reference(value)},
         "metadata": {name: value for name, value in attributes.items() if name.partition(".")[0] != "weave"},
         "model": next(iter(usages), None),

@@ -175,7 +175,8 @@ def imported(
             ledger.problem(paths[-1], 0, "", "has no gold items", "A gold set needs at least one question.")
         else:
             hint = "Check that the file is complete and has this format: rag-eval import auto FILE"
-            ledger.problem(paths[-1], 0, "", "has no trace with an answer", hint)
+            why = "".join(f"; {line}" for line in account.dropped_lines if "traces" in line)
+            ledger.problem(paths[-1], 0, "", f"has no trace with an answer{why}", hint)
     ledger.stop_on_problems()
 
 
