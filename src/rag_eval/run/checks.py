@@ -53,11 +53,16 @@ class Answers(NamedTuple):
         """Return the sha256, in hex, of the traces."""
         return self.inputs.digests.hex("trace")
 
+    @property
+    def seed(self) -> str:
+        """Return a seed for samples that the number of gold items changes, too."""
+        return f"{self.sha256} {len(self.inputs.golds)}"
+
     def sample(self, questions: Sequence[Question], seed: str = "") -> list[Question]:
         """Return some questions, drawn by the content of the files: nobody can predict which answers are checked."""
         return [questions[index] for index in sample_positions(len(questions), SAMPLE, seed or self.sha256)]
 
-    def cases(self, questions: Sequence[Question]) -> Iterator[tuple[Question, Case]]:
+    def cases(self, questions: Iterable[Question]) -> Iterator[tuple[Question, Case]]:
         """Read the traces of some questions again."""
         inputs, by_line = self.inputs, {question.trace_line: question for question in questions}
         reader = inputs.reader._replace(ledger=ProblemCollector())
@@ -99,15 +104,18 @@ def of_answers(
     ``columns`` are those of the scorecard, ``before`` the questions of the baseline, ``old_traces`` the path and the
     bytes of its traces.
     """
-    return [
-        *partly_measured(answers, columns, before),
-        *degenerate_answers(answers),
-        *padded_retrieval(answers),
-        *unmatched_ids(answers),
-        *unrecognised_refusals(answers),
-        *(changed_ids(answers, before, old_traces) if old_traces else []),
-        *injected_instructions(answers),
-    ]
+    findings = partly_measured(answers, columns, before)
+    samples = [(check, choose(answers)) for choose, check in _OF_SAMPLES]
+    # All samples are read at once, because reading a large file to its end takes long.
+    by_line = {question.trace_line: question for _, sample in samples for question in sample}
+    cases = {question.trace_line: case for question, case in answers.cases(by_line.values())}
+    for check, sample in samples:
+        lines = sorted(question.trace_line for question in sample)
+        if lines and cases:
+            findings += check(answers, [cases[line] for line in lines])
+    if old_traces:
+        findings += changed_ids(answers, before, old_traces)
+    return [*findings, *injected_instructions(answers)]
 
 
 def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Question]) -> list[Finding]:
@@ -127,18 +135,21 @@ def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Q
     return integrity.at_levels(partial, answers.levels)
 
 
-def degenerate_answers(answers: Answers) -> list[Finding]:
+def _right_answers(answers: Answers) -> list[Question]:
+    """Return right answers, if a gate counts them."""
+    if not {"precision", "containment"} & {gate.name for item in answers.inputs.policies for gate in item.gates}:
+        return []
+    right = [question for question in answers.questions if question.label == "OK" and question.answerable]
+    return answers.sample(right, answers.seed)
+
+
+def _degenerate_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find right answers that answer no question.
 
     They are one claim for many questions, contain many answers, or have the right one where no reader sees it.
     """
-    if not {"precision", "containment"} & {gate.name for item in answers.inputs.policies for gate in item.gates}:
-        return []
-    right = [question for question in answers.questions if question.label == "OK" and question.answerable]
-    golds, severities = answers.inputs.golds, answers.levels
-    seed = f"{answers.sha256} {len(golds)}"
-    cases = [case for _, case in answers.cases(answers.sample(right, seed))]
-    checks = {"padded-answers": _padded(cases, golds.values(), seed), "constant-answers": _constant(cases)}
+    golds, severities = answers.inputs.golds.values(), answers.levels
+    checks = {"padded-answers": _padded(cases, golds, answers.seed), "constant-answers": _constant(cases)}
     wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
     findings = [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
     return [*findings, *integrity.at_levels(_hidden(cases), severities)]
@@ -220,20 +231,28 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
-def padded_retrieval(answers: Answers) -> list[Finding]:
+def _spoken_answers(answers: Answers) -> list[Question]:
+    """Return answers, if a long list can pass a gate that fails the run."""
+    if not integrity.gates_without_ranks(_severe_gates(answers), LEAST_POOL + 1):
+        return []
+    return answers.sample([item for item in answers.questions if item.trace_line and item.label not in ABSENT])
+
+
+def _severe_gates(answers: Answers) -> set[str]:
+    policies = answers.inputs.policies
+    return {gate.name for policy in policies for gate in policy.gates if gate.severity == "error"}
+
+
+def _padded_retrieval(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find that almost all questions retrieve almost the same long list, under a gate that ignores its order.
 
     Equal lists are found without reading the traces again; one more id in each would hide them.
     """
-    severe = {gate.name for policy in answers.inputs.policies for gate in policy.gates if gate.severity == "error"}
-    if not integrity.gates_without_ranks(severe, LEAST_POOL + 1):
-        return []
-    spoken = [question for question in answers.questions if question.trace_line and question.label not in ABSENT]
-    lists = [frozenset(case.trace.retrieved) for _, case in answers.cases(answers.sample(spoken))]
+    lists = [frozenset(case.trace.retrieved) for case in cases]
     counts = Counter(chain.from_iterable(lists))
     common = {name for name, count in counts.items() if count >= len(lists) * ALMOST_ALL}
     padded = sum(len(names) > LEAST_POOL and len(names & common) >= len(names) * ALMOST_ALL for names in lists)
-    blind = integrity.gates_without_ranks(severe, len(common))
+    blind = integrity.gates_without_ranks(_severe_gates(answers), len(common))
     if not blind or len(common) <= LEAST_POOL or padded < max(FEWEST_CASES, len(lists) * ALMOST_ALL):
         return []
     message = f"{padded} of {len(lists)} questions retrieve almost the same {len(common)} chunks"
@@ -242,21 +261,22 @@ def padded_retrieval(answers: Answers) -> list[Finding]:
     return integrity.at_levels([Finding("padded-retrieval", "error", message, fix)], answers.levels)
 
 
-def unmatched_ids(answers: Answers) -> list[Finding]:
-    """Find that gold and traces name evidence differently, as after a new chunking.
-
-    This is checked if nothing of the gold was retrieved for most questions.
-    """
-    golds, questions = answers.inputs.golds, answers.questions
+def _labelled_answers(answers: Answers) -> list[Question]:
+    """Return answers to items with evidence, if nothing of the gold was retrieved for most questions."""
+    questions = answers.questions
     missed = sum(question.label in UNRETRIEVED for question in questions)
-    if 2 * missed <= sum(question.answerable and question.trace_line > 0 for question in questions):
-        return []
     answered = [question for question in questions if question.trace_line and question.answerable]
-    labelled = [question for question in answered if evidence_level(golds[question.qid])]
+    if 2 * missed <= len(answered):
+        return []
+    return answers.sample([item for item in answered if evidence_level(answers.inputs.golds[item.qid])])
+
+
+def _unmatched_ids(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
+    """Find that gold and traces name evidence differently, as after a new chunking."""
     gold: dict[str, set[str]] = {}
     seen: dict[str, set[str]] = {}
     documents: set[str | None] = set()
-    for _, case in answers.cases(answers.sample(labelled)):
+    for case in cases:
         if case.is_answerable:
             field = _FIELD[case.evidence_level]
             chunks = case.trace.chunks or ()
@@ -281,18 +301,21 @@ def unmatched_ids(answers: Answers) -> list[Finding]:
     return findings
 
 
-def unrecognised_refusals(answers: Answers) -> list[Finding]:
+def _answers_to_unanswerable(answers: Answers) -> list[Question]:
+    """Return answers to unanswerable items, if refusals in other words do not count."""
+    if any(policy.builtin for policy in (answers.inputs.policy, answers.inputs.policies[0])):  # a change may be the fix
+        return []
+    return answers.sample([question for question in answers.questions if question.label == "HALLUCINATION"])
+
+
+def _unrecognised_refusals(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find answers to unanswerable items that refuse in other words than the token.
 
-    A sample is read, of which only short answers: long ones cost much and rarely refuse.
+    Long answers are not searched, because that costs much and they rarely refuse.
     """
-    answered = [question for question in answers.questions if question.label == "HALLUCINATION"]
-    head = answers.inputs.policies[0]
-    if answers.inputs.policy.builtin or head.builtin or not answered:  # the change may be the fix
-        return []
     from rag_eval.textual.refusals import recognise  # loads patterns
 
-    claims = [case.claim for _, case in answers.cases(answers.sample(answered))]
+    claims = [case.claim for case in cases]
     refusals = [claim for claim in claims if len(claim) <= PHRASE_LIMIT and recognise(claim)]
     if not refusals:
         return []
@@ -303,6 +326,15 @@ def unrecognised_refusals(answers: Answers) -> list[Finding]:
     message += quoted(min(worded, key=len), 60) if worded else "they are empty"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
     return [Finding("unrecognised-refusals", "warning", message, fix, answers.inputs.policy.trace)]
+
+
+_OF_SAMPLES = (
+    (_right_answers, _degenerate_answers),
+    (_spoken_answers, _padded_retrieval),
+    (_labelled_answers, _unmatched_ids),
+    (_answers_to_unanswerable, _unrecognised_refusals),
+)
+"""Checks of samples: which answers are read, and what is found in them."""
 
 
 def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[str, bytes]) -> list[Finding]:
