@@ -19,6 +19,7 @@ from rag_eval.cli import main
 from rag_eval.cli.commands.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
+from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.outcomes import judge, judge_all
@@ -75,6 +76,7 @@ __all__ = [
     "Comment",
     "Completeness",
     "Contract",
+    "ExecutionOptions",
     "Gate",
     "Git",
     "GitError",

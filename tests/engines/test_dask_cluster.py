@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from rag_eval import api
-from rag_eval.engines import ExecutionOptions, dask_engine
+from rag_eval.engines import dask_engine
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import PROTOCOLS, open_url
 from reading import gold, jsonl, reader, trace
-from seams import InputError, MissingExtra, RagEvalError, main, render, score_files
+from seams import ExecutionOptions, InputError, MissingExtra, RagEvalError, main, render, score_files
 
 pytestmark = pytest.mark.filterwarnings("default")  # of packages that are not ours
 distributed = pytest.importorskip("distributed")

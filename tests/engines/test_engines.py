@@ -14,10 +14,9 @@ import pytest
 from cases import ROOT
 from rag_eval import api
 from rag_eval.cli.commands._reference_scores import reference_scores
-from rag_eval.engines import ExecutionOptions
 from rag_eval.engines.work import processes, run_in_processes, usable_cores
 from reading import gold, jsonl, trace
-from seams import InputError, UsageError, render
+from seams import ExecutionOptions, InputError, UsageError, render
 
 LONG = [f"p{number}#0" for number in range(30)]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks on Linux alone")

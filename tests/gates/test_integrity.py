@@ -12,7 +12,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
 from rag_eval.gates.integrity import LEVELS, Run, degenerate_findings, provenance, vacuous
-from rag_eval.scoring.case_scorer import LEAST_CITED, LEAST_POOL
+from rag_eval.scoring.case_scorer import LEAST_CITED
 from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
 from seams import score_rows as score
@@ -30,10 +30,8 @@ def cases_of(**counts):
     return [case(label) for label, count in counts.items() for _ in range(count)]
 
 
-def found(cases, gates=(), pool=0, levels=None, guards=None):
-    return [
-        (finding.code, finding.level) for finding in degenerate_findings(Run(cases, gates, pool, guards), levels or {})
-    ]
+def found(cases, gates=(), levels=None, guards=None):
+    return [(finding.code, finding.level) for finding in degenerate_findings(Run(cases, gates, guards), levels or {})]
 
 
 def gold(number, **fields):
@@ -55,7 +53,7 @@ def card(pairs):
 def of_run(pairs, *gates, **output):
     """The findings of scored pairs under gates that any value keeps."""
     scored = card(pairs)
-    return found(scored.cases.outcome_counts, gates, scored.pool, **output)
+    return found(scored.cases.outcome_counts, gates, **output)
 
 
 @pytest.mark.parametrize("code", LEVELS)
@@ -168,55 +166,6 @@ def test_refusals_and_missing_answers_do_not_hide_padded_citations():
     assert of_run([*padded(4, 4, 6), *refusals, *silent], "chr") == [("padded-citations", "error")]
 
 
-def pooled(answers, length, other=0):
-    """Questions that all retrieve the same ``length`` chunks, in orders of their own; ``other`` have another list."""
-    pool = [f"c{i}" for i in range(length)]
-    for number in range(answers):
-        ids = [f"y{i}" for i in range(length)] if number < other else pool[number:] + pool[:number]
-        yield gold(number), trace(number, citations=[f"c{number}"], retrieved=ids)
-
-
-@pytest.mark.parametrize(
-    ("answers", "length", "other", "expected"),
-    [
-        (3, LEAST_POOL + 1, 0, True),
-        (3, LEAST_POOL, 0, False),
-        (2, LEAST_POOL + 1, 0, False),
-        (30, 40, 0, True),
-        (30, 40, 1, False),
-    ],
-)
-def test_the_same_long_list_for_every_question_is_padding(answers, length, other, expected):
-    wanted = [("padded-retrieval", "warning")] if expected else []
-    assert of_run(pooled(answers, length, other), "precision") == wanted
-
-
-@pytest.mark.parametrize(
-    ("gate", "level"),
-    [
-        ("recall@25", "error"),
-        ("recall_all@30", "error"),
-        ("recall_any@1000", "error"),
-        ("citation_validity", "error"),
-        ("recall@24", "warning"),
-        ("recall_all@5", "warning"),
-        ("ndcg@30", "warning"),
-        ("mrr", "warning"),
-    ],
-)
-def test_padded_retrieval_is_grave_where_a_gate_cannot_fail_by_it(gate, level):
-    assert of_run(pooled(5, 25), gate) == [("padded-retrieval", level)]
-
-
-def test_a_refusal_over_the_same_list_is_part_of_the_habit_and_an_error_is_not():
-    refused = [(gold(number), trace(number, REFUSED, retrieved=[f"c{i}" for i in range(25)])) for number in (8, 9)]
-    assert [code for code, _ in of_run([*pooled(5, 25), *refused], "mrr")] == ["padded-retrieval"]
-    silent = [(gold(number), Trace.missing(f"Q{number}")) for number in (10, 11)]
-    assert [code for code, _ in of_run([*pooled(5, 25), *refused, *silent], "mrr")] == ["padded-retrieval"]
-    other = [(gold(12), trace(12, REFUSED, retrieved=["c1"]))]
-    assert of_run([*pooled(5, 25), *refused, *other], "mrr") == []
-
-
 WORDED = [
     (
         {"cases": cases_of(OVER_REFUSAL_NOT_RETRIEVED=3)},
@@ -248,22 +197,12 @@ WORDED = [
         "3 of 3 answers cite every retrieved chunk, so citation hits say nothing",
         "Cite only chunks that support the claim.",
     ),
-    (
-        {"cases": cases_of(OK=3), "pool": 25},
-        "every question retrieves the same 25 chunks",
-        "Write the ranked list that the answer is made from.",
-    ),
-    (
-        {"cases": cases_of(OK=3), "pool": 25, "gates": ["recall@25", "mrr", "citation_validity", "recall@24"]},
-        "every question retrieves the same 25 chunks, so citation_validity, recall@25 cannot fail",
-        "Write the ranked list that the answer is made from.",
-    ),
 ]
 
 
 @each_row("run, message, fix", WORDED)
 def test_a_finding_counts_the_cases_and_says_what_to_do(run, message, fix):
-    [finding] = degenerate_findings(Run(run["cases"], run.get("gates", ()), run.get("pool", 0)), {})
+    [finding] = degenerate_findings(Run(run["cases"], run.get("gates", ())), {})
     assert (finding.message, finding.fix) == (message, fix)
 
 
@@ -277,20 +216,20 @@ gate_names = st.sets(st.sampled_from(["precision", "chr", "over_refusal", "under
 @given(made_cases, gate_names, st.randoms(use_true_random=False))
 def test_the_order_of_cases_does_not_matter(cases, gates, chance):
     shuffled = chance.sample(cases, len(cases))
-    assert degenerate_findings(Run(cases, gates, 25), {}) == degenerate_findings(Run(shuffled, gates, 25), {})
+    assert degenerate_findings(Run(cases, gates), {}) == degenerate_findings(Run(shuffled, gates), {})
 
 
 @given(st.integers(0, 30), st.integers(1, 30), st.randoms(use_true_random=False))
 def test_the_order_of_traces_does_not_matter(other, answers, chance):
-    pairs = list(pooled(answers, 25, min(other, answers)))
-    before = of_run(pairs, "citation_validity")
+    pairs = [*padded(answers, min(other, answers), 6)]
+    before = of_run(pairs, "chr")
     chance.shuffle(pairs)
-    assert of_run(pairs, "citation_validity") == before
+    assert of_run(pairs, "chr") == before
 
 
 @given(made_cases, gate_names, st.dictionaries(st.sampled_from(sorted(LEVELS)), st.sampled_from(["warning", "off"])))
 def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
-    before, after = found(cases, gates, 25), found(cases, gates, 25, levels)
+    before, after = found(cases, gates), found(cases, gates, levels)
     message = [(code, "warning" if code in levels else level) for code, level in before if levels.get(code) != "off"]
     assert after == message
 
@@ -298,9 +237,9 @@ def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
 @given(made_cases, gate_names, gate_names)
 def test_what_a_change_brings_along_guards_nothing(cases, base, head):
     """Under two policies each finding is at least as grave as under either alone."""
-    both = dict(found(cases, base | head, 25, guards=base & head))
+    both = dict(found(cases, base | head, guards=base & head))
     for gates in (base, head):
-        alone = dict(found(cases, gates, 25))
+        alone = dict(found(cases, gates))
         assert alone.keys() == both.keys()
         assert [code for code, level in alone.items() if level == "error" and both[code] == "warning"] == []
 

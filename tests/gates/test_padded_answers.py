@@ -43,11 +43,8 @@ def found(asked, answer, shuffle=None):
         random.Random(shuffle).shuffle(traces)
     scorer = metric_scorer(asked, [measure("precision")], Settings())
     scorer.add(traces)
-    card = scorer.close()
-    return [
-        (finding.code, finding.level)
-        for finding in degenerate_findings(Run(card.cases.outcome_counts, GATES, card.pool), {})
-    ]
+    run = Run(scorer.close().cases.outcome_counts, GATES)
+    return [(finding.code, finding.level) for finding in degenerate_findings(run, {})]
 
 
 def everything(asked):

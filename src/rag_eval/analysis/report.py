@@ -404,7 +404,7 @@ def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
     """Return the integrity findings of a run; with several policies each has the most severe level."""
     gates = [[gate for gate in policy.gates if gate.severity == "error"] for policy in policies]
     names = {gate.name for of_policy in gates for gate in of_policy}
-    run = integrity.Run(card.cases.outcome_counts, names, card.pool, integrity.guards(policies))
+    run = integrity.Run(card.cases.outcome_counts, names, integrity.guards(policies))
     return integrity.degenerate_findings(run, levels(*policies))
 
 

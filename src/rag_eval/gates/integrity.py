@@ -112,14 +112,13 @@ _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 class Run(NamedTuple):
     """The outcomes of a run with their counts, and the gates that can fail it.
 
-    ``gates`` are the names of the gates that can, ``pool`` is the length of a long list that all cases retrieve, 0
-    without one. ``guards`` are those that :func:`guards` returns for all policies that apply. A gate that only the
-    change has is not among them, because the same change chose its threshold. ``guards`` is None if ``gates`` guard.
+    ``gates`` are the names of the gates that can. ``guards`` are those that :func:`guards` returns for all policies
+    that apply. A gate that only the change has is not among them, because the same change chose its threshold.
+    ``guards`` is None if ``gates`` guard.
     """
 
     outcomes: Sequence[tuple[CaseOutcome, int]]
     gates: Collection[str]
-    pool: int = 0
     guards: Collection[str] | None = None
 
     def guarded(self, *names: str) -> bool:
@@ -129,7 +128,7 @@ class Run(NamedTuple):
 
 def degenerate_findings(run: Run, levels: Mapping[str, str]) -> list[Finding]:
     """Return the degenerate behaviours of a run; ``levels`` are the policy's severities, error by default."""
-    checks = _one_sided_refusals, _padded_answers, _padded_retrieval
+    checks = _one_sided_refusals, _padded_answers
     return at_levels((finding for check in checks for finding in check(run)), {**LEVELS, **levels})
 
 
@@ -190,16 +189,6 @@ def _padded_answers(run: Run) -> Iterator[Finding]:
         fix = "cite only chunks that support the claim."
         fix = fix.capitalize() if guarded else f"Gate citation_precision, or {fix}"
         yield Finding("padded-citations", level, message, fix)
-
-
-def _padded_retrieval(run: Run) -> Iterator[Finding]:
-    spoken = sum(count for outcome, count in run.outcomes if outcome.label not in ABSENT)
-    if run.pool and spoken >= FEWEST_CASES:
-        blind = gates_without_ranks(run.gates, run.pool)
-        message = f"every question retrieves the same {run.pool} chunks"
-        message += f", so {', '.join(blind)} cannot fail" if blind else ""
-        level: Level = "error" if blind else "warning"
-        yield Finding("padded-retrieval", level, message, "Write the ranked list that the answer is made from.")
 
 
 def gates_without_ranks(gates: Iterable[str], size: int) -> list[str]:

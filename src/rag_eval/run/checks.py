@@ -24,13 +24,13 @@ from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs
-from rag_eval.scoring.case_scorer import LEAST_POOL
 from rag_eval.textual.hidden import visible
 from rag_eval.textual.tokens import holds_any, tokens
 
 _PADDED = 0.5  # share of the expected answers of other questions
 _SIMILARITY = 0.6  # share of the words of two claims
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
+LEAST_POOL = 20  # honest systems also retrieve all of a shorter list
 SAMPLE, PROBE_COUNT = 150, 40
 """So many right answers of a run are looked at, and so many items for what they want to hear."""
 _FEW_WORDS = 3
@@ -232,33 +232,31 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
 
 
 def _spoken_answers(answers: Answers) -> list[Question]:
-    """Return answers, if a long list can pass a gate that fails the run."""
-    if not integrity.gates_without_ranks(_severe_gates(answers), LEAST_POOL + 1):
+    """Return answers, also refusals."""
+    if answers.levels["padded-retrieval"] == "off":
         return []
     return answers.sample([item for item in answers.questions if item.trace_line and item.label not in ABSENT])
 
 
-def _severe_gates(answers: Answers) -> set[str]:
-    policies = answers.inputs.policies
-    return {gate.name for policy in policies for gate in policy.gates if gate.severity == "error"}
-
-
 def _padded_retrieval(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
-    """Find that almost all questions retrieve almost the same long list, under a gate that ignores its order.
+    """Find that almost all questions retrieve almost the same long list.
 
-    Equal lists are found without reading the traces again; one more id in each would hide them.
+    It is an error if a gate ignores the order of the list.
     """
     lists = [frozenset(case.trace.retrieved) for case in cases]
     counts = Counter(chain.from_iterable(lists))
     common = {name for name, count in counts.items() if count >= len(lists) * ALMOST_ALL}
     padded = sum(len(names) > LEAST_POOL and len(names & common) >= len(names) * ALMOST_ALL for names in lists)
-    blind = integrity.gates_without_ranks(_severe_gates(answers), len(common))
-    if not blind or len(common) <= LEAST_POOL or padded < max(FEWEST_CASES, len(lists) * ALMOST_ALL):
+    if len(common) <= LEAST_POOL or padded < max(FEWEST_CASES, len(lists) * ALMOST_ALL):
         return []
+    policies = answers.inputs.policies
+    severe = {gate.name for policy in policies for gate in policy.gates if gate.severity == "error"}
+    blind = integrity.gates_without_ranks(severe, len(common))
     message = f"{padded} of {len(lists)} questions retrieve almost the same {len(common)} chunks"
-    message += f", so {', '.join(blind)} can hardly fail"
+    message += f", so {', '.join(blind)} can hardly fail" if blind else ""
     fix = "Write the ranked list that the answer is made from."
-    return integrity.at_levels([Finding("padded-retrieval", "error", message, fix)], answers.levels)
+    finding = Finding("padded-retrieval", "error" if blind else "warning", message, fix)
+    return [levelled(finding, answers.levels)]
 
 
 def _labelled_answers(answers: Answers) -> list[Question]:

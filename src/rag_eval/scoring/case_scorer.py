@@ -30,7 +30,7 @@ V = TypeVar("V")
 _REMEMBERED = 50_000
 _DRAWN = 500  # number of items from which probes are drawn
 _ALMOST_ALL = 0.8  # share of the probes: a claim that answers this many answers every question
-LEAST_CITED, LEAST_POOL = 5, 20  # honest systems also cite or retrieve all of a shorter list
+LEAST_CITED = 5  # honest systems also cite all of a shorter list
 _PROBES, LEAST_PROBES = 10, 5  # questions on which a claim is tested; fewer than the minimum are no sample
 
 
@@ -104,8 +104,6 @@ class _Group(NamedTuple):
 
 class CaseScorer(BaseCaseScorer):
     """Scores traces one by one. Its caches change no outcome."""
-
-    least_pool = LEAST_POOL
 
     def __init__(self, golds: Mapping[str, Gold], columns: Sequence[Measure], settings: Settings) -> None:
         self._settings = settings

@@ -40,12 +40,11 @@ class CaseOutcome(NamedTuple):
 class RunLog:
     """The outcomes of one run in the order of its traces.
 
-    An entry of each list is a trace: the index of its gold item, its outcome, its line, and the fingerprint of its
-    retrieved ids if they are a long list, otherwise 0.
+    An entry of each list is a trace: the index of its gold item, its outcome and its line.
     """
 
     def __init__(self) -> None:
-        self.slots, self.lines, self.pools = array("Q"), array("Q"), array("Q")
+        self.slots, self.lines = array("Q"), array("Q")
         self.outcomes: list[CaseOutcome] = []
 
 
@@ -57,14 +56,13 @@ class RunOutcomes:
 
     def __init__(self, size: int) -> None:
         self.outcomes: list[CaseOutcome] = [NO_OUTCOME] * size
-        self.lines, self.pools = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
+        self.lines = array("Q", bytes(8 * size))
 
     def store(self, log: RunLog, lines_before: int) -> None:
         """Store the traces of a log, the last one for each case; their lines count from ``lines_before``."""
         # Millions of traces pass through this method, so it runs no Python code for each.
         deque(map(self.outcomes.__setitem__, log.slots, log.outcomes), maxlen=0)
         deque(map(self.lines.__setitem__, log.slots, map(lines_before.__add__, log.lines)), maxlen=0)
-        deque(map(self.pools.__setitem__, log.slots, log.pools), maxlen=0)
 
 
 class Completeness(NamedTuple):
@@ -141,7 +139,6 @@ class Scorecard(NamedTuple):
     columns: tuple[str, ...]
     cases: Cases
     completeness: Completeness
-    pool: int = 0  # length of the long list of ids that every case retrieves
     unpriced: tuple[str, ...] = ()
 
     def tallies(self) -> dict[str, Tally]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from copy import copy
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
-from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace, Usage
 from rag_eval.scoring.scorecard import NO_OUTCOME, CaseOutcome, Cases, Completeness, RunLog, RunOutcomes, Scorecard
@@ -86,35 +83,25 @@ class OutcomeLog:
     """The scored traces of a part of a file, by run.
 
     ``unknown`` counts traces of no gold item, ``replaced`` those that later ones replace unscored, and ``unread`` those
-    without the fields of the reference scorer. ``pool_sizes`` are the lengths of long lists of ids by their
-    fingerprint, ``unpriced`` models without a price.
+    without the fields of the reference scorer. ``unpriced`` are models without a price.
     """
 
     def __init__(self) -> None:
         self.runs = defaultdict[str, RunLog](RunLog)
         self.unknown = self.replaced = self.unread = 0
         self.unpriced: set[str] = set()
-        self.pool_sizes: dict[int, int] = {}
 
     def __len__(self) -> int:
         return sum([len(run.slots) for run in self.runs.values()])
-
-    def pool(self, ids: Sequence[str]) -> int:
-        """Return the fingerprint of the set of ids in a long list, which is the same in every process."""
-        fingerprint = int.from_bytes(blake2b("\0".join(sorted(ids)).encode(), digest_size=7).digest()) + 1
-        self.pool_sizes[fingerprint] = len(ids)
-        return fingerprint
 
 
 class BaseCaseScorer(ABC):
     """Scores single cases; a gold item is a :class:`Gold` or a reduced form of one.
 
-    ``columns`` name the scores of an outcome. Lists of ids that are longer than ``least_pool`` are compared with those
-    of other cases.
+    ``columns`` name the scores of an outcome.
     """
 
     columns: tuple[str, ...]
-    least_pool = sys.maxsize
 
     @abstractmethod
     def score(self, gold: Any, trace: Trace, is_suspect: bool) -> CaseOutcome:
@@ -161,7 +148,6 @@ class Scorer:
         self._runs: dict[str, RunOutcomes] = {}
         self._seen = self._unknown = self.unread = 0
         self._unpriced: set[str] = set()
-        self._pool_sizes: dict[int, int] = {}
 
     @property
     def size(self) -> int:
@@ -201,9 +187,6 @@ class Scorer:
             run.slots.append(slot)
             run.outcomes.append(cases.score(golds[slot], trace, index in suspects))
             run.lines.append(trace.line)
-            ids = trace.chunks if trace.retrieved_ids is None else trace.retrieved_ids
-            is_pool = ids is not None and len(ids) > cases.least_pool
-            run.pools.append(log.pool(trace.retrieved) if is_pool and len(trace.retrieved) > cases.least_pool else 0)
 
     def settle(self) -> None:
         """Replace earlier traces by the traces of the log."""
@@ -225,7 +208,6 @@ class Scorer:
         self._unknown += log.unknown
         self.unread += log.unread
         self._unpriced |= log.unpriced
-        self._pool_sizes.update(log.pool_sizes)
         for name, run in log.runs.items():
             if run.slots:
                 self._seen += len(run.slots)
@@ -247,13 +229,5 @@ class Scorer:
         missing = labels["MISSING"]
         scored = expected - missing
         counts = Completeness(expected, scored, missing, self._seen - scored, self._unknown, labels["ERROR"])
-        # The long list of ids that every case retrieved, if there is one.
-        pools = {
-            pool
-            for run in (self._runs.values() if self._pool_sizes else ())
-            for outcome, pool in zip(run.outcomes, run.pools, strict=True)
-            if outcome.label not in ABSENT
-        }
-        pool_size = self._pool_sizes.get(pools.pop(), 0) if len(pools) == 1 else 0
         unpriced = tuple(sorted(self._unpriced))
-        return Scorecard(self._measures, self._cases.columns, cases, counts, pool_size, unpriced)
+        return Scorecard(self._measures, self._cases.columns, cases, counts, unpriced)
