@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from datetime import datetime
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -28,7 +27,7 @@ from rag_eval.gold.signoff.checking import (
 )
 from rag_eval.gold.signoff.identity import SignoffPolicy
 from rag_eval.readers.gold_file import is_array, sources
-from rag_eval.readers.signoff_record import PATTERNS
+from rag_eval.readers.signoff_record import FIELDS, is_valid_field
 from seams import HashChange, Record, main
 
 POLICY = SignoffPolicy(dataset="7b0c4e")
@@ -370,7 +369,7 @@ edits = st.builds(HashChange, st.text(min_size=1, max_size=200), hashes, hashes)
 records = st.builds(
     Record,
     st.sampled_from(["7b0c4e", "default", "A.b_c-0"]),
-    st.text(min_size=1, max_size=20).filter(lambda text: re.fullmatch(PATTERNS["gold"], text)),
+    st.text(min_size=1, max_size=20).filter(lambda text: is_valid_field("gold", text)),
     st.sampled_from(["bob@example.org", "b+1@x", "bö.b@exämple.org"]),
     st.datetimes(min_value=datetime(1000, 1, 1)).map(lambda time: time.strftime("%Y-%m-%dT%H:%M:%SZ")),  # noqa: DTZ001
     st.text(min_size=1, max_size=50).filter(str.strip),
@@ -403,7 +402,7 @@ def test_different_records_have_different_texts(one, other):
 @examples(100)
 @given(records, st.data())
 def test_any_field_that_is_signed_changes_the_name(one, data):
-    name = data.draw(st.sampled_from([*PATTERNS, "mutates", "changes"]))
+    name = data.draw(st.sampled_from([*FIELDS, "mutates", "changes"]))
     other = one._replace(**{name: getattr(data.draw(records), name)})
     assert (one.text == other.text) == (one._replace(sig=None) == other._replace(sig=None))
 
@@ -470,11 +469,8 @@ def test_validate_refuses_what_is_no_record(tmp_path, capsys, rows):
     assert capsys.readouterr().err.startswith(f"{path}: ")
 
 
-def test_the_schema_has_the_patterns_of_the_code_and_its_examples_hold():
+def test_the_schema_has_descriptions_and_its_examples_hold():
     fields = SCHEMA["properties"]
-    assert {name: fields[name]["pattern"] for name in PATTERNS} == {
-        name: f"^{text}$" for name, text in PATTERNS.items()
-    }
     ends = fields["changes"]["items"]["properties"]
     assert all(isinstance(Record.read(example), Record) for example in SCHEMA["examples"])
     assert all(field["description"] and field["examples"] for field in [*fields.values(), *ends.values()])

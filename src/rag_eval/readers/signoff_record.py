@@ -11,23 +11,20 @@ import json
 import re
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.schema_validation import Contract, load_schema, predicate
 
 VERSION = 1
 LONGEST_QID = 200
 NAMESPACE = "gold-signoff@rag-eval-action"
 """What an SSH signature of a record is for: a signature for anything else, a commit say, signs no record."""
 
-# Each field of the signed text is one line: no control characters, no line separators. A signer must be one principal
-# of an allowed-signers file: no space, comma, quote or wildcard. The schema has the same patterns.
-_WORD = r"""[^\x00-\x20\x7f-\xa0\u2028\u2029"'*,?!@]"""
-PATTERNS = {
-    "dataset": r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
-    "gold": r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,1000}",
-    "signer": rf"(?!-){_WORD}{{1,100}}@{_WORD}{{1,155}}",
-    "date": r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z",
-    "reason": r"(?=[\s\S]*\S)[\s\S]{1,2000}",
-}
+FIELDS = ("dataset", "gold", "signer", "date", "reason")
+"""Texts of a record that are one line of the signed text each. The schema has their patterns."""
+
+
+def is_valid_field(name: str, value: Any) -> bool:
+    """Return whether a record may have a value in one of its :data:`FIELDS`."""
+    return predicate(load_schema("signoff")["properties"][name])(value)
 
 
 def matches(pattern: str, value: Any) -> bool:
@@ -71,7 +68,7 @@ class Record(NamedTuple):
             return "a change is not from one hash to another one"
         if len({change.qid for change in changes}) < len(changes):
             return "a qid occurs twice in its changes"
-        named = {name: value[name] for name in PATTERNS}
+        named = {name: value[name] for name in FIELDS}
         return cls(**named, changes=changes, mutates=value.get("mutates", False), sig=value.get("sig"))
 
     @property
@@ -92,7 +89,7 @@ class Record(NamedTuple):
     @property
     def file(self) -> str:
         """Return the content of its file: JSON with a line for each change, for people to read in a review."""
-        head = {"v": VERSION, **{name: getattr(self, name) for name in PATTERNS}}
+        head = {"v": VERSION, **{name: getattr(self, name) for name in FIELDS}}
         head |= {"mutates": True} if self.mutates else {}
         rows = [{"qid": qid, "from": a, "to": b} for qid, a, b in sorted(self.changes, key=_qid)]
         lines = [f"{_json(name)}: {_json(value)}" for name, value in head.items()]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
-from rag_eval.readers.signoff_record import NAMESPACE, PATTERNS, matches
+from rag_eval.readers.signoff_record import NAMESPACE, is_valid_field, matches
 from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
@@ -158,11 +158,11 @@ def _refuse(name: str, value: object, file: str, line: int) -> None:
         raise _problem(
             file, f"'require' is not a known level: {quoted(value)}", f"Choose one of: {', '.join(LEVELS)}.", line
         )
-    if name == "dataset" and not matches(PATTERNS["dataset"], value):
+    if name == "dataset" and not is_valid_field("dataset", value):
         hint = "Use up to 64 letters, digits, dots, dashes and underscores."
         raise _problem(file, f"'dataset' is not a valid name: {quoted(value)}", hint, line)
     for email, account in value.items() if isinstance(value, dict) else ():
-        if not matches(PATTERNS["signer"], email):
+        if not is_valid_field("signer", email):
             hint = "Write one address, without wildcards, lists or quotes."
             raise _problem(file, f"'signers' names {quoted(email)}, which is not one e-mail address", hint, line)
         login = account.get("github") if isinstance(account, dict) and len(account) == 1 else None
@@ -173,7 +173,7 @@ def _refuse(name: str, value: object, file: str, line: int) -> None:
 
 def _path(path: str, file: str) -> str:
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
-    if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not matches(PATTERNS["gold"], joined):
+    if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not is_valid_field("gold", joined):
         raise _problem(file, f"{quoted(path)} is not a path inside the repository", "Write it relative to this file.")
     return joined
 
@@ -210,7 +210,7 @@ def _read_signer(line: str, number: int, owners: dict[str, tuple[str, int]]) -> 
         return "", ("not a valid line of an allowed-signers file", f"Write it like: {EXAMPLE}")
     principal, *rest = words.groups()
     options, kind, key = (None, *rest[:2]) if rest[0] in KEY_TYPES else rest
-    if not matches(PATTERNS["signer"], principal):
+    if not is_valid_field("signer", principal):
         hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
         return principal, (f"{quoted(principal)} is not one e-mail address", hint)
     if wrong := _wrong_options(options) or _wrong_key(kind, key):
