@@ -1,8 +1,7 @@
 """The engine of groundedness: what supports a sentence, in several languages, and the laws that hold for any text."""
 
 import json
-import sys
-from itertools import permutations
+from itertools import chain, permutations
 from types import SimpleNamespace
 
 import pytest
@@ -102,31 +101,6 @@ AMOUNTS = [
     ("Add ½ a spoon.", "Add half a spoon."),
     ("Leave a 30-second pause.", "Leave a pause of 30 seconds."),
     ("It moves 3 liters per second.", "It moves 3 liters in one second."),
-]
-
-
-@each_row("ways", AMOUNTS)
-def test_amounts_are_the_same_however_they_are_written(ways):
-    for claim, chunk in permutations(ways, 2):
-        found = one(claim, chunk)
-        assert (found.supported, found.numbers, found.mismatches) == (True, (), ()), (claim, chunk)
-
-
-@pytest.mark.parametrize(
-    ("claim", "chunk"),
-    [
-        ("He was twenty-five.", "He was twenty. Five years later, he left."),
-        ("The fund spent $4.3bn.", "The fund spent $4.3m."),
-        ("It reached 1.4 million homes.", "It reached 1.4 billion homes."),
-        ("It took twenty-five days.", "It took twenty days, and five nights."),
-        ("It took five thousand steps.", "It took five steps."),
-    ],
-)
-def test_a_number_is_made_up_where_its_magnitude_differs(claim, chunk):
-    assert one(claim, chunk).numbers != ()
-
-
-OTHERWISE = [
     ("The hall seats 35000 people.", "The hall seats 35 000 people.", "The hall seats 35,000 people."),
     ("They sold 1 200 000 cups.", "They sold 1200000 cups.", "They sold 1.2 million cups."),
     ("The part is 2.50 inches wide.", "The part is 2.5 inches wide."),
@@ -137,8 +111,8 @@ OTHERWISE = [
 ]
 
 
-@pytest.mark.parametrize("ways", OTHERWISE)
-def test_a_number_is_not_made_up_where_it_is_written_otherwise(ways):
+@each_row("ways", AMOUNTS)
+def test_a_number_is_the_same_however_it_is_written(ways):
     for claim, chunk in permutations(ways, 2):
         if set(keys(claim)) & {"drei", "шесть", "أربع"}:
             continue  # a word is no number that could be made up
@@ -148,9 +122,14 @@ def test_a_number_is_not_made_up_where_it_is_written_otherwise(ways):
             assert chunks[found.chunk][slice(*found.span)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "chunk"),
     [
+        ("He was twenty-five.", "He was twenty. Five years later, he left."),
+        ("The fund spent $4.3bn.", "The fund spent $4.3m."),
+        ("It reached 1.4 million homes.", "It reached 1.4 billion homes."),
+        ("It took twenty-five days.", "It took twenty days, and five nights."),
+        ("It took five thousand steps.", "It took five steps."),
         ("The hall seats 53000 people.", "The hall seats 35 000 people."),
         ("The hall seats 35000 people.", "The hall has 35 doors. It seats 12 000 people."),
         ("The shop shuts at 5:30 pm.", "The shop shuts at 6:30 pm."),
@@ -164,28 +143,6 @@ def test_another_number_is_made_up_however_it_is_written(claim, chunk):
 @pytest.mark.parametrize("wrong", ["0.7", "0.04", "4"])
 def test_a_number_below_one_is_a_number(wrong):
     assert one(f"The error was {wrong} percent.", "The error was 0.4 percent.").numbers == (wrong,)
-
-
-@pytest.mark.parametrize(
-    ("claim", "chunk", "unit"),
-    [
-        ("The pump waits 30 minutes for each reply.", "The pump waits 30 seconds for each reply.", "minutes"),
-        ("The pump waits 30 seconds for each reply.", "The pump waits 30 minutes for each reply.", "seconds"),
-        ("The lower basin is 90 feet deep.", "The lower basin is 90 m deep.", "feet"),
-        ("Fire the clay at 980 °F for a day.", "Fire the clay at 980 °C (1796 °F) for a day.", "°F"),
-    ],
-)
-def test_another_unit_is_seen(claim, chunk, unit):
-    assert one(claim, chunk).mismatches == (("unit", unit),)
-
-
-def test_degrees_without_their_scale_are_no_other_unit():
-    assert one("Fire the clay at 980 degrees for a day.", "Fire the clay at 980 °C for a day.").mismatches == ()
-
-
-def test_another_unit_is_seen_where_it_is_glued_to_its_number():
-    found = one("The usual dose on a day is 2000mg.", "The usual dose on a day is 2000 g.")
-    assert found.mismatches == (("unit", "mg"),)
 
 
 TYPOGRAPHY = [
@@ -217,11 +174,6 @@ def test_typography_says_nothing(claim):
 )
 def test_dates_and_lists_are_several_numbers(date, read):
     assert keys(f"It ran on {date}.") == ["it", "run", "on", *read.split()]
-
-
-def test_another_currency_is_another_unit():
-    found = one("Loans above £250,000 require an opinion.", "Loans above €250,000 require an opinion.")
-    assert (found.supported, found.mismatches) == (False, (("unit", "£"),))
 
 
 def test_a_year_or_a_day_before_a_magnitude_is_no_factor():
@@ -273,10 +225,6 @@ def test_evidence_names_the_chunk_the_span_and_what_is_missing():
     assert found.supported is False
 
 
-def test_evidence_says_what_the_place_says_otherwise():
-    assert one("She did patent the isolation process.").mismatches == (("negation", "patent"),)
-
-
 @each_row(
     ("text", "key", "written"),
     [
@@ -298,32 +246,71 @@ def test_a_word_knows_its_characters(text, key, written):
 
 
 FILLER = " ".join(f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
-DENIED = {
-    "negation": (
-        "Rugby league is not considered the most similar sport to American football.",
-        "Rugby league is the most similar sport to American football.",
-    ),
-    "number": (
+MISMATCHES = [
+    ("The pump waits 30 minutes for each reply.", "The pump waits 30 seconds for each reply.", "unit minutes"),
+    ("The pump waits 30 seconds for each reply.", "The pump waits 30 minutes for each reply.", "unit seconds"),
+    ("The lower basin is 90 feet deep.", "The lower basin is 90 m deep.", "unit feet"),
+    ("Fire the clay at 980 °F for a day.", "Fire the clay at 980 °C (1796 °F) for a day.", "unit °F"),
+    ("Fire the clay at 980 degrees for a day.", "Fire the clay at 980 °C for a day.", ""),
+    ("The usual dose on a day is 2000mg.", "The usual dose on a day is 2000 g.", "unit mg"),
+    ("Loans above £250,000 require an opinion.", "Loans above €250,000 require an opinion.", "unit £"),
+    ("The street outside was 2.5 miles long.", OTHER, "unit miles"),
+    ("The empty ship weighs 180 t in harbour.", "The empty ship weighs 180 tonnes in harbour.", ""),
+    (
         "Students of Curie won the 1867 Nobel Prize.",
         f"Students of Curie won the 1911 Nobel Prize. {FILLER} {FILLER} She was born in 1867.",
+        "number 1867",
     ),
-    "unit": ("The street outside was 2.5 miles long.", OTHER),
-}
-DROPPED = [
-    ("Connect the device to the mains before use.", "Do not connect the device to the mains before use."),
-    ("Wash wool above 30 degrees.", "On care: never wash wool above 30 degrees."),
-    ("All employees receive a yearly bonus.", "By the way, not all employees receive a yearly bonus."),
-    ("Cats are allowed in the garden.", "Neither dogs nor cats are allowed in the garden."),
-    ("توجد مواقف للسيارات قرب المدخل.", "المبنى قديم. لا توجد مواقف للسيارات قرب المدخل."),
-    ("يسمح بالتدخين في الحديقة.", "ولا يسمح بالتدخين في الحديقة."),
-    ("Можно мыть прибор водой.", "Никогда не можно мыть прибор водой."),
+    ("She did patent the isolation process.", SOURCE, "negation patent"),
+    (
+        "Rugby league is not considered the most similar sport to American football.",
+        "Rugby league is the most similar sport to American football.",
+        "negation similar",
+    ),
+    (
+        "Connect the device to the mains before use.",
+        "Do not connect the device to the mains before use.",
+        "negation Connect",
+    ),
+    ("Wash wool above 30 degrees.", "On care: never wash wool above 30 degrees.", "negation Wash"),
+    (
+        "All employees receive a yearly bonus.",
+        "By the way, not all employees receive a yearly bonus.",
+        "negation employees",
+    ),
+    ("Cats are allowed in the garden.", "Neither dogs nor cats are allowed in the garden.", "negation Cats"),
+    ("توجد مواقف للسيارات قرب المدخل.", "المبنى قديم. لا توجد مواقف للسيارات قرب المدخل.", "negation توجد"),
+    ("يسمح بالتدخين في الحديقة.", "ولا يسمح بالتدخين في الحديقة.", "negation يسمح"),
+    ("Можно мыть прибор водой.", "Никогда не можно мыть прибор водой.", "negation Можно"),
+    (
+        "The insurance covers scratches from keys.",
+        "The battery is covered for 12 months. The insurance does not cover scratches from keys.",
+        "negation covers",
+    ),
+    (
+        "The battery is covered for 12 months.",
+        "The battery is covered for 12 months. The insurance does not cover scratches from keys.",
+        "",
+    ),
+    (
+        "Deleted records are kept for 30 days.",
+        "Support can not restore them. For thirty days, deleted records are kept.",
+        "",
+    ),
+    ("Grills are not permitted on the roof.", "Grills are permitted in the yard all year, but not on the roof.", ""),
+    (
+        "Lamps are disabled at noon.",
+        "If none is given, lamps are switched on. Lamps are disabled at noon by default.",
+        "",
+    ),
+    ("Гарантия не распространяется на стекло и лак.", "Стекло и лак гарантия не покрывает.", ""),
 ]
 
 
-@pytest.mark.parametrize(("claim", "chunk"), DROPPED)
-def test_a_copy_without_the_denial_before_it_is_unsupported(claim, chunk):
+@each_row(("claim", "chunk", "mismatch"), MISMATCHES)
+def test_a_sentence_that_its_source_denies_or_has_with_another_number_or_unit_is_unsupported(claim, chunk, mismatch):
     found = one(claim, chunk)
-    assert (found.supported, [reason for reason, _ in found.mismatches]) == (False, ["negation"])
+    assert (found.supported, " ".join(chain(*found.mismatches))) == (not mismatch, mismatch)
 
 
 @pytest.mark.parametrize("written", ["don't", "Don't", "don’t", "do n't", "can't", "won't", "isn't", "ain't", "cannot"])
@@ -338,45 +325,9 @@ def test_another_t_denies_nothing(written):
     assert "t" in keys(written)
 
 
-def test_tonnes_are_no_denial():
-    [checked] = ground("The empty ship weighs 180 t in harbour.", ["The empty ship weighs 180 tonnes in harbour."])
-    assert checked.mismatches == ()
-    assert supported(checked)
-
-
 def test_the_answer_no_before_a_copy_denies_nothing():
     assert one("Parking costs 5 dollars a day.", "Is it free? No. Parking costs 5 dollars a day.").support == 1
     assert one("Stop.", "Do not stop.").support == 1
-
-
-@pytest.mark.parametrize("reason", DENIED)
-def test_a_sentence_that_is_otherwise_word_for_word_is_unsupported(reason):
-    claim, chunk = DENIED[reason]
-    found = one(claim, chunk)
-    assert (found.supported, [reason for reason, _ in found.mismatches]) == (False, [reason])
-
-
-def test_what_a_source_denies_of_something_else_is_no_denial():
-    chunk = "Support can not restore them. For thirty days, deleted records are kept."
-    assert one("Deleted records are kept for 30 days.", chunk).supported is True
-
-
-BORNE_OUT = [
-    ("Grills are not permitted on the roof.", "Grills are permitted in the yard all year, but not on the roof."),
-    ("Lamps are disabled at noon.", "If none is given, lamps are switched on. Lamps are disabled at noon by default."),
-    ("Гарантия не распространяется на стекло и лак.", "Стекло и лак гарантия не покрывает."),
-]
-
-
-@pytest.mark.parametrize(("claim", "chunk"), BORNE_OUT)
-def test_a_denial_is_borne_out_by_one_of_another_form(claim, chunk):
-    assert "negation" not in [reason for reason, _ in one(claim, chunk).mismatches]
-
-
-def test_the_copy_that_a_sentence_is_about_is_the_one_that_may_be_denied():
-    chunk = "The battery is covered for 12 months. The insurance does not cover scratches from keys."
-    assert one("The insurance covers scratches from keys.", chunk).mismatches == (("negation", "covers"),)
-    assert one("The battery is covered for 12 months.", chunk).mismatches == ()
 
 
 def test_a_number_that_is_made_up_is_said_once():
@@ -530,76 +481,9 @@ def test_any_text_is_read_and_its_evidence_lies_inside_it(claim, chunks):
             assert 0 <= found.span[0] <= found.span[1] <= len(chunks[found.chunk])
 
 
-HOSTILE = {
-    "one word": "word ",
-    "one sentence each": "Seven x. ",
-    "numbers": "7 12 1999 ",
-    "distinct numbers": None,
-    "stops": ".",
-    "stops and quotes": '."',
-    "spaces": " ",
-    "lines": "\n",
-    "brackets": "[(",
-    "list of citations": "citations:[",
-    "thousands": "1,000,",
-    "decimals": "1.1",
-    "dates": "2024-01-01-",
-    "dotted dates": "01.01.2024.",
-    "slashed dates": "01/13/2024/",
-    "emphasis": "_",
-    "amounts": "$1.5m 25kg ",
-    "magnitudes": "two hundred thousand million ",
-    "items": "1. - ",
-    "signs not seen": "\u200b\u00ad",
-    "contractions": "don't ",
-    "no white space": "東京",
-    "capitals": "U.S. ",
-    "negations": "not never no ",
-}
-
-
-def hostile(name, size):
-    if HOSTILE[name] is None:
-        return " ".join(map(str, range(10_000, 10_000 + size // 6)))
-    return HOSTILE[name] * (size // len(HOSTILE[name]))
-
-
-def steps(claim, chunks):
-    """How many lines of Python it takes, a measure of time that no other process disturbs."""
-    count = 0
-
-    def trace(frame, event, arg):
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        ground(claim, chunks)
-    finally:
-        sys.settrace(before)
-    return count
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", HOSTILE)
-def test_twice_the_text_takes_about_twice_the_steps(name):
-    small, large = (steps(hostile(name, size), [hostile(name, size)] * 2) for size in (2_000, 4_000))
-    assert large <= 2.6 * small + 500
-
-
 def test_of_a_claim_so_many_characters_are_read_that_it_costs_no_more():
     text = "大坝建成于" * 10_000
     assert [one.sentence.end for one in ground(text, ["大坝"])] == [40_000]
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", HOSTILE)
-def test_texts_of_100_kb_are_read(name):
-    text = hostile(name, 100_000)
-    for checked in ground(f"The end. {text}", [text, f"{text} The end."]):
-        assert 0 <= checked.support <= 1
 
 
 EXEMPT = ("1970s", "Python 3.12", "v2.4.7", "Wallace, 2017")

@@ -356,31 +356,7 @@ def test_keys_in_the_formats_of_a_well_kept_library_are_found(name, form):
     every_key_is_found()
 
 
-FRAGMENTS = [
-    "a",
-    "1",
-    "-",
-    ".",
-    "@",
-    " ",
-    "+",
-    "(",
-    "key=",
-    "eyJ",
-    "://",
-    "a:b@",
-    "sk-",
-    "0123 ",
-    "AB12",
-    "bearer ",
-    "token is ",
-    "tel ",
-    "-----BEGIN ",
-    '"',
-    "é",
-]
-
-
+FRAGMENTS = [*"a1-.@ +(", *'key=|eyJ|://|a:b@|sk-|0123 |AB12|bearer |token is |tel |-----BEGIN |"|é'.split("|")]
 LEAKING = [
     "jo@acme.org",
     "+49 30 901820",
@@ -614,7 +590,7 @@ def test_overlapping_leaks_are_masked_once_and_whole():
     assert without("abcdefghi jk", leaks) == "ab**ef*** jk"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "detector"),
     [
         ("Passwort: Xy7kq9Lm2p", "stated secret"),
@@ -623,26 +599,14 @@ def test_overlapping_leaks_are_masked_once_and_whole():
         ("Use dapi" + "0a1b2c3d" * 4 + " for the cluster.", "key of a known format"),
         ("https://a.blob.core.windows.net/c?sv=2022&sig=" + "aB3dE5gH7j" * 4 + "%3D", "key of a known format"),
         ("His SSN is 536221234.", "US social security number"),
+        ("The population is 536221234.", ""),
         ("ftp://admin:Xy7kq9Lm2p@files.corp-mail.org/x", "password in a URL"),
+        ("Call us at 555-223-4567.", "phone number"),
+        ("Order number 555-223-4567 has shipped.", ""),
+        ("Part no. 0203 456 78901 is out of stock.", ""),
+        ("See case 212-555-0147 for details.", ""),
+        ("Ticket #415-555-2671 is closed.", ""),
     ],
 )
-def test_further_forms_are_found_once(text, detector):
-    assert [leak.detector for leak in leaks_of(text, (), (), Safety())] == [detector]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Order number 555-223-4567 has shipped.",
-        "Part no. 0203 456 78901 is out of stock.",
-        "See case 212-555-0147 for details.",
-        "Ticket #415-555-2671 is closed.",
-        "The population is 536221234.",
-    ],
-)
-def test_numbers_of_orders_parts_and_cases_are_no_leaks(text):
-    assert leaks_of(text, (), (), Safety()) == ()
-
-
-def test_an_announced_phone_number_is_one_after_all():
-    assert [leak.detector for leak in leaks_of("Call us at 555-223-4567.", (), (), Safety())] == ["phone number"]
+def test_a_form_is_found_once_and_numbers_of_orders_parts_and_cases_are_no_leaks(text, detector):
+    assert ", ".join([leak.detector for leak in leaks_of(text, (), (), Safety())]) == detector
