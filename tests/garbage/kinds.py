@@ -96,6 +96,7 @@ GOLD = [
     Kind("nesting that never ends", "gold", b"[" * 60_000, ("nested deeper than 64 levels",), ":"),
     Kind("invalid UTF-8", "gold", raw(gold()).replace(b"null", b"nu\xff"), ("0xff is not valid UTF-8", "Save the file as UTF-8")),
     Kind("Latin-1", "gold", "{'qid': 'Müll'}\n".encode("latin-1"), ("not valid UTF-8",), ":1: column 11:"),
+    Kind("UTF-16, the high byte first", "gold", "\ufeff{}".encode("utf-16-be"), ("is UTF-16 text",), ":"),
     Kind("UTF-16", "gold", jsonl(gold()).decode().encode("utf-16"), ("is UTF-16 text",), ":"),
     Kind("a lone surrogate", "gold", raw(gold(), x='"\\ud83d"'), ("half of a surrogate pair",)),
     Kind("a surrogate in raw bytes", "gold", b'{"qid": "\xed\xa0\x80"}\n', ("not valid UTF-8",), ":1: column 10:"),

@@ -2,7 +2,6 @@ import gzip
 import hashlib
 import os
 import random
-import socket
 import sys
 
 import pytest
@@ -99,11 +98,6 @@ def test_a_compressed_file_that_is_cut_off_is_one_problem_without_half_a_line(tm
 
 
 @pytest.mark.parametrize("ending", PACKERS)
-def test_a_compressed_file_that_is_cut_off_at_once_is_refused(tmp_path, ending):
-    assert "cannot be decompressed" in refusal(put(tmp_path, PACKERS[ending](b"abc" * 99)[:12]))
-
-
-@pytest.mark.parametrize("ending", PACKERS)
 def test_damage_inside_a_compressed_file_is_a_problem(tmp_path, ending):
     packed = bytearray(PACKERS[ending](TEXT))
     packed[len(packed) // 2 :] = NOISE.randbytes(200)
@@ -180,60 +174,18 @@ def test_the_digest_is_that_of_the_bytes_as_they_are_stored(tmp_path, data):
     assert digest.hexdigest() == hashlib.sha256(data).hexdigest()
 
 
-def test_a_git_lfs_pointer_is_refused_with_the_command_that_helps(tmp_path):
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
-    assert "git lfs pull" in refusal(put(tmp_path, pointer))
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_utf16_is_refused_by_name(tmp_path, encoding):
-    assert "UTF-16" in refusal(put(tmp_path, "\ufeff{}".encode(encoding)))
-
-
 def test_a_missing_file_is_a_problem(tmp_path):
-    assert "no such file" in refusal(str(tmp_path / "none"))
+    assert refusal(str(tmp_path / "none")) == "FILE: no such file. Check the path."
 
 
 def test_a_folder_is_refused(tmp_path):
     assert "is a folder" in refusal(str(tmp_path))
 
 
-def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert "device or a pipe" in refusal(str(tmp_path / "pipe"))
-
-
-def test_a_device_is_refused():
-    assert "device or a pipe" in refusal(os.devnull)
-
-
-def test_a_socket_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind("s")
-        assert "cannot be opened" in refusal("s")
-
-
 def test_a_link_inside_the_folder_is_followed(tmp_path):
     put(tmp_path, b"a\n", "real")
     (tmp_path / "link").symlink_to("real")
     assert numbered(str(tmp_path / "link"))[0] == [(1, b"a")]
-
-
-@pytest.mark.parametrize("absolute", [True, False])
-def test_a_link_out_of_the_folder_is_refused(tmp_path, absolute):
-    put(tmp_path, b"secret\n", "secret")
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "link").symlink_to(tmp_path / "secret" if absolute else "../secret")
-    assert "leads out of its folder" in refusal(str(tmp_path / "in" / "link"))
-
-
-def test_a_link_to_a_link_out_of_the_folder_is_refused(tmp_path):
-    put(tmp_path, b"secret\n", "secret")
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "one").symlink_to("../secret")
-    (tmp_path / "in" / "two").symlink_to("one")
-    assert "leads out" in refusal(str(tmp_path / "in" / "two"))
 
 
 def test_a_link_into_a_folder_whose_name_only_begins_alike_is_refused(tmp_path):
@@ -249,13 +201,6 @@ def test_a_link_to_elsewhere_inside_the_workspace_is_followed(tmp_path):
     put(tmp_path, b"a\n", "real")
     (tmp_path / "eval" / "link").symlink_to("../real")
     assert numbered(str(tmp_path / "eval" / "link"), str(tmp_path))[0] == [(1, b"a")]
-
-
-def test_a_link_out_of_the_workspace_is_refused(tmp_path):
-    (tmp_path / "work").mkdir()
-    put(tmp_path, b"secret\n", "secret")
-    (tmp_path / "work" / "link").symlink_to("../secret")
-    assert "leads out of the workspace" in refusal(str(tmp_path / "work" / "link"), str(tmp_path / "work"))
 
 
 def test_a_path_out_of_the_workspace_is_refused_without_any_link(tmp_path):
@@ -292,22 +237,8 @@ def test_a_path_above_the_current_folder_is_fine_by_itself(tmp_path, monkeypatch
     assert numbered("../data.jsonl")[0] == [(1, b"a")]
 
 
-def test_links_in_a_circle_are_refused(tmp_path):
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    assert "cannot be opened" in refusal(str(tmp_path / "a"))
-
-
 def test_a_name_with_a_null_character_is_refused():
     assert "not a valid file name" in refusal("a\0b") == refusal("a\ud800b")
-
-
-def test_a_name_that_is_too_long_is_refused(tmp_path):
-    assert "cannot be opened" in refusal(str(tmp_path / ("x" * 5000)))
-
-
-def test_a_file_as_a_folder_is_refused(tmp_path):
-    assert "cannot be opened" in refusal(put(tmp_path, b"a\n") + "/b")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

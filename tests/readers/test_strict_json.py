@@ -5,6 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_eval.readers.strict_json import JsonError, parse
+from table import each_row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -94,41 +95,33 @@ def test_a_document_of_several_lines_gets_line_and_column(data, line, column):
     assert (error.line, error.column) == (line, column)
 
 
-@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
-def test_what_is_no_number_is_refused_by_name(name):
-    assert refusal(f'{{"a": [{name}]}}'.encode()).message == f"{name} is not JSON"
-
-
-@pytest.mark.parametrize("digits", ["1e400", "-1e400", "9" * 400 + ".0"])
-def test_a_float_beyond_all_floats_is_refused(digits):
-    assert "is too large for a number" in refusal(digits.encode()).message
+@each_row(
+    ("data", "message"),
+    [
+        *((f'{{"a": [{name}]}}'.encode(), f"{name} is not JSON") for name in ("NaN", "Infinity", "-Infinity")),
+        *((b"%d" % number, f"{number} is an integer of more than 64 bits") for number in (2**64, -(2**63) - 1)),
+        (b"9" * 5000, f"{'9' * 23}… is an integer of more than 64 bits"),
+        (b"-1e400", "-1e400 is too large for a number"),
+        (b"9" * 400 + b".0", f"{'9' * 23}… is too large for a number"),
+        (b'{"a": 1, "a": 1}', "the key 'a' occurs twice in one object"),
+        (b'{"a": 1, "\\u0061": 2}', "the key 'a' occurs twice in one object"),
+        (b'[{"b": {"a" : 1 ,\n"c":2, "a"\t:3}}]', "the key 'a' occurs twice in one object"),
+        (b'{"a": {"a": 1}, "a": 2}', "the key 'a' occurs twice in one object"),
+        (b'["\\ud800"]', "\\ud800 is half of a surrogate pair"),
+        (b'["\\uDFFF x"]', "\\udfff is half of a surrogate pair"),
+        (b'{"\\ud83d": 1}', "\\ud83d is half of a surrogate pair"),
+        (b'["\\ude00\\ud83d"]', "\\ude00 is half of a surrogate pair"),
+        (b'[[{"a": ["\\ud83d\\u0041"]}]]', "\\ud83d is half of a surrogate pair"),
+        (b"[" * 60_000 + b"]" * 60_000, "nested deeper than 64 levels"),
+    ],
+)
+def test_what_readers_read_differently_is_refused(data, message):
+    assert refusal(data).message == message
 
 
 @pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 0, 10**18])
 def test_integers_of_64_bits_are_read_exactly(number):
     assert parse(str(number).encode()) == number
-
-
-@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**30])
-def test_integers_beyond_64_bits_are_refused(number):
-    assert "more than 64 bits" in refusal(f"[{number}]".encode()).message
-
-
-def test_an_integer_of_five_thousand_digits_is_refused_in_a_short_line():
-    assert len(refusal(b"9" * 5000).message) < 80
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b'{"a": 1, "a": 1}',
-        b'{"a": 1, "\\u0061": 2}',
-        b'[{"b": {"a" : 1 ,\n"c":2, "a"\t:3}}]',
-        b'{"a": {"a": 1}, "a": 2}',
-    ],
-)
-def test_a_key_that_stands_twice_is_refused_by_name(data):
-    assert refusal(data).message == "the key 'a' occurs twice in one object"
 
 
 def test_a_repeated_key_among_many_is_found_in_linear_time():
@@ -151,30 +144,12 @@ def test_nesting_one_over_the_limit_is_refused(depth):
     assert refusal(data, depth).message == f"nested deeper than {depth} levels"
 
 
-def test_sixty_thousand_levels_are_refused_before_the_parser_recurses():
-    assert "nested deeper" in refusal(b"[" * 60_000 + b"]" * 60_000).message
-
-
 def test_brackets_in_strings_are_no_nesting():
     assert parse(b'["' + b"[{" * 500 + b'", "\\"[[[["]', 1)[1] == '"[[[['
 
 
 def test_many_brackets_side_by_side_are_no_nesting():
     assert len(parse(b"[" + b",".join([b"[]"] * 500) + b"]", 2)) == 500
-
-
-@pytest.mark.parametrize(
-    ("data", "half"),
-    [
-        (b'["\\ud800"]', "d800"),
-        (b'["\\uDFFF x"]', "dfff"),
-        (b'{"\\ud83d": 1}', "d83d"),
-        (b'["\\ude00\\ud83d"]', "de00"),
-        (b'[[{"a": ["\\ud83d\\u0041"]}]]', "d83d"),
-    ],
-)
-def test_half_a_surrogate_pair_is_refused_anywhere(data, half):
-    assert refusal(data).message == f"\\u{half} is half of a surrogate pair"
 
 
 def test_a_whole_surrogate_pair_is_one_character():
