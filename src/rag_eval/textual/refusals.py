@@ -62,6 +62,7 @@ _SHOWN = 80  # characters of a match that explain shows
 _MIN_CONTENT = 3  # characters; a shorter clause has no content
 _MAX_TEXTS = 8  # whose words are remembered: several languages read the same sentences
 _MANY_WORDS = 12  # distinct words; so many have a typical word of their language among them
+_MIN_SHARE = 1 / 8  # of the typical words of another language, in a text that may refuse in both
 WORD_START = 6
 """Letters of a word that are compared, of hints and of words that a pattern requires."""
 _ENDS = {"before": r"[\s,:]*$", "concedes": r"\s*$"}  # of the entries that end right before something
@@ -162,21 +163,22 @@ def says_nothing(sentence: str) -> bool:
 
 
 def possible_languages(folded: str) -> list[Language]:
-    """Return the languages in which a folded text may refuse: those with a hint and a typical word.
+    """Return the languages in which a folded text may refuse: those with a hint, and with typical words.
 
-    A short text without any needs only a hint.
+    A short text without any needs only a hint. A longer text needs more of them, and not far fewer than in another.
     """
-    words, hints = _words(folded), _hints()
+    words, hints = frozenset(_words(folded)), _hints()
     hinted = {one for word in words if (start := word[:WORD_START]) in hints for one in hints[start]}
-    is_short = len(set(words)) < _MANY_WORDS
+    expected = len(words) // _MANY_WORDS
     for one in _hinted_within()[folded.isascii()]:
-        if (is_short or one.is_typical(words)) and holds_any(one.hints_within, folded):
+        if (not expected or one.typical_words(words)) and holds_any(one.hints_within, folded):
             hinted.add(one)
     if not hinted:
         return []
-    possible = [one for one in _languages() if one in hinted]
-    typical = [one for one in possible if one.is_typical(words)]
-    return typical if typical or not is_short else possible
+    possible = {one: one.typical_words(words) for one in _languages() if one in hinted}
+    least = max(1, expected, max(possible.values()) * _MIN_SHARE)
+    typical = [one for one, count in possible.items() if count >= least or not one.typical]
+    return typical if typical or expected else list(possible)
 
 
 class Language:
@@ -202,9 +204,9 @@ class Language:
     def _end(self) -> str:
         return r"(?!\w)" if self.spaced else ""
 
-    def is_typical(self, words: Sequence[str]) -> bool:
-        """Return whether the words of a text are typical of the language; its hints are enough if it lists none."""
-        return not self.typical or not self.typical.isdisjoint(words)
+    def typical_words(self, words: frozenset[str]) -> int:
+        """Return how many words of a text are typical of the language; 1 if it lists none, as its hints are enough."""
+        return len(self.typical & words) if self.typical else 1
 
     def refusal(self, sentences: Sequence[str]) -> Refusal | None:
         """Return the refusal of the first sentence that refuses; partial if the sentence or the rest answers."""
