@@ -71,7 +71,7 @@ def test_wordings_of_current_systems(file):
     development were written before the patterns that they check.
     """
     wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
-    known = {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 2, "fresh14": 4}
+    known = {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 2, "fresh14": 2}
     known["development"] = 8
     assert len(wrong) <= known.get(file.stem, 0), wrong
 
@@ -341,7 +341,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {7: "50e458bb4f17b2d8"}
+PINNED = {7: "5fe4a7d9c9be708f"}
 
 
 def test_other_patterns_are_another_version():
