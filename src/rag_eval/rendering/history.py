@@ -33,7 +33,7 @@ _RUNS, _FLAKY, _COMMIT = 30, 30, 12
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-SUMMARY = ["metric", "trend", "oldest", "newest", "difference", "interval", "p", "cases", "result"]
+SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
 POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
