@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, parents, read
+from rag_eval.git.snapshots import NOTHING, CommitTree, Irregular, differing, follow_links, parents, read
 from rag_eval.git.snapshots import object_id as blob_id
 from rag_eval.run.authority import WorkTree
 from seams import Git, GitError, InputError
@@ -417,6 +417,24 @@ def test_links_lead_to_a_path_of_the_same_tree(repo, path, leads_to):
     for name, target in links.items():
         (repo.path / name).symlink_to(target)
     assert follow_links(_committed(repo), path) == leads_to
+
+
+@pytest.mark.parametrize("mode", ["100644", "100755", "100664", "100640"])
+def test_a_file_is_one_with_any_permissions(mode):
+    """Git wrote others than two in its early years, and reads them as files."""
+    data, name = b"text\n", blob_id(b"text\n")
+    folder = b"%s file\0%s" % (mode.encode(), bytes.fromhex(name))
+    objects = {"commit": b"tree %s\n\n" % (b"0" * 40), "tree": folder, "blob": data}
+
+    class Objects:
+        def raw(self, kind, _):
+            return objects[kind]
+
+        def objects(self, kind, ids):
+            return dict.fromkeys(ids, objects[kind])
+
+    tree = CommitTree(Objects(), "")
+    assert (read(tree, "file"), tree.paths()) == (data, {"file": name})
 
 
 def test_links_that_lead_to_each_other_end_at_a_link(repo):

@@ -387,6 +387,19 @@ def test_gold_in_lfs_is_known_by_its_digest(project, score):
     assert "gold-not-in-git" in codes(score())
 
 
+def test_gold_that_stays_in_lfs_is_not_signed_and_no_change(project, score):
+    project.put(gold=pointer(GOLDS))
+    project.done("lfs")
+    project.branch("pr")
+    project.done()
+    project.put(gold=GOLDS)
+    assert not {"gold-not-governed", "gold-not-in-items"} & set(codes(score()))
+    project.put(gates=gates("signoff: {require: record}\n"))
+    (result,) = (item for item in score()["findings"] if item["code"] == "gold-not-in-items")
+    assert (score.code, result["level"]) == (1, "error")
+    assert result["message"] == "'eval/gold.jsonl' is in Git LFS, but sign-off needs the content in git"
+
+
 # --- what an item comes to say less ----------------------------------------------------------------------------------
 
 

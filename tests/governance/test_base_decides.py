@@ -133,6 +133,22 @@ def test_a_loosened_gate_that_lets_nothing_through_is_listed_and_passes(project,
     assert (score.code, policy(report)) == (0, {"gates.precision.min": ("looser", [])})
 
 
+def test_a_path_that_is_only_written_otherwise_is_no_change(project, score):
+    project.put(gates=gates("gold: eval/gold.jsonl\nsignoff: {records: eval/records}\n"))
+    project.done("paths")
+    project.branch("pr")
+    project.git("mv", GATES, "strict.yml")
+    lines = "gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\nsignoff: {records: ../eval/records}\n"
+    project.write("conf/eval-gates.yml", gates(lines))
+    project.git("rm", "-q", "--cached", "strict.yml")
+    (project.path / "strict.yml").unlink()
+    project.done("moved")
+    assert policy(score("--gates", "conf/eval-gates.yml")) == {"the gates file": ("looser", [])}
+    project.write("conf/eval-gates.yml", gates(lines.replace("../runs", "../eval")))
+    report = score("--gates", "conf/eval-gates.yml", "--trace", "runs/trace.jsonl")
+    assert policy(report) == {"the gates file": ("looser", []), "trace": ("looser", [])}
+
+
 def test_a_tightened_gate_holds_at_once(project, score):
     project.change(gates=gates(precision="{min: 1.0}"), trace=[trace_of(n) for n in range(1, 9)])
     assert policy(score()) == {"gates.precision.min": ("stricter", [])}
@@ -377,6 +393,34 @@ def test_first_gates_of_a_folder_below_a_project_that_names_gates_are_bootstrap(
     monkeypatch.chdir(project.path / "apps/new")
     report = score()
     assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
+
+
+def test_the_gold_of_a_new_system_replaces_that_of_no_other(project, score):
+    gold = gold_of(1, qid="N1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
+    project.branch("pr")
+    project.write("apps/new/eval/gold.jsonl", json_lines([gold]))
+    project.write("apps/new/runs/trace.jsonl", json_lines([trace_of(1, qid="N1")]))
+    project.write("apps/new/eval-gates.yml", gates())
+    project.done("a new system")
+    report = score("--gates", "apps/new/eval-gates.yml")
+    assert [(item["qid"], item["verb"]) for item in report["gold_changes"]] == [("N1", "added")]
+    assert "removed-items-unseen" not in codes(report)
+
+
+def test_all_gates_of_the_base_for_the_gold_are_tried_under_the_first_ones_of_a_folder(project, score):
+    easy = in_folders(project, *(f"rag{number}" for number in range(6)))
+    project.git("checkout", "-q", "main")
+    project.write(
+        "rag6/eval-gates.yml", gates("gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n", mrr="{min: 0.9}")
+    )
+    project.done("a strict one")
+    project.branch("another")
+    project.write("other/eval-gates.yml", easy.replace("precision: {min: 0}", "mrr: {min: 0}"))
+    project.put(trace=[trace_of(1, retrieved_ids=["c9", "c1"]), *TRACES[1:]])
+    project.done("another")
+    report = score("--gates", "other/eval-gates.yml")
+    (result,) = (item["message"] for item in report["findings"] if item["code"] == "bootstrap")
+    assert "'rag6/eval-gates.yml' has gates for the same gold set, and this run fails mrr" in result
 
 
 def test_a_system_that_moves_as_it_is_keeps_its_gates_beside_others_about_the_same_questions(project, score):

@@ -12,7 +12,6 @@ from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, RagEvalError
 
 FOLDERS = ("040000", "40000")
-REGULAR = ("100644", "100755")
 LINK = "120000"
 SUBMODULE = "160000"
 _KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule", **dict.fromkeys(FOLDERS, "a folder")}
@@ -97,7 +96,7 @@ class CommitTree:
                 trees = self._objects.objects("tree", missing)
                 self._known |= {name: _entries_of(data, len(name) // 2) for name, data in trees.items()}
             rows = [(f"{above}{name}", row) for above, at in level.items() for name, row in self._known[at].items()]
-            files |= {path: entry.id for path, entry in rows if entry.mode in REGULAR}
+            files |= {path: entry.id for path, entry in rows if _is_regular(entry.mode)}
             level = {f"{path}/": entry.id for path, entry in rows if entry.mode in FOLDERS}
         return files
 
@@ -169,10 +168,15 @@ class Irregular(RagEvalError):
 
 def refuse_irregular(mode: str, path: str) -> None:
     """Raise :class:`Irregular` unless ``mode`` is that of a regular file."""
-    if mode not in REGULAR:
+    if not _is_regular(mode):
         kind = _KINDS.get(mode, "no regular file")
         message = f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file."
         raise Irregular(message, path, mode)
+
+
+def _is_regular(mode: str) -> bool:
+    """Return whether ``mode`` is that of a file: old versions of git also wrote modes such as 100664."""
+    return mode.startswith("100")
 
 
 def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:

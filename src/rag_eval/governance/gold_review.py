@@ -20,7 +20,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD, Limits
 from rag_eval.errors import Finding, InputError, Problem, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
@@ -30,7 +30,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
 from rag_eval.run.authority import WorkTree
-from rag_eval.run.base_policy import gold_named_by, has_path, stored_at
+from rag_eval.run.base_policy import gates_about, gold_named_by, has_path, stored_at
 from rag_eval.run.inputs import by_conversation
 from rag_eval.run.scored import rescore, rescore_on
 
@@ -44,18 +44,9 @@ if TYPE_CHECKING:
     from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
-RULES = (
-    "no-substr",
-    "substr-white-space",
-    "substr-character",
-    "substr-refusal",
-    "substr-in-question",
-    "substr-stop-words",
-    "substr-in-citation",
-    "substr-common",
-    "no-citation",
-    "expected-without-substr",
-    "question-blank",
+RULES = tuple(
+    "no-substr substr-white-space substr-character substr-refusal substr-in-question substr-stop-words "
+    "substr-in-citation substr-common no-citation expected-without-substr question-blank".split()
 )
 """The rules of `gold lint` that say that an item judges too little."""
 _SHOWN = 5
@@ -215,14 +206,17 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
 def _review_signoff(context: ReviewContext, path: str | None) -> tuple[list[Finding], SignoffPolicy | None]:
     """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
     try:
-        tracked = path is not None and bool(context.authority.after.files(path))
+        blob = None if path is None else read(context.authority.after, path)
     except Irregular as error:
         if path is None or not repository.is_folder(error, path):
             raise
         return [_without_items(context, repository.no_items(path))], None
-    if path is None or not tracked:
+    if path is None or blob is None:
         where = "is outside the repository" if path is None else "is not in the commit under test"
         return [_untracked(context, where)], None
+    if _LFS.match(blob):
+        is_same = blob == read_regular(context.authority.fork, path) and not is_enforced(context)
+        return [] if is_same else [_without_items(context, repository.in_lfs(path))], None
     if (read(context.authority.head, path) or b"").startswith(PACKED):
         return [_without_items(context, repository.packed(path))], None
     policies = signoff_policies(context)
@@ -378,7 +372,7 @@ def compare(context: ReviewContext) -> GoldDiff:
 def gold_path(context: ReviewContext, tree: Tree) -> str | None:
     """Return the path of the gold of ``tree``: the caller's if it exists there, otherwise the base gates' path.
 
-    Without gates on the base it is the path of the scored gold, otherwise the usual one.
+    Without gates on the base it is the path of the scored gold, otherwise the usual one if no gates are about that.
     """
     authority = context.authority
     named = named_gold(context)
@@ -386,8 +380,9 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
         return named
     if context.base:
         return gold_named_by(authority, context.base, tree)
-    usual = authority.inside(os.path.join(context.options.folder, DEFAULT_GOLD))  # noqa: PTH118
-    paths = (authority.inside(context.head.gold), usual)
+    usual = os.path.join(context.options.folder, DEFAULT_GOLD)  # noqa: PTH118
+    is_of_others = bool(gates_about(authority, usual, context.run.inputs.reader))
+    paths = map(authority.inside, [context.head.gold] if is_of_others else [context.head.gold, usual])
     return next((path for path in paths if path and has_path(tree, path)), None)
 
 

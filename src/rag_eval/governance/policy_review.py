@@ -9,9 +9,9 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
 from rag_eval.analysis.report import Base, InputNote, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
@@ -46,6 +46,7 @@ _BY_BASE = "as set by the gates file of the base branch"
 _ONLY = "Name the file only in the gates file."
 _USES = re.compile(r"""uses["']?\s*:\s*["']?\./([^\s"'#,}\]]*)""")
 _ACTION_FILES = ("action.yml", "action.yaml")
+_PATHS = {"baseline": ("report", "trace", "rerun"), "signoff": ("gold", "records", "allowed_signers")}
 _USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}
 
 
@@ -101,7 +102,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     new_errors = sorted({finding.code for finding in meant if finding.level == "error"} - errors)
     guarded = sorted({*errors, *new_errors}.intersection(_warned_about(context, base)))
     effects = PolicyEffects(judged, redefined.gates, report.gates, freed_findings, new_errors, guarded)
-    changed, notes = _without_base_changes(changes(base.stated, head.stated, effects), context, base)
+    changed, notes = _without_base_changes(changes(base.stated, _stated(head, base), effects), context, base)
     old, new = context.authority.on_base(base.file), head.file and context.authority.inside(head.file)
     if old != new:
         through = tuple(sorted(set(loosened_gates(effects.base, effects.head))))
@@ -141,7 +142,7 @@ def _without_base_changes(
     policy = None if data is None else policy_of(data, base.file, ProblemCollector())
     if policy is None:
         return changed, []
-    touched = [f"{change.key}." for change in changes(policy.stated, context.head.stated)]
+    touched = [f"{change.key}." for change in changes(policy.stated, _stated(context.head, policy))]
 
     def is_of_base(key: str) -> bool:  # no touched key equals, contains or is below it
         return not any(f"{key}.".startswith(other) or other.startswith(f"{key}.") for other in touched)
@@ -152,6 +153,21 @@ def _without_base_changes(
     ref, keys = quoted(authority.ref, 60), some(base_keys, _NAMED, quoted)
     message = f"{ref} has changed {keys} since this branch left it, and its version applies. Rebase to get it"
     return [change for change in changed if change.key not in base_keys], [InputNote(base.file, 0, message, 1)]
+
+
+def _stated(head: Policy, base: Policy) -> dict[str, Any]:
+    """Return the content of the head's gates file, with the base's text for each path to the same file."""
+
+    def with_paths(old: Mapping[str, Any], new: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        known = [name for name in names if name in old and name in new]
+        same = [name for name in known if in_folder_of(base.file, old[name]) == in_folder_of(head.file, new[name])]
+        return {**new, **{name: old[name] for name in same}}
+
+    stated = with_paths({**_USUAL, **base.stated}, head.stated, ("gold", "trace", "verdicts"))
+    for section, names in _PATHS.items():
+        if section in stated:
+            stated[section] = with_paths(base.stated.get(section, {}), stated[section], names)
+    return stated
 
 
 def _key_changes(context: ReviewContext) -> list[PolicyChange]:
@@ -225,7 +241,7 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
     elif context.base is None:
         message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
         fix = "After the merge they apply to other pull requests."
-        others = gates_about(authority, context.head.gold, context.run.inputs.reader)[:_NAMED]
+        others = gates_about(authority, context.head.gold, context.run.inputs.reader)
         if outcomes := [(policy.file, _failed_gates(context, policy)) for policy in others]:
             file, failed = min(outcomes, key=lambda outcome: not outcome[1])
             message += f"; there, {quoted(file, 60)} has gates for the same gold set"

@@ -278,6 +278,11 @@ def packed(gold: str) -> str:
     return f"{quoted(gold)} is compressed, but sign-off needs plain lines. Keep the gold set uncompressed in git."
 
 
+def in_lfs(gold: str) -> str:
+    """Explain why a gold set in Git LFS cannot be signed off, and what can be."""
+    return f"{quoted(gold)} is in Git LFS, but sign-off needs the content in git. Keep the gold set out of LFS."
+
+
 def _items(
     tree: Tree, files: Mapping[str, str], policy: SignoffPolicy, parsed: dict[bytes, Any]
 ) -> tuple[dict[str, checking.SignoffItem], list[Problem]]:
