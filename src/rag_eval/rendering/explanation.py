@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -24,7 +25,8 @@ from rag_eval.textual.refusals import examine
 if TYPE_CHECKING:
     from rag_eval.textual.grounding import Evidence  # with its lexicon
 
-_WIDTH = 200
+_WIDTH, _COLUMNS = 200, 100
+_CUTOFF = re.compile(r"@\d+$")
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:
@@ -34,7 +36,12 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     bound = "min: 0.80" if metric.better == "higher" else f"max: {limit}"
     if metric.name in ("groundedness", "claim_support"):
         bound = "max_drop: 0.05"  # levels differ between systems
-    yield from (f"{metric.name} ({metric.perspective}; {metric.better} is better)", "", metric.text, "")
+    yield from (
+        f"{metric.name} ({metric.perspective}; {metric.better} is better)",
+        "",
+        *wrap(metric.text, _COLUMNS),
+        "",
+    )
     yield f"applies to   {metric.applies}"
     yield f"score        {score_in_words(metric)}"
     yield f"range        {range_in_words(metric)}"
@@ -62,8 +69,9 @@ def case_lines(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     scores = _scores(case, wanted)
     wide = max(map(len, scores), default=0)
     yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores.items() if score is not None)
-    missing = ", ".join(name for name, score in scores.items() if score is None)
-    yield from (f"  does not apply: {missing or '–'}", "")
+    missing = dict.fromkeys(_CUTOFF.sub("@k", name) for name, score in scores.items() if score is None)
+    yield from wrap(f"  does not apply: {', '.join(missing) or '–'}", _COLUMNS, subsequent_indent="    ")
+    yield ""
 
 
 def _scores(case: Case, wanted: Sequence[Measure]) -> dict[str, Score | None]:

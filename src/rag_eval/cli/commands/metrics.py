@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(json_text(_as_json(wanted, coverage)))
         return PASSED
     rows = [[metric.name, metric.better, metric.perspective, metric.summary] for metric in wanted]
-    every = Section("", [Table("Metrics", ["metric", "better", "perspective", "description"], rows)])
+    every = Section("", [Table("Metrics", ["metric", "better", "group", "description"], rows)])
     page = write_page(args.format, lambda formatter: _sections(coverage, formatter) if coverage else [every])
     sys.stdout.write(page)
     return PASSED
@@ -170,7 +170,7 @@ def _sections(coverage: Coverage, formatter: TextFormatter) -> list[Section]:
     some_rows = [fields[name] for name in needed if 0 < fields[name].present < fields[name].rows]
     partial = [[field.name, f"{field.present} of {field.rows}"] for field in some_rows]
     idle = [name for name, item in coverage.metrics.items() if not item.cases and not item.missing]
-    table = table_of("Metrics that apply", ["metric", "perspective", "cases", "gates"], rows)
+    table = table_of("Metrics that apply", ["metric", "group", "cases", "gates"], rows)
     sections = [
         Section("Metrics that apply", [applies, *table]),
         Section("Add to your files", table_of("Fields to add", ["field", "metrics", "enables"], added)),
