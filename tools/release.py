@@ -32,7 +32,7 @@ _EXAMPLES = (
 _SITE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+(?=/schemas/)")
 _OWNERS = re.compile(r"@[\w.-]+(/maintainers)\b")
 _NAME = re.compile(r'^REPOSITORY = "([^"]+)"$', re.MULTILINE)
-_PACKAGE = ROOT / "src/rag_eval/__init__.py"
+_VERSION_FILE = ROOT / "src/rag_eval/common/version.py"
 
 
 def examples() -> list[Path]:
@@ -69,7 +69,7 @@ def _named(found: re.Match[str], repository: str, version: str, major: str) -> s
 
 def stale_examples() -> list[str]:
     """The files whose examples name another repository or version than the sources."""
-    text = _PACKAGE.read_text(encoding="utf-8")
+    text = _VERSION_FILE.read_text(encoding="utf-8")
     name, version = _the_only(_NAME, text), version_of(text)
     texts = {path: path.read_text(encoding="utf-8") for path in examples()}
     return [str(path.relative_to(ROOT)) for path, text in texts.items() if with_name(text, name, version) != text]
@@ -79,14 +79,14 @@ def rename(repository: str) -> None:
     """Write a repository's name into the sources and all examples."""
     if not re.fullmatch(r"[A-Za-z0-9-]+/[\w.-]+", repository, re.ASCII):
         raise SystemExit(f"{repository!r} is no repository. Give it as OWNER/NAME.")
-    text = _PACKAGE.read_text(encoding="utf-8")
-    _rewrite(_PACKAGE, _NAME.sub(f'REPOSITORY = "{repository}"', text))
+    text = _VERSION_FILE.read_text(encoding="utf-8")
+    _rewrite(_VERSION_FILE, _NAME.sub(f'REPOSITORY = "{repository}"', text))
     for path in examples():
         _rewrite(path, with_name(path.read_text(encoding="utf-8"), repository, version_of(text)))
 
 
 def version_of(text: str) -> str:
-    """The version that the package's ``__init__.py`` names."""
+    """The version that ``common/version.py`` of the package names."""
     return _the_only(_VERSION, text)
 
 
@@ -128,7 +128,7 @@ def main(arguments: list[str]) -> int:
     dockerfile, action = ROOT / "Dockerfile", ROOT / "action.yml"
     match arguments:
         case ["version", asked]:
-            found = version_of((ROOT / "src/rag_eval/__init__.py").read_text(encoding="utf-8"))
+            found = version_of(_VERSION_FILE.read_text(encoding="utf-8"))
             if asked != found or not re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", asked):
                 raise SystemExit(f"the sources are version {found}, not {asked}")
             if stale := stale_examples():

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rag_eval.common.version import __version__
+
 if TYPE_CHECKING:
     from rag_eval.api import Report, load_gold, load_traces, render, score, validate
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
     from rag_eval.run.explanation import explain
     from rag_eval.run.run_comparison import RunComparison, compare
 
-__version__ = "1.0.0"
-REPOSITORY = "org/rag-eval-action"
-"""Where the action is released, as OWNER/NAME: a release sets it, and all examples are rendered from it."""
 __all__ = [
     "InputError",
     "Problem",
@@ -38,7 +37,7 @@ __all__ = [
     "validate",
 ]
 
-# Start-up time matters: `import rag_eval` loads nothing, and a public name loads its module at first use.
+# Start-up time matters: `import rag_eval` loads only its version, and a public name loads its module at first use.
 _HOMES = {
     **dict.fromkeys(("Report", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
     **dict.fromkeys(("RunComparison", "compare"), "rag_eval.run.run_comparison"),

@@ -24,7 +24,7 @@ ACTION = (ROOT / "action.yml").read_text("utf-8")
 
 
 def test_the_version_is_read_from_the_sources():
-    assert release.version_of((ROOT / "src/rag_eval/__init__.py").read_text("utf-8")) == __version__
+    assert release.version_of(release._VERSION_FILE.read_text("utf-8")) == __version__
 
 
 @pytest.mark.parametrize("asked", ["0.0.0", "", "1", "1.2.3; rm -rf /", f"v{__version__}"])
@@ -74,12 +74,12 @@ def test_an_unknown_word_is_answered_with_what_there_is(capsys):
 @pytest.fixture
 def sources(tmp_path, monkeypatch):
     """A copy of the sources that name the action."""
-    for path in [*release.examples(), release._PACKAGE]:
+    for path in [*release.examples(), release._VERSION_FILE]:
         target = tmp_path / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
     monkeypatch.setattr(release, "ROOT", tmp_path)
-    monkeypatch.setattr(release, "_PACKAGE", tmp_path / "src/rag_eval/__init__.py")
+    monkeypatch.setattr(release, "_VERSION_FILE", tmp_path / release._VERSION_FILE.relative_to(ROOT))
     return tmp_path
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rag_eval import __version__
 from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.common.escaping import quoted
+from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding
 from rag_eval.gates import integrity

@@ -16,10 +16,10 @@ from fractions import Fraction
 from math import ceil, comb, fsum
 from typing import NamedTuple
 
-from rag_eval import __version__
 from rag_eval.analysis.baseline import Flip, flips, gold_counts
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted, some
+from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
 from rag_eval.gates.policy import QUALITY, SPENDING, Comparison, Scoring, Statistics

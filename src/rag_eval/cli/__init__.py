@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, WINDOWS, misread_names
+from rag_eval.common.version import __version__
 from rag_eval.errors import BUG, CANNOT_JUDGE, PASSED, InputError, RagEvalError
 
 if TYPE_CHECKING:

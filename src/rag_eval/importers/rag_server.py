@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from rag_eval import __version__
 from rag_eval.analysis.report import Input, InputNote, Report
 from rag_eval.common.escaping import quoted
+from rag_eval.common.version import __version__
 from rag_eval.gates.policy import Policy, contract
 from rag_eval.gates.results import MOST, MetricResult, QuestionList
 from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row

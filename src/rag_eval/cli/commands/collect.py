@@ -15,7 +15,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
     file_bytes,
     given,
@@ -33,6 +32,7 @@ from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSyste
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
+from rag_eval.common.version import __version__
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 from rag_eval.gates.selection import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_eval import REPOSITORY, __version__
 from rag_eval.cli.commands._shared import given, now, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
+from rag_eval.common.version import REPOSITORY, __version__
 from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree

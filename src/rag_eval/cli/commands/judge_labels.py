@@ -13,7 +13,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rag_eval import __version__
 from rag_eval.cli.commands._shared import (
     ask,
     gates_path,
@@ -31,6 +30,7 @@ from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.paths import shell_line
+from rag_eval.common.version import __version__
 from rag_eval.contract import Judge
 from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
