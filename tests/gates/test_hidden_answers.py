@@ -15,6 +15,21 @@ HIDDEN = {
     "a script": "It is fine. <script>// {}</script>",
     "an attribute": 'It is <span title="{}">fine</span>.',
     "the title of a link definition": 'It is fine.\n\n[//]: # "{}"\n',
+    "the title of a link": 'It is [fine](https://example.org "{}").',
+    "the description of an image": "It is fine. ![{}](fine.png)",
+    "an invisible element": '<span style="visibility: hidden">{}</span> It is fine.',
+    "a transparent element": 'It is fine. <span style="opacity:0.0;">{}</span>',
+    "white text": "It is fine. <span style='color: #FFF'>{}</span>",
+    "white text of a font": 'It is fine. <font color="white">{}</font>',
+    "an element without a height": '<div style="height:0;overflow:hidden">{}</div> It is fine.',
+    "an element beside the page": '<div style="position:absolute;left:-9999px">{}</div> It is fine.',
+    "an element for screen readers": 'It is fine. <span class="small sr-only">{}</span>',
+    "an element for browsers without scripts": "It is fine. <noscript>{}</noscript>",
+    "an instruction": "It is fine. <?{}?>",
+    "an open comment at the start of a line": "It is fine.\n<!-- {}",
+    "concealed text of a terminal": "It is fine. \x1b[8m{}\x1b[0m",
+    "text that is shown backwards": "It is fine. \u202e{}\u202c",
+    "a comment in a long text": "It is fine. " * 2_000 + "<!-- {} -->" + "It is fine. " * 2_000,
 }
 VISIBLE = {
     "plain": "It is {}.",
@@ -25,19 +40,25 @@ VISIBLE = {
     "between angle brackets": "2 < 3, so it is {}, and 4 > 3.",
     "in a list of references": "It is so [1].\n\n[1]: it is {}\n",
     "behind an open comment": "It is <!-- {}.",
+    "in a coloured element": '<p style="background-color: white; opacity: 0.5; margin-top: 0">It is {}.</p>',
+    "in an element that cuts its content": '<p style="overflow:hidden; width: 0.5em" aria-hidden="true">It is {}.</p>',
+    "in the text of a link": 'It is [{}](https://example.org/hidden "the source").',
+    "in an element with a word of ours in its address": '<a href="/hidden/sr-only-text">It is {}.</a>',
+    "behind a comment": "<!-- {} --> It is {}.",
+    "in a long text": "It is fine. <br> " * 2_000 + "It is {}." + "It is fine. <br> " * 2_000,
 }
 
 
 @pytest.mark.parametrize("form", HIDDEN)
 def test_an_answer_that_no_reader_sees_is_found(tmp_path, form):
-    report = scored(tmp_path, golds(20), lambda item: HIDDEN[form].format(item["gold_claim_substr"][0]))
+    report = scored(tmp_path, golds(20), lambda item: HIDDEN[form].replace("{}", item["gold_claim_substr"][0]))
     assert report.metrics["precision"].value == 1
     assert codes(report) == {("hidden-answers", "error")}
 
 
 @pytest.mark.parametrize("form", VISIBLE)
 def test_an_answer_that_readers_see_is_not(tmp_path, form):
-    report = scored(tmp_path, golds(20), lambda item: VISIBLE[form].format(item["gold_claim_substr"][0]))
+    report = scored(tmp_path, golds(20), lambda item: VISIBLE[form].replace("{}", item["gold_claim_substr"][0]))
     assert (report.metrics["precision"].value, codes(report)) == (1, set())
 
 

@@ -24,7 +24,7 @@ from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs
-from rag_eval.textual.hidden import visible
+from rag_eval.textual.hidden import is_shown
 from rag_eval.textual.tokens import holds_any, tokens
 
 _PADDED = 0.5  # share of the expected answers of other questions
@@ -160,7 +160,7 @@ def _hidden(answers: Sequence[Case]) -> Iterator[Finding]:
     unseen = []
     for answer in answers:
         claim, expected = answer.claim.lower(), answer.gold.substrings
-        if holds_any(expected, claim) and not holds_any(expected, visible(claim)):
+        if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
             unseen.append(answer.gold.qid)
     if len(unseen) >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
         some = ", ".join(unseen[:FEWEST_CASES])
