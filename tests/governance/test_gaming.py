@@ -47,6 +47,7 @@ NAMED = {
     "slice-moved-into-another",
     "traces-committed",
     "traces-in-a-submodule",
+    "traces-marked-as-refusals",
     "traces-named-by-the-workflow",
     "traces-named-without-a-key",
     "traces-of-an-easier-question",

@@ -38,11 +38,15 @@ WHOLE_RUN_CHECKS = tuple(
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
 _OF_INPUTS = (
-    "hidden-answers partly-measured stale-traces other-gold stale-verdict missing-verdict changed-verdict ids-changed"
+    "hidden-answers copied-answers partly-measured stale-traces other-gold stale-verdict missing-verdict"
+    " changed-verdict ids-changed"
+).split()
+_DOUBTFUL = (
+    "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
 ).split()
 LEVELS: Mapping[str, str] = {
     **dict.fromkeys((*WHOLE_RUN_CHECKS, *_OF_INPUTS), "error"),
-    "vacuous-gold": "warning",
+    **dict.fromkeys(_DOUBTFUL, "warning"),
     "injected-instructions": "off",
 }
 """The default severity of each finding; ``integrity`` in eval-gates.yml may set another."""
@@ -229,7 +233,8 @@ _ANSWER = Trace(
 _FAILED = replace(_ANSWER, answer_json=None, error="timed out")
 _ANSWERED_ITEM = Gold("x", "How long?", True, ("thirty days",), ("x",))
 _NAMED = 3
-_UNJUDGED = frozenset([*ABSENT, *REFUSED, "ATTACK", "ATTACK_MISSED", "LEAK_MISSED", "FALSE_ALARM"])
+UNJUDGED = frozenset([*ABSENT, *REFUSED, "ATTACK", "ATTACK_MISSED", "LEAK_MISSED", "FALSE_ALARM"])
+"""Labels of cases without an answer to judge."""
 
 
 class _JudgedCase(Case):
@@ -402,7 +407,7 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
         fix = "Compare the judge with labels by people: rag-eval judge calibrate --labels FILE --write."
         fix += " See docs/judge.md."
         results.append(Finding("uncalibrated-judge", "warning", f"{names}: {why}", fix, policy.file))
-    answered = [case for case in questions if case.trace_line and case.label not in _UNJUDGED]
+    answered = [case for case in questions if case.trace_line and case.label not in UNJUDGED]
     without = [case.qid for case in answered if "judge_relevancy" not in case.scores] if policy.verdicts else []
     gates = [gate for gate in policy.selected_gates if gate.name.startswith("judge_")]
     level: Level = "error" if any(gate.severity == "error" for gate in gates) else "warning"

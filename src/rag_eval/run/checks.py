@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rag_eval.analysis.report import levels
-from rag_eval.cases import ABSENT, PHRASE_LIMIT, UNRETRIEVED, Case
+from rag_eval.cases import ABSENT, PHRASE_LIMIT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.digests import by_line_ends, sample_positions
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
-from rag_eval.gates import integrity
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, levelled, provenance
+from rag_eval.gates import answer_integrity, integrity
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, UNJUDGED, levelled, provenance
 from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -104,7 +104,12 @@ def of_answers(
     ``columns`` are those of the scorecard, ``before`` the questions of the baseline, ``old_traces`` the path and the
     bytes of its traces.
     """
-    findings = partly_measured(answers, columns, before)
+    questions, policies = answers.questions, answers.inputs.policies
+    doubtful = [
+        *answer_integrity.constant_measurements(questions, policies),
+        *answer_integrity.unchecked_answers(questions, policies),
+    ]
+    findings = [*partly_measured(answers, columns, before), *integrity.at_levels(doubtful, answers.levels)]
     samples = [(check, choose(answers)) for choose, check in _OF_SAMPLES]
     # All samples are read at once, because reading a large file to its end takes long.
     by_line = {question.trace_line: question for _, sample in samples for question in sample}
@@ -231,6 +236,31 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
+def _given_answers(answers: Answers) -> list[Question]:
+    """Return answers to answerable questions, if a gate judges their texts."""
+    groups = {measure(gate.name).metric.perspective for policy in answers.inputs.policies for gate in policy.gates}
+    if groups.isdisjoint(("answers", "groundedness")):
+        return []
+    return answers.sample([item for item in answers.questions if item.answerable and item.label not in UNJUDGED])
+
+
+def _copied_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
+    """Find answers that are copied from chunks or from the gold set, and traces with another answer."""
+    words, policies = answers.inputs.policy.settings.safety.verbatim_words, answers.inputs.policies
+    copies = answer_integrity.copied_answers(_given_answers(answers), policies, words)
+    return integrity.at_levels(
+        [*copies, *answer_integrity.answers_from_gold(cases), *answer_integrity.other_answers(cases)], answers.levels
+    )
+
+
+def _refusals(answers: Answers) -> list[Question]:
+    return answers.sample([question for question in answers.questions if question.label in REFUSED])
+
+
+def _marked_refusals(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
+    return integrity.at_levels(answer_integrity.marked_refusals(cases, answers.inputs.policy.settings), answers.levels)
+
+
 def _spoken_answers(answers: Answers) -> list[Question]:
     """Return answers, also refusals."""
     if answers.levels["padded-retrieval"] == "off":
@@ -328,6 +358,8 @@ def _unrecognised_refusals(answers: Answers, cases: Sequence[Case]) -> list[Find
 
 _OF_SAMPLES = (
     (_right_answers, _degenerate_answers),
+    (_given_answers, _copied_answers),
+    (_refusals, _marked_refusals),
     (_spoken_answers, _padded_retrieval),
     (_labelled_answers, _unmatched_ids),
     (_answers_to_unanswerable, _unrecognised_refusals),

@@ -1,0 +1,177 @@
+"""Copied answers, doubtful marks and empty measurements are found; what real systems do is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rag_eval
+from cases import ROOT, gold_row, write_rows
+from table import each_row
+
+DATA = ROOT.parent / "shared" / "data"
+GATES = """\
+version: 1
+gates:
+  precision: {min: 0}
+  under_refusal: {max: 1}
+  latency_total_ms.p95: {max: 5000, when_no_data: skip}
+  cost_usd: {max: 1, when_no_data: skip}
+  claim_support: {min: 0, when_no_data: skip}
+"""
+CHUNK = " ".join(f"word{number}" for number in range(60)) + "."
+EXPECTED = "Deleted records of customers are kept for thirty days and then removed for good."
+RAMBLING = "Well, Ada Lovelace invented the machine in London and sold it to her neighbours in 1843."
+TOKEN = "not in context"
+
+
+def scored(folder, change, gates=GATES, count=20, unanswerable=0):
+    """The report of ``count`` right answers and some right refusals, each with the changes of its number."""
+    golds, traces = [], []
+    for number in range(count + unanswerable):
+        answerable = number < count
+        evidence = {"gold_claim_substr": [f"fact {number}"], "gold_citations": [f"c{number}"]} if answerable else {}
+        labels = {"answerable": answerable, "gold_claim_substr": [], "gold_citations": [], **evidence}
+        golds.append(gold_row(qid=f"Q{number:02}", question=f"What of {number}?", expected_answer=EXPECTED, **labels))
+        if not answerable:
+            del golds[-1]["expected_answer"]
+        claim = f"It is fact {number}. See the manual." if answerable else TOKEN
+        answer = {"claim": claim, "citations": golds[-1]["gold_citations"]}
+        chunk = {"id": f"c{number}", "text": f"It is fact {number}. See the manual. {CHUNK}"}
+        row = {"qid": f"Q{number:02}", "retrieved_ids": [f"c{number}", "x"], "answer_json": answer, "chunks": [chunk]}
+        traces.append({**row, **change(number, row)})
+    (folder / "gates.yml").write_text(gates, "utf-8")
+    files = write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces)
+    return rag_eval.score(*files, folder / "gates.yml")
+
+
+def claim(row, text, **fields):
+    return {"answer_json": {**row["answer_json"], "claim": text}, **fields}
+
+
+def codes(report):
+    return [(finding.code, finding.level) for finding in report.findings]
+
+
+def pasted(times):
+    return lambda number, row: claim(row, f"It is fact {number}. {CHUNK}") if number < times else {}
+
+
+def timed(value, times=20):
+    return lambda number, _: {"latency_ms": {"total": value(number)}} if number < times else {}
+
+
+def paid(cost):
+    return lambda *_: {"usage": {"cost_usd": cost}}
+
+
+def asked(times):
+    return lambda number, row: claim(row, f"Is it fact {number}?") if number < times else {}
+
+
+def in_both(text):
+    return lambda number, row: {"answer": text.format(number=number, answer=json.dumps(row["answer_json"]))}
+
+
+def quoted(text, times=20):
+    return lambda number, row: claim(row, text.format(number=number)) if number < times else {}
+
+
+ROWS = {
+    "honest answers": (lambda *_: {}, []),
+    "chunks are pasted": (pasted(20), [("copied-answers", "error")]),
+    "some chunks are pasted": (pasted(3), [("copied-answers", "warning")]),
+    "two chunks are pasted": (pasted(2), []),
+    "short passages are quoted": (quoted("Fact {number}: " + " ".join(CHUNK.split()[:45])), []),
+    "expected answers are repeated": (
+        quoted(f"Fact {{number}}. {EXPECTED.upper()}"),
+        [("answers-from-gold", "warning")],
+    ),
+    "two expected answers are repeated": (quoted(f"Fact {{number}}. {EXPECTED}", 2), []),
+    "expected answers are repeated in part": (quoted(f"Fact {{number}}. {EXPECTED[:-5]}"), []),
+    "users get another answer": (in_both("Please call us tomorrow."), [("other-answer", "warning")]),
+    "the raw answer is kept": (in_both("{answer}"), []),
+    "the answer is kept with its citations": (in_both("It is fact {number}. See the manual. [c{number}]"), []),
+    "times are zero": (timed(lambda _: 0), [("constant-measurements", "warning")]),
+    "two times are zero": (timed(lambda _: 0, 2), [("partly-measured", "warning")]),
+    "times are equal": (timed(lambda _: 120), [("constant-measurements", "warning")]),
+    "few times are equal": (timed(lambda _: 120, 9), [("partly-measured", "warning")]),
+    "times differ": (timed(lambda number: 100 + number % 2), []),
+    "costs are zero": (paid(0), [("constant-measurements", "warning")]),
+    "costs are equal": (paid(0.01), []),
+    "most answers are questions": (asked(11), [("unchecked-answers", "warning")]),
+    "half of the answers are questions": (asked(10), []),
+}
+
+
+@each_row("change, expected", ROWS.values(), list(ROWS))
+def test_findings_of_a_run(tmp_path, change, expected):
+    assert codes(scored(tmp_path, change)) == expected
+
+
+def marked(text, abstained=True, **fields):
+    return lambda number, row: claim(row, text, abstained=abstained, **fields) if number >= 20 else {}
+
+
+MARKS = {
+    "an answer": (marked(RAMBLING), [("marked-refusals", "warning")]),
+    "a refusal in other words": (marked("I could not find anything about that in the documents."), []),
+    "the token": (marked(TOKEN.upper()), []),
+    "nothing": (marked(""), []),
+    "a blocked answer": (marked(RAMBLING, policy_flags=["guardrail_blocked"]), []),
+}
+
+
+@each_row("change, expected", MARKS.values(), list(MARKS))
+def test_texts_that_are_marked_as_refusals(tmp_path, change, expected):
+    report = scored(tmp_path, change, unanswerable=4)
+    assert (codes(report), report.metrics["under_refusal"].value) == (expected, 0)
+
+
+def test_half_of_the_marked_texts_must_not_read_as_refusals(tmp_path):
+    for folder, count in (("few", 3), ("many", 4)):
+        (tmp_path / folder).mkdir()
+
+        def change(number, row, count=count):
+            return (
+                claim(row, RAMBLING if number < 20 + count else "I don't know.", abstained=True) if number > 19 else {}
+            )
+
+        assert codes(scored(tmp_path / folder, change, unanswerable=8)) == [("marked-refusals", "warning")] * (
+            count - 3
+        )
+
+
+def test_a_gate_on_verbatim_passages_decides_instead(tmp_path):
+    for number, (gate, found) in enumerate(
+        {
+            "leakage_verbatim: {max: 0.5}": False,
+            "leakage: {max: 0.1}": False,
+            "leakage_verbatim: {max: 1}": True,
+            "leakage_verbatim: {max: 0.5, severity: warning}": True,
+        }.items()
+    ):
+        (tmp_path / str(number)).mkdir()
+        report = scored(tmp_path / str(number), pasted(20), f"{GATES}  {gate}\n")
+        assert (("copied-answers", "error") in codes(report)) is found, gate
+
+
+def test_the_level_is_that_of_the_gates_file(tmp_path):
+    for level, expected in (("error", [("answers-from-gold", "error")]), ("off", [])):
+        gates = f"{GATES}integrity: {{answers-from-gold: '{level}'}}\n"
+        assert codes(scored(tmp_path, quoted(f"Fact {{number}}. {EXPECTED}"), gates)) == expected
+
+
+REAL = sorted(DATA.glob("*/trace.*.jsonl")) if DATA.is_dir() else []
+
+
+@pytest.mark.skipif(not REAL, reason="needs the real data")
+@pytest.mark.parametrize("trace", REAL, ids=lambda path: f"{path.parent.name}-{path.name[6:-6]}")
+def test_real_answers(tmp_path, trace):
+    """Only the answers that people wrote, which are the expected answers, look copied from the gold set."""
+    (tmp_path / "gates.yml").write_text(GATES, "utf-8")
+    report = rag_eval.score(trace.parent / "gold.jsonl", trace, tmp_path / "gates.yml")
+    copied = {"answers-from-gold"} if trace.name == "trace.reference.jsonl" else set()
+    new = {"copied-answers", "answers-from-gold", "other-answer", "marked-refusals", "unchecked-answers"}
+    assert {finding.code for finding in report.findings} & (new | {"hidden-answers"}) == copied
