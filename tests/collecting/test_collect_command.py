@@ -125,6 +125,7 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
     assert result[1]["error"].startswith("RuntimeError: HTTP 400")
     assert result[2]["error"] == "RuntimeError: the reply is not JSON: 'no json'"
     assert "no text at /answer" in result[3]["error"]
+    assert "map it with --url and --request: answer: /" in result[3]["error"]
     assert result[4]["error"] == "RuntimeError: HTTP 302: /login"
     assert sum(body == '{"question":"question 0?"}' for body, _ in calls) == 3
     assert command("validate", out)[0] == 0
@@ -533,7 +534,12 @@ def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
         ),
         (("--config-file", "missing.json"), "missing.json: no such file"),
         (("--config-file", "wrong.json"), "the system's settings are not JSON"),
-        (("--request", "missing.yml"), "missing.yml: no such file"),
+        (("--url", "http://127.0.0.1:9", "--request", "missing.yml"), "missing.yml: no such file"),
+        (
+            ("--request", "missing.yml"),
+            "--request and --preset describe a server. Use them with --url, or remove them.",
+        ),
+        (("--preset", "openai"), "--request and --preset describe a server."),
         (("--matrix", "missing.yml"), "missing.yml: no such file"),
         (("--out", "gold.jsonl/t.jsonl"), "t.jsonl.partial cannot be written: "),
         (
@@ -546,7 +552,7 @@ def test_what_cannot_be_read_started_or_written_is_no_bug(command, tmp_path, gol
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.json").write_bytes(b"{\xff")
     (tmp_path / "run.json").write_bytes(b"{}")
-    asked = () if "--exec" in words else ("--exec", f"{sys.executable} -c 'input()'")
+    asked = () if {"--exec", "--url"} & {*words} else ("--exec", f"{sys.executable} -c 'input()'")
     code, out, err = command("collect", *asked, "--gold", gold, *words)
     assert (code, out, message in err, "Traceback" in err) == (2, "", True, False), err
     assert not list(tmp_path.rglob("*.partial"))

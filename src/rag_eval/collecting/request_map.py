@@ -168,8 +168,11 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
     if answer is None and isinstance(reply, dict) and isinstance(reply.get("error"), str) and reply["error"]:
         return {name: reply[name] for name in ("error", "timed_out") if name in reply} | {"ok": False}
     if answer is None:
-        keys = ", ".join(list(reply)[:8]) if isinstance(reply, dict) else type(reply).__name__
-        raise ValueError(f"no text at {mapped.answer}: the reply has {keys or 'nothing'}. Name it: answer: POINTER")
+        fields = list(reply.items())[:8] if isinstance(reply, dict) else []
+        keys = ", ".join(name for name, _ in fields) or ("nothing" if reply == {} else type(reply).__name__)
+        place = next((f"/{name}" for name, value in fields if isinstance(value, str)), "POINTER")
+        fix = f"Return it as answer, or map it with --url and --request: answer: {place}"
+        raise ValueError(f"no text at {mapped.answer}: the reply has {keys}. {fix}")
     row: Row = {"answer_json": {"claim": answer}}
     cited = unwrap.at(reply, mapped.citations) if mapped.citations else None
     if isinstance(cited, list):

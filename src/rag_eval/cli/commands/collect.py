@@ -107,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
     if out.name == _RUN_JSON:
         raise UsageError(f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl")
+    if not args.url and (args.request or args.preset != "plain"):
+        raise UsageError("--request and --preset describe a server. Use them with --url, or remove them.")
     refuse_existing(out, force=args.force or is_replaceable)
     digests = Digests()
     with checked_reader() as reader:
