@@ -121,6 +121,11 @@ def test_an_interruption_keeps_what_was_graded_and_is_continued(check, tmp_path,
     assert "6 to grade" in err
 
 
+def test_without_a_grade_nothing_is_written(check, tmp_path):
+    code, out, _ = check("--n", "2")
+    assert (code, out.splitlines()[-1], (tmp_path / LABELS).exists()) == (0, "0 graded, 2 still open.", False)
+
+
 def test_calibrate_reads_the_record_and_takes_scores_of_0_and_1_for_scores(check, command):
     check("--n", "20", answers=["1", "0", ""] * 20)
     code, out, err = command("judge", "calibrate", "--labels", LABELS, "--format", "json")

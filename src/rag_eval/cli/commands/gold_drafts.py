@@ -139,7 +139,8 @@ def run_draft(args: Namespace) -> int:
     made = f"{quantity(len(drafts), 'new draft')}{f' ({counts})' if counts else ''}"
     omitted = f"; skipped {_counted(skipped)}" if skipped else ""
     options = given(args, "gold", "gates", *(["drafts"] if args.drafts != DRAFTS else []))
-    print_lines(f"wrote {args.drafts}: {made}{omitted}. Next: {shell_line('rag-eval', 'gold', 'review', *options)}")
+    review = f" Next: {shell_line('rag-eval', 'gold', 'review', *options)}" if known or drafts else ""
+    print_lines(f"wrote {args.drafts}: {made}{omitted}.{review}")
     return PASSED
 
 

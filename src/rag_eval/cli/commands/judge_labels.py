@@ -298,7 +298,8 @@ def run_spot_check(args: argparse.Namespace) -> int:
         return PASSED
     graded = _ask_all(args, todo, scores, rater, prompt.rubric)
     following = shell_line(*calibrate, args.out, *recorded_in)
-    print_lines(f"wrote {args.out}: {graded} graded, {len(todo) - graded} still open. Next: {following}")
+    counts = f"{graded} graded, {len(todo) - graded} still open"
+    print_lines(f"wrote {args.out}: {counts}. Next: {following}" if os.path.lexists(args.out) else f"{counts}.")
     return PASSED
 
 
