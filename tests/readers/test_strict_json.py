@@ -61,6 +61,7 @@ def test_almost_json_is_read_as_the_standard_library_does_or_refused(text):
         (b'{"a": 1', 8, "cut off"),
         (b'{"a": "xyz', 7, "cut off"),
         (b'{"a": 1} {"b": 2}', 10, "a second JSON value begins here"),
+        (b'{"a": 1}\n{"b": 2}', 1, "a second JSON value begins here"),
         (b"{'a': 1}", 2, "found ''a': 1}'"),
         (b'{"a": tru}', 7, "found 'tru}'"),
         (b'{"a" 1}', 6, "expecting ':'"),

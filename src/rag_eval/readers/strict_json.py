@@ -163,6 +163,8 @@ def _explained(error: json.JSONDecodeError) -> JsonError:
         message = f"the string {shown} does not end" if rest else message
     elif error.msg == "Extra data":
         message, hint = f"a second JSON value begins here: {shown}", "Put one JSON object on each line."
+        if error.lineno > 1:  # in a file that is read as one value
+            hint = "The file must be one JSON value. Check if it is JSON Lines, such as a gold set or traces."
     elif "control character" in error.msg:
         hint = "Escape line breaks and tabs in strings as \\n and \\t."
     return JsonError(f"not valid JSON: {message}", hint, error.colno, error.lineno)

@@ -408,7 +408,7 @@ def add_export_arguments(parser: Parser) -> None:
     parser.add_option("--trace", "FILE", "traces (default: runs/trace.jsonl)", default="runs/trace.jsonl")
     report = "rag-eval-report/report.json"
     parser.add_option("--report", "FILE", f"report.json (default: {report})", default=report)
-    parser.add_option("--out", "FOLDER", "folder to write the files to (default: the current one)", default=".")
+    parser.add_option("--out", "DIR", "folder to write the files to (default: the current one)", default=".")
     parser.add_flag("--force", "overwrite existing files")
 
 
