@@ -515,7 +515,7 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("ragas", b"question,question\na,b\n", ":1: has two columns named 'question'"),
         ("ragas", b"\xffquestion,answer\na,b\n", ":1: is not UTF-8. Save the file as UTF-8, or convert it: iconv"),
         ("ragas", b'{"user_input": "Why?"}\n[1]\n', ":2: is not an object, but a sample is one"),
-        ("beir", b"query-id\tcorpus-id\tscore\nq\td\tx\n", ":2: is not a judgement of BEIR"),
+        ("beir", b"query-id\tcorpus-id\tscore\nq\td\tx\n", ":2: is neither a judgement nor a topic"),
         *((form, b'{"response": "So.", "id": 1}', words) for form, words in (
             ("ragas", ":1: has no question. Ragas calls it user_input"),
             ("ragas-trace", ":1: has no question. Ragas calls it user_input"),

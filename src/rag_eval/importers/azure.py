@@ -27,7 +27,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     result: list[Draft] = []
     for row in _results(conversion):
         answer = conversion.answer(row.get("answer"), row)
-        draft = Draft(conversion.place, "", row["question"], answer, qid=_qid(conversion, row))
+        draft = Draft(conversion.place, "", row["question"], answer, qid=row["qid"])
         latency = unwrap.number(row.get("latency")) or 0
         if latency < 0:
             draft.answer, draft.error, draft.ok = None, answer or "failed", False
@@ -57,7 +57,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             cited += re.findall(r"\[([^\[\]\n]+)\]", match[0])
             truth = truth[: match.start()].rstrip()
             conversion.account.renamed("[id] at the end of the truth", "gold_citations")
-        yield conversion.gold_row(_qid(conversion, row), row["question"], truth, cited, relevance_grades=grades)
+        yield conversion.gold_row(row["qid"], row["question"], truth, cited, relevance_grades=grades)
 
 
 def _results(conversion: Conversion) -> Iterator[Row]:
@@ -87,7 +87,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
         if _RETRIEVED in row and "context" in row:
             conversion.account.dropped("context", "retrieved_documents has the ids")
         conversion.drop_unread(row, (*_READ, *table.operations(row).values()))
-        yield {**row, "question": question}
+        yield {**row, "question": question, "qid": conversion.sample_id("azure", question, row)}
 
 
 def _pieces(conversion: Conversion, context: Any) -> list[Any]:
@@ -108,7 +108,3 @@ def _pieces(conversion: Conversion, context: Any) -> list[Any]:
         identity = page if pages[page] == 1 else f"{page}~{pages[page]}"
         pieces.append({"id": identity, "text": context[match.end() : end].strip(), "doc_id": page.partition("#")[0]})
     return pieces
-
-
-def _qid(conversion: Conversion, row: Row) -> str:
-    return conversion.qid(row) or unwrap.as_id(row.get("id")) or unwrap.question_id("azure", row["question"])

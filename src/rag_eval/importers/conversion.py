@@ -189,6 +189,10 @@ class Conversion:
                     return qid
         return None
 
+    def sample_id(self, tool: str, question: str, *sources: Any) -> str:
+        """Return the qid of a sample, from its id or its question if no source states one."""
+        return self.qid(*sources) or unwrap.first_id(("id",), *sources) or unwrap.question_id(tool, question)
+
     def chunks(self, documents: Iterable[Any]) -> list[Row]:
         """Return retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first position."""
         chunks: dict[str, Row] = {}
@@ -361,14 +365,14 @@ class Conversion:
         self.finish()
 
     def dataset_item(
-        self, item: Row, asked: Any, expected: Any, read: Collection[str], pointer: str, tool: str = ""
+        self, item: Row, asked: Any, expected: Any, read: Collection[str], pointer: str, tool: str = "", **more: Any
     ) -> Iterator[Row]:
         """Yield the gold row of an item with its id, or an id from its question for a ``tool`` without required ids.
 
         The expected output may be an object with citations or contexts. ``read`` are the fields of the item that are
-        read, ``pointer`` is an example of the place of a question.
+        read, ``pointer`` is an example of the place of a question, ``more`` are other fields of the row.
         """
-        self.drop_unread(item, read)
+        self.drop_unread(item, read, "", ("correctness", "correctness_reason"))
         question, qid = self.question(asked, item), self.qid(item) or unwrap.as_id(item.get("id"))
         if question is not None and tool:
             qid = qid or unwrap.question_id(tool, question)
@@ -393,6 +397,7 @@ class Conversion:
             tags=list(map(str, splits)),
             substrings=[text for text in _listed(fields.get("gold_claim_substr")) if isinstance(text, str)],
             answerable=fields.get("answerable", True) is not False,
+            **more,
         )
 
     def reference_ids(self, contexts: Iterable[str]) -> list[str]:

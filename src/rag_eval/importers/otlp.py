@@ -10,8 +10,6 @@ open-telemetry/semantic-conventions-genai. Older spellings of both, OpenLLMetry'
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +20,7 @@ from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import Stream, cell_value, decode, documents
 from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
-from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, nanoseconds
+from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, hex_id, nanos
 
 CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
@@ -233,24 +231,6 @@ def _console_span(value: Row) -> Row:
         "endTimeUnixNano": value.get("end_time"),
         "status": {"code": f"STATUS_CODE_{status.get('status_code')}", "message": status.get("description")},
     }
-
-
-def hex_id(value: Any) -> str:
-    """Return an id as lower-case hex, from hex in any case or from base64 (24 or 12 characters with padding)."""
-    text = str(value or "").removeprefix("0x")
-    if len(text) in (24, 12) and (text.endswith("=") or len(text) == 12):
-        try:
-            return base64.b64decode(text, validate=True).hex()
-        except binascii.Error:
-            return text.lower()
-    return text.lower()
-
-
-def nanos(value: Any) -> int | None:
-    """Return a time as nanoseconds since 1970, from nanoseconds as a number or text, or from ISO 8601."""
-    if isinstance(value, str):
-        return int(value) if value.isdigit() and len(value) < 20 else nanoseconds(value)
-    return value if isinstance(value, int) and value > 0 else None
 
 
 def plain_attributes(pairs: Any) -> Row:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
-from rag_eval.importers.unwrap import as_id, message_text, number, question_id, role_of
+from rag_eval.importers.unwrap import as_id, message_text, number, role_of
 
 _PREDICTED = ("response", "predicted_answer", "generated_answer")  # next to them, answer is the reference
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
@@ -88,7 +88,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
         for name, item in row.items():
             if name not in read:
                 account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)
-        yield conversion.qid(row) or as_id(row.get("id")) or question_id("ragas", question), row
+        yield conversion.sample_id("ragas", question, row), row
 
 
 def _last_turn(conversion: Conversion, row: Row) -> bool:

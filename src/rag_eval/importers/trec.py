@@ -17,7 +17,10 @@ from rag_eval.importers.documents import beginning, decode, documents, objects, 
 from rag_eval.importers.unwrap import as_dict, as_id, first_id, number
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}")
-_QRELS = "A line of qrels is: TOPIC ITERATION DOCUMENT RELEVANCE, such as 301 0 FR940202-2-00150 1"
+_QRELS = (
+    "A judgement is: TOPIC ITERATION DOCUMENT RELEVANCE, or TOPIC, DOCUMENT and RELEVANCE with tabs between. "
+    "A topic is: TOPIC, a tab, the question."
+)
 _JSON = 'Write an object: {"301": {"FR940202-2-00150": 1}}, or one object per line: query_id, doc_id, relevance.'
 _TOPIC, _DOCUMENT = ("query_id", "query-id", "q_id", "_id"), ("doc_id", "corpus-id", "corpus_id", "docid")
 _GRADE = ("relevance", "score", "rel")
@@ -38,49 +41,22 @@ def _judge(judged: Judgements, inputs: ImportInputs, path: str, line: int, field
     grades[document] = int(grade)
 
 
-def qrels_golds(conversion: Conversion) -> Iterator[Row]:
-    """Yield the gold row of each topic: ``QRELS [TOPICS.tsv]``."""
+def golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each topic, from judgements and topics in files as TREC, BEIR or JSON have them."""
     inputs, judged = conversion.inputs, Judgements()
     questions: dict[str, str] = {}
-    path = inputs.paths[0]
-    is_json = _read_json(conversion, path, judged, questions)
-    for line, text in () if is_json else text_lines(inputs, path):
-        fields = text.split()
-        if len(fields) == 3 or fields[0] == "query-id":
-            hint = "Give the folder's files to: rag-eval import beir queries.jsonl qrels/test.tsv"
-            return inputs.problem(path, line, "", "is a judgement of BEIR, not of TREC", hint)
-        if len(fields) == 4 and _INTEGER.fullmatch(fields[3]):
-            _judge(judged, inputs, path, line, (fields[0], *fields[2:]))
-        else:
-            inputs.problem(path, line, "", "is not a judgement", _QRELS)
-    for topics in inputs.paths[1:]:
-        is_json = _read_json(conversion, topics, judged, questions)
-        for line, text in () if is_json else text_lines(inputs, topics):
-            topic, tab, question = text.partition("\t")
-            if tab:
-                questions[topic] = question
-            else:
-                inputs.problem(topics, line, "", "has no tab", "A line of topics is: TOPIC, a tab, the question.")
-    yield from _golds(conversion, judged, questions)
-
-
-def beir_golds(conversion: Conversion) -> Iterator[Row]:
-    """Yield the gold row of each query: ``queries.jsonl qrels/test.tsv…``, or one JSON file with both."""
-    inputs = conversion.inputs
-    questions: dict[str, str] = {}
-    judged: Judgements = {}
     for path in inputs.paths:
-        if _read_json(conversion, path, judged, questions):
-            continue
-        for line, text in text_lines(inputs, path):
-            fields = [field.strip() for field in text.split("\t")]
-            if len(fields) == 3 and _INTEGER.fullmatch(fields[2]):
-                _judge(judged, inputs, path, line, fields)
-            elif len(fields) == 2:
-                questions[fields[0]] = fields[1]
-            elif fields[0] not in _TOPIC:  # of the header
-                hint = "A line is: query-id, corpus-id, score, with tabs between."
-                inputs.problem(path, line, "", "is not a judgement of BEIR", hint)
+        is_json = _read_json(conversion, path, judged, questions)
+        for line, text in () if is_json else text_lines(inputs, path):
+            words, cells = text.split(), [cell.strip() for cell in text.split("\t")]
+            if len(cells) == 3 and _INTEGER.fullmatch(cells[2]):
+                _judge(judged, inputs, path, line, cells)
+            elif len(cells) == 2:
+                questions[cells[0]] = cells[1]
+            elif len(words) == 4 and _INTEGER.fullmatch(words[3]):
+                _judge(judged, inputs, path, line, (words[0], *words[2:]))
+            elif words[0] not in _TOPIC:  # of the header
+                inputs.problem(path, line, "", "is neither a judgement nor a topic", _QRELS)
     if not judged and not inputs.problems:
         hint = "Pass the judgements too: rag-eval import beir queries.jsonl qrels/test.tsv"
         return inputs.problem(inputs.paths[-1], 0, "", "has no judgements", hint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import math
 import re
@@ -34,13 +36,13 @@ CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
     retrieved_chunks context_chunks passages search_results
 """.split()  # fmt: skip
+_LISTS = ("documents", "nodes", "source_nodes", *CONTEXT_KEYS, "results", "output")
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
 _ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
-_LISTS = "documents nodes source_nodes source_documents results output chunks context contexts search_results".split()
 TOKEN_KEYS = {
     "input_tokens": "input_tokens prompt_tokens promptTokens input prompt inputTokenCount".split(),
     "output_tokens": "output_tokens completion_tokens completionTokens output completion outputTokenCount".split(),
@@ -324,6 +326,24 @@ def nanoseconds(value: Any) -> int | None:
     offset = (int(hours or 0) * 60 + int(minutes or 0)) * (-60 if sign == "-" else 60)
     seconds = timegm((year, month, day, hour, minute, second)) - offset
     return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
+
+
+def hex_id(value: Any) -> str:
+    """Return an id as lower-case hex, from hex in any case or from base64 (24 or 12 characters with padding)."""
+    text = str(value or "").removeprefix("0x")
+    if len(text) in (24, 12) and (text.endswith("=") or len(text) == 12):
+        try:
+            return base64.b64decode(text, validate=True).hex()
+        except binascii.Error:
+            return text.lower()
+    return text.lower()
+
+
+def nanos(value: Any) -> int | None:
+    """Return a time as nanoseconds since 1970, from nanoseconds as a number or text, or from ISO 8601."""
+    if isinstance(value, str):
+        return int(value) if value.isdigit() and len(value) < 20 else nanoseconds(value)
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def milliseconds(start: int | None, end: int | None) -> float | None:
