@@ -501,7 +501,7 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         *(("opik", b'{"trace": {"id": "a", "start_time": "2026-01-01T00:00:00Z"}, "spans": %s}' % given,
            ":1: /spans: is not a list of spans. Export the project") for given in (b"3", b"[1]", b"[null]")),
         ("weave", b'{"op_name": "a"}', ":1: is not a call: id or trace_id is missing. Export all calls of each trace"),
-        ("giskard", b'{"reference_answer": "a"}', ":1: has no question. Save the test set whole"),
+        ("giskard", b'{"reference_answer": "a"}', ":1: an item has no id or no question"),
         ("trec-run", b'{"q1": {"d1": "high"}}', ":1: /q1: has no score for d1. Write the score"),
         ("trec-qrels", b"[1]", ":1: is not a judgement. Write an object"),
         ("braintrust", b'{"span_id": "a"}', ":1: is not a span: span_id or root_span_id is missing. Export all spans"),

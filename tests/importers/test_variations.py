@@ -273,6 +273,7 @@ table table-gold inputs outputs ground_truth; inputs outputs reference_outputs
 ragas-trace ragas user_input; question contexts; question ground_truth
 azure-eval azure-eval-gold rows metrics; question truth; inputs.query; query response
 azure-eval . conversation; inputs.conversation
+azure-eval azure-eval-gold datasource_item
 langfuse langfuse-dataset experimentItemId traceId
 langfuse . datasetRunItems; datasetItemId traceId
 . promptfoo vars assert; __expected; __expected1

@@ -28,10 +28,10 @@ Numbered = Iterator[tuple[int, Row]]
 _LONGEST_FIELD, _LONGEST_TARGET = 80, 200
 _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
-_ANSWERS = {
-    "response", "multi_responses", "answer", "actual_output", "inputs.response", "outputs.response", "rows",
-    "conversation", "inputs.conversation", "testCases", "test_cases", "testRunData", "test_results", "actualOutput",
-}  # fmt: skip
+_ANSWERS = set("""
+    response multi_responses answer actual_output inputs.response outputs.response rows datasource_item
+    conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
+""".split())  # fmt: skip
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
@@ -62,6 +62,7 @@ table table-gold | inputs outputs ground_truth | inputs outputs reference_output
 . langsmith-dataset | inputs outputs dataset_id | inputs outputs
 ragas-trace ragas | user_input | question contexts | question ground_truth
 azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
+azure-eval azure-eval-gold | datasource_item
 azure-eval . | conversation | inputs.conversation
 table table-gold | inputs.* outputs.* error | inputs.* outputs.* execution_time | inputs.* outputs.* reference.*
 table table-gold | inputs.* outputs.* reference_outputs.*

@@ -60,21 +60,29 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         yield conversion.gold_row(row["qid"], row["question"], truth, cited, relevance_grades=grades)
 
 
+def _fields(conversion: Conversion, raw: Row) -> Row:
+    """Return the fields of a record under the names of the chat evaluator, without verdicts."""
+    has_response = not {"response", "outputs.response", "inputs.response"}.isdisjoint(raw)
+    row = {}
+    for name, item in raw.items():
+        plain = name.removeprefix("inputs.").removeprefix("outputs.")  # outputs.NAME are those of the target
+        is_nested = name.startswith("outputs.") and "." in plain
+        if name.startswith("gpt_") or is_nested or plain in _JUDGED:
+            conversion.account.dropped(f"outputs.{plain.partition('.')[0]}.*" if is_nested else name, JUDGED)
+        elif item is not None and plain == "answer" and has_response:
+            conversion.account.dropped(name, "the response is the answer")
+        elif item is not None:
+            row[_NAMES.get(plain, plain)] = item
+            conversion.account.renamed(plain, _NAMES.get(plain, plain))
+    return row
+
+
 def _results(conversion: Conversion) -> Iterator[Row]:
-    for raw in conversion.records("a result", "rows"):
-        row = {}
-        for name, item in raw.items():
-            plain = name.removeprefix("inputs.").removeprefix("outputs.")  # outputs.NAME are those of the target
-            if name.startswith("gpt_") or (name.startswith("outputs.") and "." in plain) or plain in _JUDGED:
-                is_nested = name.startswith("outputs.") and "." in plain
-                conversion.account.dropped(f"outputs.{plain.partition('.')[0]}.*" if is_nested else name, JUDGED)
-            elif item is not None:
-                is_other_answer = plain == "answer" and {"response", "outputs.response", "inputs.response"} & raw.keys()
-                if not is_other_answer:
-                    row[_NAMES.get(plain, plain)] = item
-                    conversion.account.renamed(plain, _NAMES.get(plain, plain))
-                else:
-                    conversion.account.dropped(name, "the response is the answer")
+    for record in conversion.records("a result", "rows"):
+        raw = unwrap.as_dict(record.get("datasource_item")) or record
+        if raw is not record:  # of Azure AI Foundry
+            conversion.drop_unread(record, ("datasource_item",), "", ("results",))
+        row = _fields(conversion, raw)
         if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
             row |= {"question": messages, "answer": messages}
             contexts = [item["context"] for item in messages if isinstance(item, dict) and item.get("context")]

@@ -132,6 +132,9 @@ class Conversion:
         """Return the list of texts or numbers in a field, or in the text of one; None if absent or invalid."""
         value = row.get(name)
         value = cell_value(value) if isinstance(value, str) else value
+        if isinstance(value, str) and name.endswith("contexts") and value[:1] != "[":
+            self.account.lacking("contexts that are one text: each is one chunk, not cut")
+            return [value]
         if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
             return value
         hint = "Export the samples as JSON Lines, which keeps lists."
@@ -154,6 +157,11 @@ class Conversion:
         for name, value in row.items():
             if name not in read and value not in _EMPTY:
                 self.account.dropped(f"{name}{where}", JUDGED if name in judged else NOT_READ)
+
+    def drop_others(self, value: Any, names: Collection[str], where: str, read: Collection[str] = ()) -> None:
+        """Record the fields of an object except the first of ``names``, which is its text, and those ``read``."""
+        fields = unwrap.as_dict(value)
+        self.drop_unread(fields, (next((name for name in names if fields.get(name)), ""), *read), where)
 
     def resolve(self, option: str, value: Any) -> Any:
         """Return the value at the option's JSON Pointer; None without the option."""
@@ -382,11 +390,8 @@ class Conversion:
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
         cited = map(str, _listed(fields.get("gold_citations") or fields.get("citations")))
         contexts = _listed(unwrap.contexts_in({"contexts": fields.get("reference_contexts"), **fields}))
-        for value, names, where in (
-            (asked, unwrap.QUESTION_FIELDS, "input"), (fields, unwrap.ANSWER_FIELDS, "output"),
-        ):  # fmt: skip
-            used = next((name for name in names if unwrap.as_dict(value).get(name)), "")
-            self.drop_unread(unwrap.as_dict(value), (used, *_LABELS), f" of {where}")
+        self.drop_others(asked, unwrap.QUESTION_FIELDS, " of input")
+        self.drop_others(fields, unwrap.ANSWER_FIELDS, " of output", _LABELS)
         splits = _listed(metadata.pop("dataset_split", None))
         yield self.gold_row(
             qid,

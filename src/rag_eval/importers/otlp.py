@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from rag_eval.importers import Row, spans, unwrap
@@ -63,6 +64,10 @@ _OF_LANGFUSE = {
     "langfuse.trace.input": "input.value", "langfuse.trace.output": "output.value",
     f"{_LANGFUSE}type": "openinference.span.kind", f"{_LANGFUSE}input": "input.value",
     f"{_LANGFUSE}output": "output.value", f"{_LANGFUSE}model.name": "llm.model_name",
+}  # fmt: skip
+_OF_MLFLOW = {
+    "mlflow.spanType": "openinference.span.kind", "mlflow.spanInputs": "input.value",
+    "mlflow.spanOutputs": "output.value",
 }  # fmt: skip
 _LANGFUSE_METADATA = re.compile(r"langfuse\.(?:trace|observation)\.metadata\.(.+)")
 _MESSAGE_EVENTS = {"gen_ai.user.message": "gen_ai.input.messages", "gen_ai.choice": "gen_ai.output.messages"}
@@ -115,7 +120,7 @@ def _of_value(
         elif name == "spans" and (raw := decode(conversion.inputs, part)) is not None:
             conversion.place = path, part.line
             try:
-                batch.append(read_span(conversion, raw, service, logs))
+                batch.append(read_span(conversion, raw, service, logs, _OF_MLFLOW))
             except (TypeError, ValueError, AttributeError, KeyError) as error:
                 message = f"has a span that is not OTLP/JSON: {str(error)[:80]}"
                 conversion.problem("/scopeSpans", message, _EXPORT_SPANS)
@@ -155,8 +160,17 @@ def _has_logs(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def read_span(conversion: Conversion, raw: Any, service: Any, logs: dict[tuple[str, str], Row]) -> TraceSpan:
-    """Return a span of OTLP/JSON; ``service`` is the name of its resource, ``logs`` the contents of log records."""
+def read_span(
+    conversion: Conversion,
+    raw: Any,
+    service: Any,
+    logs: dict[tuple[str, str], Row],
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> TraceSpan:
+    """Return a span of OTLP/JSON.
+
+    ``service`` is the name of its resource, ``logs`` the contents of log records, ``names`` attributes to rename.
+    """
     if not isinstance(raw, dict):
         raise TypeError("it is not an object")
     raw = camel(raw)
@@ -168,6 +182,7 @@ def read_span(conversion: Conversion, raw: Any, service: Any, logs: dict[tuple[s
     span.start, span.end = nanos(raw.get("startTimeUnixNano")), nanos(raw.get("endTimeUnixNano"))
     span.failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     attributes = plain_attributes(raw.get("attributes"))
+    _rename(attributes, names)
     results: list[Row] = []  # of a vector database
     for event in raw.get("events") or ():
         name, fields = str(event.get("name") or ""), plain_attributes(event.get("attributes"))
@@ -185,6 +200,14 @@ def read_span(conversion: Conversion, raw: Any, service: Any, logs: dict[tuple[s
         attributes.setdefault(name, value)
     read_attributes(conversion, span, attributes, int(raw.get("droppedAttributesCount") or 0))
     return span
+
+
+def _rename(attributes: Row, names: Mapping[str, str]) -> None:
+    """Rename attributes to those of OpenInference; their values are JSON."""
+    for name, ours in names.items():
+        if (recorded := attributes.pop(name, None)) is not None:
+            attributes.setdefault(ours, recorded if ours.endswith(".value") else decoded(recorded))
+            attributes.setdefault(ours.replace(".value", ".mime_type"), "application/json")
 
 
 def _search_result(fields: Row) -> Row:
@@ -315,7 +338,8 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
         output = documents_of(conversion, span, flat, cut)
     else:
         output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
-        if isinstance(output, list) and len(output) > 1 and "gen_ai.output.messages" in flat:
+        is_choices = "gen_ai.output.messages" in flat or any(key.startswith("gen_ai.completion.1") for key in flat)
+        if isinstance(output, list) and len(output) > 1 and is_choices:
             conversion.account.dropped("further choices", "the first is the answer", len(output) - 1)
             output = output[:1]
         span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())

@@ -17,7 +17,7 @@ from rag_eval.importers.unwrap import question_id
 _NAMES = """
 qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json choices
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
@@ -111,6 +111,7 @@ def _expected(conversion: Conversion, recorded: Any) -> str | None:
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         conversion.account.dropped("other expected answers", "the first is the expected answer", len(value) - 1)
         return str(value[0])
+    conversion.drop_others(value, unwrap.ANSWER_FIELDS, " of the expected answer")
     return unwrap.as_id(recorded) or conversion.answer(value)
 
 
@@ -316,6 +317,9 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
         results = [message for message in output if unwrap.role_of(message) in ("tool", "function")]
         conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
+    conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
+    read = (*unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, "citations")
+    conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read)
     draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
     draft.citations = unwrap.stated_citations(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
