@@ -163,7 +163,7 @@ def _stated(head: Policy, base: Policy) -> dict[str, Any]:
         same = [name for name in known if in_folder_of(base.file, old[name]) == in_folder_of(head.file, new[name])]
         return {**new, **{name: old[name] for name in same}}
 
-    stated = with_paths({**_USUAL, **base.stated}, head.stated, ("gold", "trace", "verdicts"))
+    stated = with_paths({**_USUAL, **base.stated}, {**_USUAL, **head.stated}, ("gold", "trace", "verdicts"))
     for section, names in _PATHS.items():
         if section in stated:
             stated[section] = with_paths(base.stated.get(section, {}), stated[section], names)
