@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
 _ENDINGS = (".yml", ".yaml")
-_REMOVED = "This change removes several gates files", "Move one of them in a separate pull request, or use"
-_SEVERAL = "Several gates files of the base may be about this gold set", "For the first run of a new system use"
 
 
 def find_base_policy(
@@ -81,44 +79,36 @@ class _Search:
         return next(filter(None, map(self.policy_at, filter(None, paths))), None)
 
     def elsewhere(self, gates: str) -> Policy | None:
-        """Return the gates above the gold or at the root, those that the change removes, or those of copied gold.
+        """Return the gates above the gold or at the root that name it, otherwise the strictest that may be about it.
 
-        Gates that name this gold file precede those about gold with the same items. If there are none, gates without
-        gold remain. Those that the change removes, or whose gold it removes, count only if it brings new gates or new
-        gold: it may be the same system with another name and reworded questions. UsageError if several may apply.
+        These are gates about gold with the same items, and those that the change leaves without their file or gold: it
+        may be the same system with another name and reworded questions. First gates for the same file in another
+        folder are not, unless others have the same items. UsageError if none of several is the strictest.
         """
-        before, after = self.authority.before, self.authority.after
-        here, files = self.authority.inside(self.gold), self.tree.paths()
+        here, before, after = self.authority.inside(self.gold), self.authority.before, self.authority.after
+        files = self.tree.paths()
         near = list(filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold))))
         if same := [policy for policy in near if self.gold_of(policy) == here]:
             return same[0]
         removed = list(self.gates_in(files, sorted((files.keys() & before.paths().keys()) - after.paths().keys())))
         if same := [policy for policy in removed if self.gold_of(policy) == here]:
-            return _only_policy(same, _REMOVED)
+            return _only_policy(self._strictest(same))
+        is_known = not gates and here in files  # a system that the base knows, without gates of its own
         others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
-        # If the base has only gates of other folders for this very file, the change's are the first of their folder.
-        candidates = others if gates else {}
-        for_same_file = {
-            file for file, policy in candidates.items() if gold_named_by(self.authority, policy, before) == here
-        }
-        similar = [policy for file, policy in others.items() if file in for_same_file or self._shares_items(policy)]
-        with_gold = (policy for file, policy in others.items() if file not in for_same_file)
-        with_gold = (policy for policy in with_gold if self._has_gold(policy, self.tree))
-        without_gold = [policy for policy in with_gold if not self._has_gold(policy, after)]
-        is_known = not gates and here in files  # a system that the base knows
-        if any(policy.file not in for_same_file for policy in similar):
-            # A few items of other gates do not replace the gates that the change removes.
-            gone = [*removed, *(policy for policy in without_gold if self._has_gold(policy, before))]
-            may_apply = {policy.file: policy for policy in (*similar, *([] if is_known else gone))}
-            return _only_policy(self._moved(similar) or self._strictest(may_apply.values()), _SEVERAL)
-        left = [policy for policy in near if not self._has_gold(policy, self.tree, after)][:1]
-        if is_known:
-            left = left or [policy for policy in removed if not self._has_gold(policy, self.tree)]
-        else:
-            left += [*removed, *without_gold]
-        files_left = {policy.file: policy for policy in left}
-        are_removed = files_left.keys() <= {policy.file for policy in removed}
-        return _only_policy(list(files_left.values()), _REMOVED if are_removed else _SEVERAL) if left else None
+        gone = {policy.file for policy in removed}
+        nearest = next((policy.file for policy in near if not self._has_gold(policy, self.tree, after)), "")
+        of_same_file, similar, left = list[Policy](), list[Policy](), list[Policy]()
+        for file, policy in others.items():
+            has_gold = self._has_gold(policy, self.tree)
+            loses_gold = has_gold and self._has_gold(policy, before) and not self._has_gold(policy, after)
+            if gates and gold_named_by(self.authority, policy, before) == here:
+                of_same_file.append(policy)
+            elif self._shares_items(policy):
+                similar.append(policy)
+            elif file == nearest or (file in gone and not (is_known and has_gold)) or (loses_gold and not is_known):
+                left.append(policy)
+        candidates = [*left, *similar, *(of_same_file if similar else [])]
+        return _only_policy(self._moved(similar) or self._strictest(candidates)) if candidates else None
 
     def gold_of(self, policy: Policy) -> str | None:
         """Return the path of the gold that gates of the base name."""
@@ -194,9 +184,9 @@ class _Search:
             data = blobs[files[path]]
             if _is_standard_name(path):
                 yield self._parsed(path, data)
-            elif b"gates" in data:
+            elif b"gates" in data or b"signoff" in data:
                 policy = policy_of(data, self.authority.outside(path), ProblemCollector())
-                if policy and "gates" in policy.stated:
+                if policy and not policy.stated.keys().isdisjoint(("gates", "signoff")):
                     yield policy._replace(gates=policy.gates or REFERENCE_GATES)
 
     def _parsed(self, path: str, data: bytes) -> Policy:
@@ -235,12 +225,13 @@ def _loosens(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(change.kind == "looser" for change in changes(old, new))
 
 
-def _only_policy(policies: list[Policy], several: tuple[str, str]) -> Policy:
+def _only_policy(policies: list[Policy]) -> Policy:
     """Return the only policy; raise UsageError for several."""
     if len(policies) > 1:
         some = ", ".join(quoted(policy.file) for policy in policies[:_NAMED])
-        advice = f"{several[1]} only this pull request's gates: gates-ref: head."
-        raise UsageError(f"{several[0]}, so it is unknown which one applies here: {some}. {advice}")
+        which = f"so it is unknown which one applies here: {some}"
+        advice = "For the first run of a new system use only this pull request's gates: gates-ref: head."
+        raise UsageError(f"Several gates files of the base may be about this gold set, {which}. {advice}")
     return policies[0]
 
 
