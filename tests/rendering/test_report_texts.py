@@ -88,6 +88,7 @@ def test_a_report_says_whose_gates_apply(base, said):
         (with_gate({}, outcome="inconclusive"), "inconclusive, not significant (p = 0.03 after correction)"),
         (with_gate({}, outcome="inconclusive", few=True), "inconclusive, the slice has fewer than "),
         (with_gate({}, outcome="no_data", why="too short"), "no data (too short)"),
+        (with_gate({}, outcome="no_data"), "no data, because it applies only to answers; to allow that, write "),
     ],
 )
 def test_a_note_says_what_the_test_of_a_gate_can_show(changes, said):

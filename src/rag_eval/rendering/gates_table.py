@@ -171,8 +171,13 @@ def gate_notes(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
 
 def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
     comparison = gate.comparison
+    item = of_column(column_of(gate.name))
     if gate.outcome == "no_data" and gate.why:
         yield f"no data ({formatter.words(gate.why)})"
+    elif gate.outcome == "no_data" and gate.broken and item:
+        why = f"needs {', '.join(item.needs)}" if item.needs else f"applies only to {item.applies}"
+        allowed = formatter.code("when_no_data: skip")
+        yield f"no data, because it {formatter.trusted(why)}; to allow that, write {allowed}"
     if gate.unclear:
         yield f"inconclusive, {_inconclusive_reason(report, gate)}"
     if gate.outcome == "failed" and (p := _p_value(report, gate)):
@@ -185,7 +190,6 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
         if comparison.mde is not None:
             text = f"{cases} reliably detect a {what} of {at_least(comparison.mde)} or more"
         if comparison.needed:
-            item = of_column(column_of(gate.name))
             bounded = item is None or item.bounded
             drop = aim(Decimal(gate.threshold), bounded=bounded)
             shown = f"{drop:.2f}" if bounded else number(drop, gate.name)
