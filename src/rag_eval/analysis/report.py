@@ -14,7 +14,7 @@ from rag_eval.contract import Gold
 from rag_eval.errors import Finding
 from rag_eval.gates import integrity
 from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence, count_questions
-from rag_eval.gates.integrity import LEVELS
+from rag_eval.gates.integrity import levels_of
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, contract, refusal_settings, verdict
 from rag_eval.gates.results import MetricResult, Question, QuestionList
@@ -200,8 +200,7 @@ class Context(NamedTuple):
 
     ``about`` is the content of run.json, ``findings`` are earlier findings, ``hashes`` the hashes of the gold items by
     qid, ``fields`` the gold fields of slices, ``case_results`` the cases and values of the scorecard if they are known.
-    ``cluster`` is the gold field whose values group questions that depend on one another, ``policies`` are those whose
-    integrity settings apply, by default only that of the report.
+    ``policies`` are those whose integrity settings apply, by default only that of the report.
     """
 
     notes: Sequence[InputNote] = ()
@@ -212,32 +211,24 @@ class Context(NamedTuple):
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
     case_results: CaseResults | None = None
-    cluster: str = ""
     policies: Sequence[Policy] = ()
 
 
-class RescoredRun(NamedTuple):
-    """A run on other gold, and the baseline on that gold."""
-
-    report: Report
-    earlier: Earlier | None
-
-
-def case_results(card: Scorecard, context: Context) -> CaseResults:
-    """Return a scorecard's part of a report, which no policy changes."""
+def case_results(card: Scorecard, policy: Policy, context: Context) -> CaseResults:
+    """Return a scorecard's part of a report."""
     questions = questions_of(card, context.hashes, context.fields)
-    grouped = GroupedCases(questions, context.cluster) if context.cluster or len(card.cases.runs) > 1 else None
+    cluster = policy.statistics.cluster
+    grouped = GroupedCases(questions, cluster) if cluster or len(card.cases.runs) > 1 else None
     return CaseResults(questions, results_of(card, context.about or {}, grouped), grouped)
 
 
 def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """Return the report of a scorecard under a policy."""
-    context = context._replace(cluster=policy.statistics.cluster)
-    questions, metrics, grouped = context.case_results or case_results(card, context)
+    questions, metrics, grouped = context.case_results or case_results(card, policy, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
         *integrity_findings(card, *(context.policies or [policy])),
-        *integrity.verdict_findings(policy, questions, levels(policy)),
+        *integrity.verdict_findings(policy, questions, levels_of(policy)),
         *context.findings,
     ):
         findings.setdefault(finding.code if finding.code in integrity.WHOLE_RUN_CHECKS else finding, finding)
@@ -405,10 +396,4 @@ def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
     gates = [[gate for gate in policy.gates if gate.severity == "error"] for policy in policies]
     names = {gate.name for of_policy in gates for gate in of_policy}
     run = integrity.Run(card.cases.outcome_counts, names, integrity.guards(policies))
-    return integrity.degenerate_findings(run, levels(*policies))
-
-
-def levels(*policies: Policy) -> dict[str, str]:
-    """Return the severity of each finding under all policies together: the most severe of theirs."""
-    stated = {code: {policy.integrity.get(code, level) for policy in policies} for code, level in LEVELS.items()}
-    return {code: next(level for level in ("error", "warning", "off") if level in stated[code]) for code in stated}
+    return integrity.degenerate_findings(run, levels_of(*policies))

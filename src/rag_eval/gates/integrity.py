@@ -97,6 +97,12 @@ def commit_of(about: Mapping[str, Any]) -> str:
     return described[1] if described else text
 
 
+def levels_of(*policies: Policy) -> dict[str, str]:
+    """Return the level of each finding under all policies together: the most severe of theirs."""
+    stated = {code: {policy.integrity.get(code, level) for policy in policies} for code, level in LEVELS.items()}
+    return {code: next(level for level in ("error", "warning", "off") if level in stated[code]) for code in stated}
+
+
 def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
     """Return the finding at the level of the policy."""
     return finding._replace(level="warning") if levels.get(finding.code) == "warning" else finding

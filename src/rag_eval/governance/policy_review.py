@@ -14,13 +14,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
-from rag_eval.analysis.report import Base, InputNote, integrity_findings, levels, rejudge, with_diagnosis, with_verdict
+from rag_eval.analysis.report import Base, InputNote, integrity_findings, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
-from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, counts_failures, levelled, verdict_findings
+from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, counts_failures, levelled, levels_of, verdict_findings
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
@@ -91,7 +91,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     also = {(gate.label, gate.direction): gate for gate in (scored.gates if scored else ())}
     pairs = [(gate, also.get((gate.label, gate.direction), gate)) for gate in (other or redefined).gates]
     judged = tuple(max(pair, key=lambda gate: (gate.blocks, gate.broken)) for pair in pairs)
-    errors, head_levels = {error.code for error in report.errors}, levels(head)
+    errors, head_levels = {error.code for error in report.errors}, levels_of(head)
     freed_findings = {
         "signoff": violations_of_base_policy(context),
         # Codes that fail this run, and would not if only the levels of the head applied.
@@ -127,7 +127,7 @@ def _warned_about(context: ReviewContext, base: Policy) -> Iterator[str]:
     """Yield the codes that are no errors for the head alone, because it has gates on what they find."""
     head, card = context.head, context.run.card
     alone = {finding.code for finding in integrity_findings(card, head) if finding.level == "warning"}
-    yield from (code for code in alone if levels(head)[code] == "error")
+    yield from (code for code in alone if levels_of(head)[code] == "error")
     if counts_failures([head]) and not counts_failures([base]):
         yield "partly-measured"
 
@@ -386,7 +386,7 @@ def _missing_verdicts(context: ReviewContext) -> list[Finding]:
     base, report = context.base, context.run.report
     if base is None or not _same_meaning(base, context.head):
         return []
-    return verdict_findings(base, report.questions, levels(*context.policies))
+    return verdict_findings(base, report.questions, levels_of(*context.policies))
 
 
 def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:
@@ -398,7 +398,7 @@ def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputN
     notes: list[InputNote] = []
     before = _recorded_verdicts(context, is_head=False)
     qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
-    severities, file = levels(*context.policies), context.head.verdicts
+    severities, file = levels_of(*context.policies), context.head.verdicts
     if qids and severities["changed-verdict"] != "off":
         gates = [gate for policy in context.policies for gate in policy.selected_gates]
         is_gated = any(gate.name.startswith("judge_") and gate.severity == "error" for gate in gates)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rag_eval.analysis.report import levels
 from rag_eval.cases import ABSENT, PHRASE_LIMIT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.digests import by_line_ends, sample_positions
@@ -17,7 +16,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import answer_integrity, integrity
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, UNJUDGED, levelled, provenance
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, UNJUDGED, at_levels, levels_of, provenance
 from rag_eval.gates.policy import MARGINS
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -38,15 +37,21 @@ _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "do
 
 
 class Answers(NamedTuple):
-    """The answers of a run, which checks read again from its traces; ``questions`` are their outcomes."""
+    """The answers of a run, which checks read again from its traces.
+
+    ``questions`` are their outcomes, ``before`` those of the baseline, ``old_traces`` the path and the bytes of its
+    traces if they are known.
+    """
 
     inputs: Inputs
     questions: Sequence[Question]
+    before: Sequence[Question] = ()
+    old_traces: tuple[str, bytes] | None = None
 
     @property
     def levels(self) -> dict[str, str]:
         """Return the severity of each finding."""
-        return levels(*self.inputs.policies)
+        return levels_of(*self.inputs.policies)
 
     @property
     def sha256(self) -> str:
@@ -90,26 +95,20 @@ def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
     if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
         data = inputs.reader._replace(ledger=ProblemCollector()).read(policy.gold)
         hashes += by_line_ends(data) if data else []
-    severities = levels(*inputs.policies)
+    severities = levels_of(*inputs.policies)
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
     return provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
 
 
-def of_answers(
-    answers: Answers, columns: Sequence[str], before: Sequence[Question], old_traces: tuple[str, bytes] | None
-) -> list[Finding]:
-    """Return the findings of all checks that read the answers.
-
-    ``columns`` are those of the scorecard, ``before`` the questions of the baseline, ``old_traces`` the path and the
-    bytes of its traces.
-    """
+def of_answers(answers: Answers) -> list[Finding]:
+    """Return the findings of all checks that read the answers."""
     questions, policies = answers.questions, answers.inputs.policies
-    doubtful = [
+    findings = [
+        *_partly_measured(answers),
         *answer_integrity.constant_measurements(questions, policies),
         *answer_integrity.unchecked_answers(questions, policies),
     ]
-    findings = [*partly_measured(answers, columns, before), *integrity.at_levels(doubtful, answers.levels)]
     samples = [(check, choose(answers)) for choose, check in _OF_SAMPLES]
     # All samples are read at once, because reading a large file to its end takes long.
     by_line = {question.trace_line: question for _, sample in samples for question in sample}
@@ -118,26 +117,22 @@ def of_answers(
         lines = sorted(question.trace_line for question in sample)
         if lines and cases:
             findings += check(answers, [cases[line] for line in lines])
-    if old_traces:
-        findings += changed_ids(answers, before, old_traces)
-    return [*findings, *injected_instructions(answers)]
+    findings += [*_changed_ids(answers), *_injected_instructions(answers)]
+    return at_levels(findings, answers.levels)
 
 
-def partly_measured(answers: Answers, columns: Sequence[str], before: Sequence[Question]) -> list[Finding]:
-    """Find the gated metrics that some cases are missing from because their traces lack a field.
-
-    ``columns`` are those of the scorecard, ``before`` the questions of the baseline.
-    """
-    questions, policies = answers.questions, answers.inputs.policies
-    watched = integrity.watched(policies, columns, questions, before)
-    measures = [column for column, _ in watched.values()]
-    suspects = integrity.suspects(questions, answers.inputs.golds, measures, answers.inputs.policy.settings)
+def _partly_measured(answers: Answers) -> Iterable[Finding]:
+    """Find the gated metrics that some cases are missing from because their traces lack a field."""
+    inputs, questions, before = answers.inputs, answers.questions, answers.before
+    columns = [measure.column for measure in inputs.measures]
+    watched = integrity.watched(inputs.policies, columns, questions, before)
+    gated = [column for column, _ in watched.values()]
+    suspects = integrity.suspects(questions, inputs.golds, gated, inputs.policy.settings)
     if not suspects:
-        return []
-    is_failure_counted = integrity.counts_failures(policies)
+        return ()
+    is_failure_counted = integrity.counts_failures(inputs.policies)
     cases = answers.cases(suspects)
-    partial = integrity.partly_measured(questions, cases, watched, before, is_failure_counted=is_failure_counted)
-    return integrity.at_levels(partial, answers.levels)
+    return integrity.partly_measured(questions, cases, watched, before, is_failure_counted=is_failure_counted)
 
 
 def _right_answers(answers: Answers) -> list[Question]:
@@ -153,11 +148,10 @@ def _degenerate_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding
 
     They are one claim for many questions, contain many answers, or have the right one where no reader sees it.
     """
-    golds, severities = answers.inputs.golds.values(), answers.levels
+    golds, levels = answers.inputs.golds.values(), answers.levels
     checks = {"padded-answers": _padded(cases, golds, answers.seed), "constant-answers": _constant(cases)}
-    wanted = ([*check] for code, check in checks.items() if severities[code] != "off")
-    findings = [levelled(finding, severities) for finding in next(filter(None, wanted), [])]
-    return [*findings, *integrity.at_levels(_hidden(cases), severities)]
+    wanted = ([*check] for code, check in checks.items() if levels[code] != "off")
+    return [*next(filter(None, wanted), []), *_hidden(cases)]
 
 
 def _hidden(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -248,9 +242,7 @@ def _copied_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find answers that are copied from chunks or from the gold set, and traces with another answer."""
     words, policies = answers.inputs.policy.settings.safety.verbatim_words, answers.inputs.policies
     copies = answer_integrity.copied_answers(_given_answers(answers), policies, words)
-    return integrity.at_levels(
-        [*copies, *answer_integrity.answers_from_gold(cases), *answer_integrity.other_answers(cases)], answers.levels
-    )
+    return [*copies, *answer_integrity.answers_from_gold(cases), *answer_integrity.other_answers(cases)]
 
 
 def _refusals(answers: Answers) -> list[Question]:
@@ -258,7 +250,7 @@ def _refusals(answers: Answers) -> list[Question]:
 
 
 def _marked_refusals(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
-    return integrity.at_levels(answer_integrity.marked_refusals(cases, answers.inputs.policy.settings), answers.levels)
+    return list(answer_integrity.marked_refusals(cases, answers.inputs.policy.settings))
 
 
 def _spoken_answers(answers: Answers) -> list[Question]:
@@ -285,8 +277,7 @@ def _padded_retrieval(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     message = f"{padded} of {len(lists)} questions retrieve almost the same {len(common)} chunks"
     message += f", so {', '.join(blind)} can hardly fail" if blind else ""
     fix = "Write the ranked list that the answer is made from."
-    finding = Finding("padded-retrieval", "error" if blind else "warning", message, fix)
-    return [levelled(finding, answers.levels)]
+    return [Finding("padded-retrieval", "error" if blind else "warning", message, fix)]
 
 
 def _labelled_answers(answers: Answers) -> list[Question]:
@@ -367,20 +358,18 @@ _OF_SAMPLES = (
 """Checks of samples: which answers are read, and what is found in them."""
 
 
-def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[str, bytes]) -> list[Finding]:
+def _changed_ids(answers: Answers) -> list[Finding]:
     """Find that chunks have other ids than in the traces of the baseline, in a sample of the questions of both.
 
-    ``before`` are the questions of the baseline, ``old_traces`` the path and the bytes of its traces. Two signs
-    distinguish new ids from another retriever: almost no id of the baseline was retrieved again, and the ids of the
-    gold occur on only one side. It is an error if a regression gate compares ids.
+    Two signs distinguish new ids from another retriever: almost no id of the baseline was retrieved again, and the ids
+    of the gold occur on only one side. It is an error if a regression gate compares ids.
     """
-    severities = answers.levels
-    if severities["ids-changed"] == "off":
+    if answers.old_traces is None or answers.levels["ids-changed"] == "off":
         return []
-    earlier = {question.qid: question for question in before if question.trace_line}
+    earlier = {question.qid: question for question in answers.before if question.trace_line}
     both = [item for item in answers.questions if item.trace_line and item.answerable and item.qid in earlier]
     both = answers.sample([item for item in both if evidence_level(answers.inputs.golds[item.qid]) == "chunk"])
-    path, data = old_traces
+    path, data = answers.old_traces
     inputs = answers.inputs
     reader, policy = inputs.reader._replace(contents={path: data}), inputs.policy._replace(trace=path)
     old_answers = answers._replace(inputs=inputs._replace(reader=reader, policy=policy))
@@ -404,17 +393,15 @@ def changed_ids(answers: Answers, before: Sequence[Question], old_traces: tuple[
     gates = [gate for item in answers.inputs.policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
     by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)
-    finding = Finding("ids-changed", "error", message, hint)
-    return [levelled(finding, severities) if by_id else finding._replace(level="warning")]
+    return [Finding("ids-changed", "error" if by_id else "warning", message, hint)]
 
 
-def injected_instructions(answers: Answers) -> list[Finding]:
+def _injected_instructions(answers: Answers) -> list[Finding]:
     """Find retrieved chunks that address a language model, if a gates file asks for it.
 
     The message has their ids, but not their text.
     """
-    severities = answers.levels
-    if severities["injected-instructions"] == "off":
+    if answers.levels["injected-instructions"] == "off":
         return []
     from rag_eval.textual.detectors import instruction
 
@@ -432,11 +419,8 @@ def injected_instructions(answers: Answers) -> list[Finding]:
     shown = [f"{quoted(name, 60)} ({kind}, line {line})" for name, (kind, line) in [*texts.items()][:FEWEST_CASES]]
     what = f"{len(texts)} of {len(seen)} retrieved texts read like instructions to a language model"
     fix = "Check the source of these chunks. This check is not a guardrail: it misses most attacks."
-    line = min(line for _, line in texts.values())
-    finding = Finding(
-        "injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, answers.inputs.policy.trace, line
-    )
-    return [levelled(finding, severities)]
+    file, line = answers.inputs.policy.trace, min(line for _, line in texts.values())
+    return [Finding("injected-instructions", "error", f"{what}: {', '.join(shown)}", fix, file, line)]
 
 
 def _named(gold: Gold, field: str) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -11,14 +12,12 @@ from rag_eval.analysis.report import (
     Input,
     InputNote,
     Report,
-    RescoredRun,
     build_report,
     case_results,
-    levels,
 )
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding, InputError
-from rag_eval.gates.integrity import vacuous
+from rag_eval.gates.integrity import levels_of, vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import read_traces
@@ -30,15 +29,14 @@ from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.scoring.scorer import QuestionIndex, other_question
 
-RunJson = dict[str, Any] | None
+RunJson = Mapping[str, Any] | None
 
 
 class ScoredRun(NamedTuple):
-    """A run under one policy; ``about`` is its run.json."""
+    """A run under one policy on one gold set, with its baseline."""
 
     inputs: Inputs
     card: Scorecard
-    about: RunJson
     earlier: Earlier | None
     report: Report
 
@@ -71,20 +69,19 @@ def score_run(inputs: Inputs) -> ScoredRun:
         raise _name_export(reader, policy.trace, error) from None
     findings = checks.origin(inputs, about)
     if any(measure.name == "precision" for measure in inputs.measures):
-        findings += vacuous(inputs.suite_golds.values(), policy.gold, levels(*inputs.policies))
+        findings += vacuous(inputs.suite_golds.values(), policy.gold, levels_of(*inputs.policies))
     earlier, of_baseline, old_traces = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
-    cases = case_results(card, context)
-    answers = checks.Answers(inputs, cases.questions)
-    findings += checks.of_answers(answers, card.columns, earlier.questions if earlier else (), old_traces)
+    cases = case_results(card, policy, context)
+    answers = checks.Answers(inputs, cases.questions, earlier.questions if earlier else (), old_traces)
     context = context._replace(
         case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
         inputs=[Input(*row) for row in digests.rows()],
-        findings=[*findings, *of_baseline],
+        findings=[*findings, *checks.of_answers(answers), *of_baseline],
         policies=inputs.policies,
     )
-    return ScoredRun(inputs, card, about, earlier, build_report(card, inputs.golds, policy, context))
+    return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context))
 
 
 def rescore(run: ScoredRun, policy: Policy) -> ScoredRun:
@@ -92,20 +89,21 @@ def rescore(run: ScoredRun, policy: Policy) -> ScoredRun:
     return score_run(run.inputs.again(policy))
 
 
-def rescore_on(run: ScoredRun, gold: GoldSet) -> RescoredRun:
+def rescore_on(run: ScoredRun, gold: GoldSet) -> ScoredRun:
     """Score the run and the baseline on other gold.
 
     Traces that answer none of its questions are left out. So are questions that were removed from the run's gold, or
     from its suite, and have no trace: the system's answers to them are unknown.
     """
     inputs = run.inputs.again(run.inputs.policy, gold)
-    earlier = _baseline(inputs, run.about)[0] if run.earlier else None
+    earlier, *_ = _baseline(inputs, run.report.run)
     card, removed = _scorecard(inputs), gold.golds.keys() - run.inputs.suite_golds.keys()
     if unanswered := {item.qid for item, _, outcome, _ in card.cases if outcome.label == "MISSING"} & removed:
         suite = {qid: item for qid, item in inputs.suite_golds.items() if qid not in unanswered}
         card = _scorecard(inputs._replace(suite_golds=suite))
     # Its integrity is not checked: only its cases and its gates are compared with those of the run.
-    return RescoredRun(build_report(card, gold.golds, inputs.policy, _context(inputs, run.about, earlier)), earlier)
+    report = build_report(card, gold.golds, inputs.policy, _context(inputs, run.report.run, earlier))
+    return ScoredRun(inputs, card, earlier, report)
 
 
 def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
@@ -127,8 +125,7 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
 
 
 def _context(inputs: Inputs, about: RunJson = None, earlier: Earlier | None = None) -> Context:
-    cluster = inputs.policy.statistics.cluster
-    return Context(about=about, hashes=inputs.gold.hashes, fields=inputs.fields, earlier=earlier, cluster=cluster)
+    return Context(about=about, hashes=inputs.gold.hashes, fields=inputs.fields, earlier=earlier)
 
 
 def _scorecard(inputs: Inputs) -> Scorecard:
