@@ -14,7 +14,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from rag_eval.importers import Row, spans, unwrap
@@ -23,6 +22,7 @@ from rag_eval.importers.documents import Stream, cell_value, decode, documents
 from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
 from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded, hex_id, nanos
 
+Logs = dict[tuple[str, str], Row]  # contents of log records by trace and span
 CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
 _METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
@@ -84,7 +84,7 @@ _EXPORT_SPANS = "Export the spans: files whose objects have 'resourceSpans'."
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each trace in the spans of all files."""
     inputs = conversion.inputs
-    logs: dict[tuple[str, str], Row] = defaultdict(dict)
+    logs: Logs = defaultdict(dict)
     for path in inputs.paths:
         for document in documents(inputs, path) if _has_logs(inputs.blocks(path, shown=False)) else ():
             if b"resourceLogs" in document.data and isinstance(value := decode(inputs, document), dict):
@@ -102,9 +102,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     yield from spans.drafts(conversion, all_spans, "service.name")
 
 
-def _of_value(
-    conversion: Conversion, path: str, stream: Stream, logs: dict[tuple[str, str], Row]
-) -> Iterator[TraceSpan]:
+def _of_value(conversion: Conversion, path: str, stream: Stream, logs: Logs) -> Iterator[TraceSpan]:
     """Yield the spans of one object: a batch of OTLP, or one span of the SDK's console exporter."""
     begin, row, service = (path, stream.line), dict[str, Any](), None
     batch: list[TraceSpan] | None = None  # spans of the current resource
@@ -160,13 +158,7 @@ def _has_logs(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def read_span(
-    conversion: Conversion,
-    raw: Any,
-    service: Any,
-    logs: dict[tuple[str, str], Row],
-    names: Mapping[str, str] = MappingProxyType({}),
-) -> TraceSpan:
+def read_span(conversion: Conversion, raw: Any, service: Any, logs: Logs, names: Row | None = None) -> TraceSpan:
     """Return a span of OTLP/JSON.
 
     ``service`` is the name of its resource, ``logs`` the contents of log records, ``names`` attributes to rename.
@@ -182,7 +174,7 @@ def read_span(
     span.start, span.end = nanos(raw.get("startTimeUnixNano")), nanos(raw.get("endTimeUnixNano"))
     span.failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     attributes = plain_attributes(raw.get("attributes"))
-    _rename(attributes, names)
+    _rename(attributes, names or {})
     results: list[Row] = []  # of a vector database
     for event in raw.get("events") or ():
         name, fields = str(event.get("name") or ""), plain_attributes(event.get("attributes"))
@@ -231,7 +223,7 @@ def _read_message(attributes: Row, name: str, fields: Row) -> None:
             attributes.setdefault(key, value)
 
 
-def _read_logs(value: Row, logs: dict[tuple[str, str], Row]) -> None:
+def _read_logs(value: Row, logs: Logs) -> None:
     """Record the message contents of log records by their span."""
     for resource in value.get("resourceLogs") or ():
         for scope in resource.get("scopeLogs") or ():
@@ -365,11 +357,8 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
 
 def _read_langfuse(span: TraceSpan, flat: Row) -> None:
     """Rename the attributes of Langfuse's SDK to those of OpenInference; their values are JSON or plain text."""
-    for name, ours in _OF_LANGFUSE.items():
-        if name in flat and not (span.parent and name.startswith("langfuse.trace.")):
-            flat.setdefault(ours, flat.pop(name))
-            if ours.endswith(".value"):
-                flat.setdefault(ours.replace(".value", ".mime_type"), "application/json")
+    names = _OF_LANGFUSE.items()
+    _rename(flat, {name: ours for name, ours in names if not (span.parent and name.startswith("langfuse.trace."))})
     metadata = {match[1]: flat.pop(key) for key in list(flat) if (match := _LANGFUSE_METADATA.fullmatch(key))}
     if metadata:
         flat.setdefault("metadata", metadata)
