@@ -106,6 +106,8 @@ class Conversion:
         for path in self.inputs.paths:
             for line, value in objects(self.inputs, path, what):
                 self.place = path, line
+                page = unwrap.as_dict(value.get("data"))
+                value = page if any(isinstance(page.get(name), list) for name in lists) else value
                 name = next((name for name in lists if isinstance(value.get(name), list)), None)
                 if name is None:
                     yield value

@@ -28,14 +28,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 
 def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each example of a dataset; the columns of its CSV have their path as name."""
-    for value in conversion.records("an example", "examples"):
-        page = as_dict(value.get("data")).get("examples")
-        if isinstance(page, list):
-            conversion.drop_unread(value, ("data",))
-        for row in page if isinstance(page, list) else [value]:
-            item = nested(row)
-            read = ("id", "node_id", "example_id", "input", "output", "metadata", "updated_at", "source")
-            yield from conversion.dataset_item(item, item.get("input"), item.get("output"), read, "/input/question")
+    read = ("id", "node_id", "example_id", "input", "output", "metadata", "updated_at", "source")
+    for item in map(nested, conversion.records("an example", "examples")):
+        yield from conversion.dataset_item(item, item.get("input"), item.get("output"), read, "/input/question")
 
 
 def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
-from rag_eval.importers.unwrap import as_id, message_text, number, role_of
+from rag_eval.importers.unwrap import answer_text, as_id, number
 
 _PREDICTED = ("response", "predicted_answer", "generated_answer")  # next to them, answer is the reference
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
@@ -92,14 +92,10 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
 
 
 def _last_turn(conversion: Conversion, row: Row) -> bool:
-    """Reduce a conversation to its last human message and the answer to it, if ``--turns last`` allows that."""
+    """Take the answer to the last question of a conversation, if ``--turns last`` allows that."""
     if conversion.options.turns != "last":
         hint = "Only single turns are scored. Take the last turn of each conversation with --turns last."
         conversion.problem("/user_input", "is a conversation", hint)
         return False
-    messages = row["user_input"]
-    last = max((index for index, message in enumerate(messages) if role_of(message) in ("human", "user")), default=-1)
-    answers = [message_text(message) for message in messages[last + 1 :] if role_of(message) in ("ai", "assistant")]
-    row["user_input"] = message_text(messages[last]) if last >= 0 else None
-    row["response"] = answers[-1] if answers else row.get("response")
+    row["response"] = answer_text(row["user_input"]) or row.get("response")
     return True
