@@ -395,6 +395,27 @@ def test_first_gates_of_a_folder_below_a_project_that_names_gates_are_bootstrap(
     assert (score.code, report["base"]["kind"]) == (0, "bootstrap")
 
 
+def test_new_gates_in_the_folder_of_the_run_do_not_replace_those_above_it(project, score, monkeypatch):
+    project.write("app/notes.md", "the run starts here\n")
+    project.done("a folder")
+    project.branch("pr")
+    gold = gold_of(1, qid="N1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
+    answer = {"claim": "It is one inch wide.", "citations": ["n1"]}
+    trace = trace_of(1, qid="N1", retrieved_ids=["n1"], answer_json=answer)
+    for path, text in {
+        "app/eval-gates.yml": gates(),
+        "app/eval/gold.jsonl": json_lines([gold]),
+        "app/runs/trace.jsonl": json_lines([trace]),
+    }.items():
+        project.write(path, text)
+    project.put(trace=wrong(1, 2, 3))
+    project.done("gates of its own")
+    monkeypatch.chdir(project.path / "app")
+    report = score()
+    assert (score.code, report["base"]["kind"]) == (1, "base")
+    assert ("precision", "base") in broken(report)
+
+
 def test_the_gold_of_a_new_system_replaces_that_of_no_other(project, score):
     gold = gold_of(1, qid="N1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
     project.branch("pr")

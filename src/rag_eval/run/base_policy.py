@@ -53,7 +53,7 @@ def find_base_policy(
         fix = "Rename it, for example to eval-gates.yml."
         raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
     search = _Search(authority, tree, head.gold, reader)
-    if is_discovered and (path := _discovered(authority, tree, folder, gates)):
+    if is_discovered and (path := _discovered(authority, tree, folder)):
         return search.policy_at(path)
     named = [authority.written(gates), authority.inside(gates)] if gates else []
     usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
@@ -255,15 +255,13 @@ def _is_standard_name(path: str) -> bool:
     return posixpath.basename(path) in GATES_FILES
 
 
-def _discovered(authority: Authority, tree: CommitTree, folder: str, gates: str) -> str | None:
-    """Return the gates file that a run from ``folder`` finds on the base, in that folder or above it.
+def _discovered(authority: Authority, tree: CommitTree, folder: str) -> str | None:
+    """Return the gates file that a run from ``folder`` finds on the base; None if there is none.
 
-    A folder above it does not count if the change has its ``gates`` in ``folder``, as a new system does, or none. None
-    if there is no such file.
+    Outside the action it may be in a folder above it, unless the base does not have ``folder``, as with a new system.
     """
     start = authority.on_base(folder or ".")
     folder = follow_links(tree, start) if start and start != "." else ""
-    within, file = f"{folder}/" if folder else "", authority.written(gates) if gates else None
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
         data = read_regular(tree, follow_links(tree, project))
@@ -271,7 +269,7 @@ def _discovered(authority: Authority, tree: CommitTree, folder: str, gates: str)
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and read(tree, path) is not None else None
         usual = [path for name in GATES_FILES if has_path(tree, path := posixpath.join(folder, name))]
-        if usual or not folder or file is None or file.startswith(within):
+        if usual or not folder or authority.ci or not tree.entries(folder):
             return usual[0] if usual else None
         folder = posixpath.dirname(folder)
 
