@@ -87,7 +87,12 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
         yield Finding("marked-refusals", "error", message, fix)
 
 
-def constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
+def measurement_findings(questions: Sequence[Question], policies: Sequence[Policy]) -> list[Finding]:
+    """Return the findings about gated metrics that measure nothing, or only few answers."""
+    return [*_constant_measurements(questions, policies), *_unchecked_answers(questions, policies)]
+
+
+def _constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gated times and costs that are 0 in all cases, and gated times that are equal in all of many cases."""
     by_column: dict[str, Measure] = {}
     for gate in (gate for policy in policies for gate in policy.selected_gates):
@@ -114,7 +119,7 @@ def _only_value(questions: Sequence[Question], column: str) -> tuple[float | Non
     return value, count
 
 
-def unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
+def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gates on supported sentences that most answers avoid, because no sentence of theirs is checked."""
     wanted = {"claim_support", "unsupported_claims"}
     gated = {measure(gate.name).column for policy in policies for gate in policy.selected_gates}

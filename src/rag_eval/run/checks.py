@@ -104,11 +104,7 @@ def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
 def of_answers(answers: Answers) -> list[Finding]:
     """Return the findings of all checks that read the answers."""
     questions, policies = answers.questions, answers.inputs.policies
-    findings = [
-        *_partly_measured(answers),
-        *answer_integrity.constant_measurements(questions, policies),
-        *answer_integrity.unchecked_answers(questions, policies),
-    ]
+    findings = [*_partly_measured(answers), *answer_integrity.measurement_findings(questions, policies)]
     samples = [(check, choose(answers)) for choose, check in _OF_SAMPLES]
     # All samples are read at once, because reading a large file to its end takes long.
     by_line = {question.trace_line: question for _, sample in samples for question in sample}
@@ -137,7 +133,7 @@ def _partly_measured(answers: Answers) -> Iterable[Finding]:
 
 def _right_answers(answers: Answers) -> list[Question]:
     """Return right answers, if a gate counts them."""
-    if not {"precision", "containment"} & {gate.name for item in answers.inputs.policies for gate in item.gates}:
+    if not _has_text_gates(answers):
         return []
     right = [question for question in answers.questions if question.label == "OK" and question.answerable]
     return answers.sample(right, answers.seed)
@@ -230,10 +226,14 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
+def _has_text_gates(answers: Answers, *groups: str) -> bool:
+    """Return whether a gate judges the texts of answers: one on precision, containment or a metric of some groups."""
+    names = {gate.name for policy in answers.inputs.policies for gate in policy.gates}
+    return any(name in ("precision", "containment") or measure(name).metric.perspective in groups for name in names)
+
+
 def _given_answers(answers: Answers) -> list[Question]:
-    """Return answers to answerable questions, if a gate judges their texts."""
-    groups = {measure(gate.name).metric.perspective for policy in answers.inputs.policies for gate in policy.gates}
-    if groups.isdisjoint(("answers", "groundedness")):
+    if not _has_text_gates(answers, "groundedness"):
         return []
     return answers.sample([item for item in answers.questions if item.answerable and item.label not in UNJUDGED])
 
@@ -246,6 +246,8 @@ def _copied_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
 
 
 def _refusals(answers: Answers) -> list[Question]:
+    if not _has_text_gates(answers, "refusals"):
+        return []
     return answers.sample([question for question in answers.questions if question.label in REFUSED])
 
 
