@@ -201,16 +201,18 @@ class _Search:
         return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
     def _shares_items(self, policy: Policy) -> bool:
-        """Return whether the gold of ``policy`` has a tenth of the items of the smaller of both sets.
+        """Return whether the gold of ``policy`` and the scored gold share a tenth of the items of the smaller set.
 
-        Items are the same if their question or their labels are. Unreadable gold may be the same gold.
+        Items are the same if their question or their labels are. Questions that ``policy`` takes for unanswerable count
+        only if it has no others: two systems may share them. Unreadable gold may be the same gold.
         """
         path, limits = self.gold_of(policy), Limits(**policy.limits)
         try:
             stored = stored_at(self.authority, self.tree, path, limits) if path else None
-            theirs = stored_gold_set(Reader(ProblemCollector()), stored).golds.values() if stored else ()
+            golds = stored_gold_set(Reader(ProblemCollector()), stored).golds if stored else {}
         except (InputError, Irregular):
             return True
+        theirs = [item for item in golds.values() if item.answerable] or list(golds.values())
         known, ours = {key for item in theirs for key in _item_keys(item)}, self.scored.values()
         shared = sum(not known.isdisjoint(_item_keys(item)) for item in ours)
         return shared * 100 >= _SHARED * max(1, min(len(theirs), len(ours)))
