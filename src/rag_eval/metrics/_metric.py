@@ -167,18 +167,3 @@ class Measure(NamedTuple):
     def score(self, case: Any) -> Score | None:
         """Return the score of a case (of a run, for metrics of that level); None if the metric does not apply."""
         return self.metric.score(case) if self.k is None else self.metric.score(case, self.k)
-
-
-class Example(NamedTuple):
-    """A worked example of a metric: ``scores``, ``1/2 at k = 3``, ``one of two gold ids is retrieved``.
-
-    ``case`` is the case itself (gold and trace, or run), set for the first example that has a score.
-    """
-
-    verb: str
-    score: str
-    because: str
-    case: Mapping[str, Any] | None = None
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.score} when {self.because}" if self.score else f"{self.verb} when {self.because}"

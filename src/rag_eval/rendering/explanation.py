@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
 
 from rag_eval.cases import MEANING, Case, label
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import Measure, Metric, range_in_words, score_in_words, single_score
-from rag_eval.metrics._metric import Example
 from rag_eval.rendering.document import number
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
@@ -27,6 +26,21 @@ if TYPE_CHECKING:
 
 _WIDTH, _COLUMNS = 200, 100
 _CUTOFF = re.compile(r"@\d+$")
+
+
+class Example(NamedTuple):
+    """A worked example of a metric: ``scores``, ``1/2 at k = 3``, ``one of two gold ids is retrieved``.
+
+    ``case`` is the case itself (gold and trace, or run), set for the first example that has a score.
+    """
+
+    verb: str
+    score: str
+    because: str
+    case: Mapping[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.score} when {self.because}" if self.score else f"{self.verb} when {self.because}"
 
 
 def metric_lines(metric: Metric) -> Iterator[str]:
