@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_eval.analysis import diagnosis
 from rag_eval.analysis.diagnosis import diagnose, limits_of
@@ -205,7 +206,7 @@ def of_perspectives(monkeypatch, **perspectives):
     """Metrics that stand for those of a perspective: their names as they are, under another perspective."""
     known = {name: measure(name) for name in ("map", "hit_precision", "compliance")}
     moved = {
-        name: known[name]._replace(metric=known[name].metric._replace(perspective=perspective))
+        name: replace(known[name], metric=replace(known[name].metric, perspective=perspective))
         for name, perspective in perspectives.items()
     }
     monkeypatch.setattr(diagnosis, "measure", lambda name: moved.get(name) or measure(name))

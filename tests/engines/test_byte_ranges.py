@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import gold_row, in_full
 from depth import examples
@@ -146,7 +147,7 @@ def test_a_suite_in_parts_is_the_same_suite(found, golds):
 @given(cut(files(good, good, st.just(b'{"q": "What is A3?", "answer": "no id"}'))), golds_of_a_run)
 def test_what_the_reference_scorer_counts_is_the_same_in_any_parts(found, golds):
     data, cuts = found
-    work = work_on(golds)._replace(scorer=reference(golds))
+    work = replace(work_on(golds), scorer=reference(golds))
     assert in_parts(work, data, cuts) == without_problems(work, data)
 
 
@@ -187,7 +188,7 @@ def test_what_is_read_from_the_end_of_a_file_comes_to_the_same(found, golds):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(source, "_BLOCK", 300)
         for scorer in (metric_scorer(golds, MEASURES, Settings()), reference(golds)):
-            work = work_on(golds)._replace(scorer=scorer)
+            work = replace(work_on(golds), scorer=scorer)
             assert in_parts(work, data, cuts, backward=True) == whole(work, data)
 
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
@@ -103,7 +104,7 @@ def test_the_title_names_verdict_and_system(report, page):
 
 def test_the_verdict_is_the_same_sentence_in_all_formats(report, page):
     verdict = next(item for item in page.all("p") if item.get("class") == "verdict")
-    assert plain(said(verdict)) == plain(summary.headline(report, element.FORMATTER._replace(**CLEAN)))
+    assert plain(said(verdict)) == plain(summary.headline(report, replace(element.FORMATTER, **CLEAN)))
     assert summary.title(report) in said(next(page.all("h1")))
 
 

@@ -12,7 +12,9 @@ from functools import partial
 from importlib import import_module
 from threading import Thread
 from time import sleep
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
+
+from msgspec import Struct
 
 from rag_eval.common.digests import Digests
 from rag_eval.common.progress import SILENT, Watched
@@ -37,7 +39,7 @@ _work: Callable[[int], Any]
 """The work of a forked process."""
 
 
-class Work(NamedTuple):
+class Work(Struct, frozen=True):
     """All inputs of scoring except the traces. It can be sent to another process or another machine.
 
     ``scorer`` has seen no trace. ``is_complete`` is true if all of the gold was readable.
@@ -49,7 +51,7 @@ class Work(NamedTuple):
     is_complete: bool
 
 
-class Task(NamedTuple):
+class Task(Struct, frozen=True):
     """A trace file to be scored; ``digests`` is None if the digest of its bytes is not needed."""
 
     work: Work
@@ -119,7 +121,7 @@ class File(Protocol):
         """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
 
 
-class LocalFile(NamedTuple):
+class LocalFile(Struct, frozen=True):
     """An open file of this machine."""
 
     number: int
@@ -129,7 +131,7 @@ class LocalFile(NamedTuple):
         return os.pread(self.number, size, index)
 
 
-class ByteRange(NamedTuple):
+class ByteRange(Struct, frozen=True):
     """The lines that begin at ``start`` or after, and before ``end``, in bytes from 0."""
 
     start: int
@@ -191,7 +193,7 @@ def _line_start(file: File, index: int) -> int:
     return index
 
 
-class RangeResult(NamedTuple):
+class RangeResult(Struct, frozen=True):
     """The outcomes of a range, the number of its lines, and the notes on them, which count from its first line."""
 
     log: OutcomeLog

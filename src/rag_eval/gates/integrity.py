@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -119,7 +119,7 @@ _UNRANKED = ("citation_validity", "union_recall", "first_evidence_hop", "wasted_
 _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
-class Run(NamedTuple):
+class Run(Struct, frozen=True):
     """The outcomes of a run with their counts, and the gates that can fail it.
 
     ``gates`` are the names of the gates that can. ``guards`` are those that :func:`guards` returns for all policies

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from rag_eval.stats.tally import Score
@@ -18,7 +20,7 @@ UNBOUNDED = ("count", "amount")
 """Scales without a greatest score."""
 
 
-class Metric(NamedTuple):
+class Metric(Struct, frozen=True):
     """A row of METRICS.
 
     ``scale`` is the kind of a score: ``rate`` 0 or 1, ``share`` a ratio of whole numbers from 0 to 1, ``real`` a float
@@ -47,12 +49,12 @@ class Metric(NamedTuple):
     cutoff: bool
     version: int
     score: Callable[..., Score | None]
-    folds: Mapping[str, str] = MEAN
-    settings: tuple[str, ...] = ("refusal",)
-    unit: str = ""
-    level: Level = "case"
-    depends_on: DependsOn = "case"
-    maximum: int | None = None
+    folds: Mapping[str, str]
+    settings: tuple[str, ...]
+    unit: str
+    level: Level
+    depends_on: DependsOn
+    maximum: int | None
 
     @property
     def top(self) -> float | None:
@@ -138,7 +140,7 @@ def range_in_words(metric: Metric) -> str:
     return f"from 0{unit}, without a maximum" if metric.top is None else f"from 0 to {metric.top:g}{unit}"
 
 
-class Measure(NamedTuple):
+class Measure(Struct, frozen=True):
     """A metric with its parameters: the subject of a row of a report and of a gate.
 
     ``fold`` is the aggregation of the scores of all cases, see :mod:`rag_eval.scoring.aggregations`.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from rag_eval.common.escaping import one_line
 from rag_eval.readers.source import Reader
@@ -32,7 +33,7 @@ class YamlError(JsonError):
     """An error in a YAML text, with its position."""
 
 
-class YamlDocument(NamedTuple):
+class YamlDocument(Struct, frozen=True):
     """The value of a YAML text and the position (line, column) of every value in it by its JSON pointer."""
 
     value: Any

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import column_of, of_column
@@ -23,26 +25,26 @@ SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 
 
-class Paragraph(NamedTuple):
+class Paragraph(Struct, frozen=True):
     """Sentences."""
 
     text: str
 
 
-class ListItem(NamedTuple):
+class ListItem(Struct, frozen=True):
     """A line of a list, with lines below it."""
 
     text: str
     below: Sequence[str] = ()
 
 
-class Bullets(NamedTuple):
+class Bullets(Struct, frozen=True):
     """A list."""
 
     items: Sequence[ListItem]
 
 
-class Table(NamedTuple):
+class Table(Struct, frozen=True):
     """Headers and rows of equally many cells; the first cell names its row. ``about`` is its description."""
 
     about: str
@@ -53,7 +55,7 @@ class Table(NamedTuple):
 Block = Paragraph | Bullets | Table
 
 
-class Section(NamedTuple):
+class Section(Struct, frozen=True):
     """A title and the blocks below it."""
 
     title: str
@@ -93,7 +95,7 @@ def _level(kind: str) -> str:
     return kind if kind in ("error", "warning") else ""
 
 
-class TextFormatter(NamedTuple):
+class TextFormatter(Struct, frozen=True):
     """Formatting of names and untrusted input, so that a rendering never interprets them.
 
     ``words`` formats words with names in them, ``code`` a name, ``text`` a text; all three accept a maximum number of

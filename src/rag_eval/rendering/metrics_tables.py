@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
@@ -28,7 +30,7 @@ _MANY_FOLDS = 3
 _TEXT, _QID, _SLICES, _SLICE_COLUMNS = 60, 40, 100, 8
 
 
-class Group(NamedTuple):
+class Group(Struct, frozen=True):
     """A metric group: what it measures, and tables of its plain values, values by cutoff, metrics with many values."""
 
     title: str

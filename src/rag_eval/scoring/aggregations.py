@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rag_eval.stats import intervals
 from rag_eval.stats.agreement import auc_interval, doubled_wins, hit_rate_interval
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     Unit = tuple[tuple[Any, int], ...]
 
 
-class Fold(NamedTuple):
+class Fold(Struct, frozen=True):
     """A fold: its description, its function, and whether its value is an estimate.
 
     Values that are not estimates (a sum, the maximum) have no interval.

@@ -12,7 +12,9 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from hashlib import sha256
 from math import ceil
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words
 from rag_eval.cases.ranking import ranks_of
@@ -82,7 +84,7 @@ def extract_features(gold: Gold, trace: Trace, settings: Settings) -> Extract:
     return (*features, contained, len(relevant), len(relevant & cited), *ranks_of(relevant, ids)), lowered, ids, cited
 
 
-class _Group(NamedTuple):
+class _Group(Struct, frozen=True):
     """Columns that need the same optional fields, and their positions among the scores of a case.
 
     ``of_trace`` and ``of_gold`` get the values of those fields; without one of them no column of the group applies.

@@ -31,7 +31,9 @@ import re
 from collections import defaultdict
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from rag_eval.textual import read_table
 from rag_eval.textual.tokens import fold, holds_any, tokens
@@ -86,7 +88,7 @@ _PART = re.compile("<([a-z_]+)>")
 _WORD = re.compile(r"\w+")
 
 
-class Refusal(NamedTuple):
+class Refusal(Struct, frozen=True):
     """A claim that refuses.
 
     ``kind``: ``declines`` (will not), ``lacks`` (does not know, or the sources do not say), ``whole`` (a sentence that
@@ -106,7 +108,7 @@ class Refusal(NamedTuple):
         return f"the built-in pattern '{self.text[:_SHOWN]}' ({self.language}, {self.kind})"
 
 
-class _Rule(NamedTuple):
+class _Rule(Struct, frozen=True):
     """A pattern that refuses.
 
     A sentence that it matches has a word of each of the sets ``required``, in this order; ``selective`` is one of them.
@@ -118,7 +120,7 @@ class _Rule(NamedTuple):
     required: list[frozenset[str]]
 
 
-class _Match(NamedTuple):
+class _Match(Struct, frozen=True):
     """A part of a sentence that refuses."""
 
     kind: Literal["declines", "lacks", "whole"]
