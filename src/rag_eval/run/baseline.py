@@ -5,7 +5,7 @@ The base's file decides, as with gates: a change cannot replace the baseline tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,22 +92,30 @@ class BaselineFile:
         return report, []
 
 
-def read_baseline(
-    file: BaselineFile,
-    policies: Sequence[Policy],
-    trace: str,
-    about: Mapping[str, Any] | None,
-    rescored: Callable[[str, bytes], Report],
-) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
-    """Return the baseline of ``file``, findings about it, and its traces if they were scored again.
+def old_traces(file: BaselineFile, policies: Sequence[Policy]) -> tuple[str, bytes] | None:
+    """Return the path and the bytes of the traces that a baseline was made of, if they are available.
 
-    ``policies`` are those that apply. The traces and the rerun that the last one names, that of the base branch, have
-    precedence. ``about`` is the run.json next to the traces of the run, ``trace``. InputError means that the file is no
-    report.json.
+    Other traces are another baseline, which the base has not approved.
     """
-    old_trace = next((policy.baseline_trace for policy in reversed(policies) if policy.baseline_trace), "")
-    rerun = next((policy.baseline_rerun for policy in reversed(policies) if policy.baseline_rerun), "")
-    earlier, findings, traces = _earlier(file, old_trace, rescored)
+    path = _named(policies, "baseline_trace")
+    if not path or file.content is None:
+        return None
+    hashes = {source_file.sha256 for source_file in file.recorded[0].inputs if source_file.role == "trace"}
+    traces = file.at(path)
+    return (path, traces.data) if traces and traces.is_one_of(hashes) else None
+
+
+def read_baseline(
+    file: BaselineFile, policies: Sequence[Policy], trace: str, about: Mapping[str, Any] | None, now: Report | None
+) -> tuple[Earlier | None, list[Finding]]:
+    """Return the baseline of ``file``, and findings about it.
+
+    ``policies`` are those that apply. ``about`` is the run.json next to the traces of the run, ``trace``. ``now`` is
+    the report of the baseline's traces under the gold in use, None if they are not available. InputError means that the
+    file is no report.json.
+    """
+    rerun = _named(policies, "baseline_rerun")
+    earlier, findings = _earlier(file, _named(policies, "baseline_trace"), now)
     meant, authority = policies[1].baseline if len(policies) > 1 else "", file.authority
     if file.is_named and meant and authority and authority.on_base(meant) != authority.on_base(file.path):
         message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
@@ -124,32 +132,27 @@ def read_baseline(
             earlier = earlier._replace(rerun=again.recorded[0])
     if earlier:
         findings += _missing_run_json(earlier, about, sidecar_of(trace))
-    return earlier, findings, traces
+    return earlier, findings
 
 
-def _earlier(
-    file: BaselineFile, trace: str, rescored: Callable[[str, bytes], Report]
-) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
-    """Return the baseline, findings about its content, and its traces if they were scored again.
+def _named(policies: Sequence[Policy], key: str) -> str:
+    """Return the path that a key of the last policy names, that of the base branch, otherwise of the first."""
+    return next(filter(None, (getattr(policy, key) for policy in reversed(policies))), "")
 
-    A file that only the gates file names may not exist yet. If its traces are available (``trace``), ``rescored`` gives
-    their report under the gold in use. They must be the traces that the baseline was made of: other traces are another
-    baseline, which the base has not approved.
+
+def _earlier(file: BaselineFile, trace: str, now: Report | None) -> tuple[Earlier | None, list[Finding]]:
+    """Return the baseline, and findings about its content.
+
+    A file that only the gates file names may not exist yet. ``trace`` is the path of its traces, if it is named.
     """
     path, content = file.path, file.content
     if content is None and not file.is_named:
         message = "there is no baseline yet"
-        return None, [Finding("no-baseline", "warning", message, "Commit a report.json there.", path)], None
+        return None, [Finding("no-baseline", "warning", message, "Commit a report.json there.", path)]
     recorded, foreign = file.recorded
     findings = [*_origin_findings(file)]
-    traces = file.at(trace) if trace else None
-    hashes = {source_file.sha256 for source_file in recorded.inputs if source_file.role == "trace"}
-    now, of_traces = None, None
-    if traces and traces.is_one_of(hashes):
-        of_traces = trace, traces.data
-        now = rescored(*of_traces)
-    elif trace:
-        what = "do not belong to its report" if traces else "are missing"
+    if trace and now is None:
+        what = "do not belong to its report" if file.at(trace) else "are missing"
         message = f"the traces of the baseline {what}, so items whose gold changed are not compared"
         fix = "Keep report.json and traces of the same run."
         findings.append(Finding("baseline-traces", "warning", message, fix, trace))
@@ -167,7 +170,7 @@ def _earlier(
     name = file.authority.on_base(path) if file.authority and ref else None
     if file.authority and file.authority.written_at and name and (written := file.authority.written_at(name)):
         earlier = earlier._replace(written=written.commit, commits_ago=written.commits, days_ago=written.days)
-    return earlier, findings + foreign, of_traces
+    return earlier, findings + foreign
 
 
 def _missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:

@@ -39,14 +39,14 @@ _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "do
 class Answers(NamedTuple):
     """The answers of a run, which checks read again from its traces.
 
-    ``questions`` are their outcomes, ``before`` those of the baseline, ``old_traces`` the path and the bytes of its
-    traces if they are known.
+    ``questions`` are their outcomes, ``before`` those of the baseline, ``past`` the inputs of its traces if they are
+    known.
     """
 
     inputs: Inputs
     questions: Sequence[Question]
     before: Sequence[Question] = ()
-    old_traces: tuple[str, bytes] | None = None
+    past: Inputs | None = None
 
     @property
     def levels(self) -> dict[str, str]:
@@ -366,16 +366,12 @@ def _changed_ids(answers: Answers) -> list[Finding]:
     Two signs distinguish new ids from another retriever: almost no id of the baseline was retrieved again, and the ids
     of the gold occur on only one side. It is an error if a regression gate compares ids.
     """
-    if answers.old_traces is None or answers.levels["ids-changed"] == "off":
+    if answers.past is None or answers.levels["ids-changed"] == "off":
         return []
     earlier = {question.qid: question for question in answers.before if question.trace_line}
     both = [item for item in answers.questions if item.trace_line and item.answerable and item.qid in earlier]
     both = answers.sample([item for item in both if evidence_level(answers.inputs.golds[item.qid]) == "chunk"])
-    path, data = answers.old_traces
-    inputs = answers.inputs
-    reader, policy = inputs.reader._replace(contents={path: data}), inputs.policy._replace(trace=path)
-    old_answers = answers._replace(inputs=inputs._replace(reader=reader, policy=policy))
-    old_cases = old_answers.cases([earlier[question.qid] for question in both])
+    old_cases = answers._replace(inputs=answers.past).cases([earlier[question.qid] for question in both])
     old_ids = {question.qid: case.trace.retrieved for question, case in old_cases}
     old, new, gold = set[str](), set[str](), set[str]()
     for question, case in answers.cases(both):

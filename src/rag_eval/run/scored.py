@@ -70,10 +70,10 @@ def score_run(inputs: Inputs) -> ScoredRun:
     findings = checks.origin(inputs, about)
     if any(measure.name == "precision" for measure in inputs.measures):
         findings += vacuous(inputs.suite_golds.values(), policy.gold, levels_of(*inputs.policies))
-    earlier, of_baseline, old_traces = _baseline(inputs, about)
+    earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
     cases = case_results(card, policy, context)
-    answers = checks.Answers(inputs, cases.questions, earlier.questions if earlier else (), old_traces)
+    answers = checks.Answers(inputs, cases.questions, earlier.questions if earlier else (), past)
     context = context._replace(
         case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
@@ -106,22 +106,23 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> ScoredRun:
     return ScoredRun(inputs, card, earlier, report)
 
 
-def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Finding], tuple[str, bytes] | None]:
-    """Return the baseline, findings about it, and the path and bytes of its traces if they were scored again.
+def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Finding], Inputs | None]:
+    """Return the baseline, findings about it, and the inputs of its traces if they could be scored again.
 
     The caller's own baseline has precedence over the one that the base branch's policy names.
     """
     if inputs.baseline is None:
         return None, [], None
-    from rag_eval.run.baseline import read_baseline
+    from rag_eval.run.baseline import old_traces, read_baseline
 
-    def rescored(path: str, data: bytes) -> Report:
+    past = rescored = None
+    if traces := old_traces(inputs.baseline, inputs.policies):
+        path, data = traces
         past = inputs.again(inputs.policy._replace(trace=path), inputs.gold)
         past = past._replace(reader=past.reader._replace(contents={path: data}, limits=inputs.base_limits))
-        return build_report(_scorecard(past), past.golds, past.policy, _context(past))
-
-    earlier, findings, traces = read_baseline(inputs.baseline, inputs.policies, inputs.policy.trace, about, rescored)
-    return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, traces
+        rescored = build_report(_scorecard(past), past.golds, past.policy, _context(past))
+    earlier, findings = read_baseline(inputs.baseline, inputs.policies, inputs.policy.trace, about, rescored)
+    return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, past
 
 
 def _context(inputs: Inputs, about: RunJson = None, earlier: Earlier | None = None) -> Context:
