@@ -107,7 +107,9 @@ class Conversion:
             for line, value in objects(self.inputs, path, what):
                 self.place = path, line
                 page = unwrap.as_dict(value.get("data"))
-                value = page if any(isinstance(page.get(name), list) for name in lists) else value
+                if any(isinstance(page.get(name), list) for name in lists):
+                    self.drop_unread(value, ("data", *_PAGING))
+                    value = page
                 name = next((name for name in lists if isinstance(value.get(name), list)), None)
                 if name is None:
                     yield value

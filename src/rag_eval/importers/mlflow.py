@@ -15,7 +15,7 @@ _MODELS = ("mlflow.llm.model", "model")
 _ATTRIBUTES = {
     "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage", "metadata", *_MODELS,
 }  # fmt: skip
-_DATASET = ("inputs", "expectations", "tags", "dataset_record_id")
+_DATASET = ("inputs", "expectations", "tags", "dataset_record_id", "id", "metadata")
 CAPTURE = " mlflow.autolog() records inputs and outputs."
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
@@ -31,11 +31,14 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each record of an evaluation dataset; its expectations are labels."""
     for record in conversion.records("a record", "records"):
         labels = dict(as_dict(decoded(record.get("expectations"))))
-        contexts = labels.pop("expected_retrieved_context", None)
+        contexts = [as_dict(document) for document in labels.pop("expected_retrieved_context", None) or ()]
+        labels["answer"] = labels.pop("expected_response", None)
+        labels["contexts"] = [document for document in contexts if document.get("content")]
         item = {**record, "id": record.get("dataset_record_id"), "metadata": decoded(record.get("tags"))}
-        expected = labels | {"answer": labels.pop("expected_response", None), "contexts": contexts}
-        asked, read = decoded(record.get("inputs")), (*_DATASET, "id", "metadata")
-        yield from conversion.dataset_item(item, asked, expected, read, "/inputs/question", "mlflow")
+        docs = [document["doc_uri"] for document in contexts if isinstance(document.get("doc_uri"), str)]
+        yield from conversion.dataset_item(
+            item, decoded(record.get("inputs")), labels, _DATASET, "/inputs/question", "mlflow", relevant_docs=docs
+        )
 
 
 def _whole(value: Row) -> Row:

@@ -157,7 +157,8 @@ def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") ->
         root = _root(conversion, trace, members)
         if root is None:
             continue
-        if not (root.question and (root.answer or root.failed)) and not any(span.kind in _STEPS for span in members):
+        is_asked = root.question and (root.answer or any(span.failed for span in members))
+        if not is_asked and not any(span.kind in _STEPS for span in members):
             account.dropped(f"traces of '{root.name}'", "neither retrieval nor generation happened in them")
             continue
         root.conversation = conversation

@@ -98,6 +98,7 @@ def _judge_all(conversion: Conversion, judged: Judgements, topic: str, grades: A
     is_valid = isinstance(grades, dict) and None not in grades and all(_is_grade(grade) for grade in grades.values())
     if not is_valid:
         conversion.problem("", f"has no whole grade for each document of topic {quoted(topic, 60)}", _JSON)
+    judged.setdefault(topic, (conversion.place[1], {}))  # it may have none
     for document, grade in grades.items() if is_valid else ():
         _judge(judged, conversion.inputs, *conversion.place, (topic, document, grade))
 
