@@ -9,6 +9,7 @@ import threading
 import time
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -26,6 +27,14 @@ def gold(tmp_path):
     return write_rows(
         tmp_path / "gold.jsonl", [{"qid": f"Q{n}", "question": f"question {n}?", **ITEM} for n in range(6)]
     )
+
+
+@pytest.fixture
+def collect(command, tmp_path, gold, monkeypatch):
+    """Collect answers to the gold set into t.jsonl, in its folder, from which Python functions are loaded."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda *words: command("collect", *words, "--gold", "gold.jsonl", "--out", "t.jsonl")
 
 
 @pytest.fixture
@@ -99,7 +108,7 @@ def test_a_real_server_is_asked_and_scored(command, tmp_path):
     assert not list(out.parent.glob("*.partial"))
 
 
-def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serve):
+def test_busy_is_asked_again_and_failures_are_rows(command, collect, serve):
     def reply(body, times):
         number = int(body["question"].split()[1].rstrip("?"))
         if number == 0 and times < 3:
@@ -115,10 +124,9 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
         )
 
     url, calls = serve(reply)
-    out = tmp_path / "trace.jsonl"
-    code, _, err = command("collect", "--url", url, "--gold", gold, "--out", out, "--retries", "3")
+    code, _, err = collect("--url", url, "--retries", "3")
     assert (code, "6 traces, 4 with an error" in err) == (0, True)
-    result = rows(out)
+    result = rows(Path("t.jsonl"))
     assert [row["qid"] for row in result] == [f"Q{n}" for n in range(6)]
     assert result[0]["answer_json"] == {"claim": "a0", "citations": ["d1"]}
     assert result[0]["chunks"] == [{"id": "d1", "text": "t", "score": 0.5}]
@@ -128,7 +136,7 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
     assert "map it with --url and --request: answer: /" in result[3]["error"]
     assert result[4]["error"] == "RuntimeError: HTTP 302: /login"
     assert sum(body == '{"question":"question 0?"}' for body, _ in calls) == 3
-    assert command("validate", out)[0] == 0
+    assert command("validate", "t.jsonl")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -141,18 +149,17 @@ def test_busy_is_asked_again_and_failures_are_rows(command, tmp_path, gold, serv
         ("soon", 0.5, 0.5),
     ],
 )
-def test_a_busy_server_says_how_long_to_wait(command, tmp_path, gold, serve, monkeypatch, header, least, most):
+def test_a_busy_server_says_how_long_to_wait(collect, serve, monkeypatch, header, least, most):
     url, _ = serve(lambda _, times: (429, {}, ("Retry-After", header)) if times == 1 else (200, {"answer": "a"}))
     pauses = []
     clock = SimpleNamespace(**{**vars(time), "sleep": pauses.append})
     monkeypatch.setattr("rag_eval.collecting.time", clock)
-    assert command("collect", "--url", url, "--gold", gold, "--out", tmp_path / "trace.jsonl")[0] == 0
+    assert collect("--url", url)[0] == 0
     assert len(pauses) == 6
     assert all(least <= pause <= most for pause in pauses)
 
 
-def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, gold, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_interrupted_run_continues_and_asks_nothing_twice(collect, tmp_path):
     (tmp_path / "my_stopping_app.py").write_text(
         "asked = []\n"
         "def answer(question):\n"
@@ -160,8 +167,8 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, 
         "    if len(asked) == 3: raise KeyboardInterrupt\n"
         "    return question\n"
     )
-    words = ("--python", "my_stopping_app:answer", "--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
-    code, _, err = command("collect", *words)
+    words = ("--python", "my_stopping_app:answer", "--concurrency", "1")
+    code, _, err = collect(*words)
     assert (code, "To continue, run the same command again." in err) == (130, True)
     partial = tmp_path / "t.jsonl.partial"
     answered = [row["qid"] for row in rows(tmp_path / "t.jsonl")]  # the thread may have begun another question
@@ -172,11 +179,11 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(command, tmp_path, 
     before = {json.loads(line)["q"] for line in partial.read_text().splitlines()[1:-1]}
     del asked[2:]
     asked += ["padding"] * 10
-    code, _, err = command("collect", *words)
+    code, _, err = collect(*words)
     assert (code, "continuing after " in err, before & {*asked[12:]}) == (0, True, set())
     assert [row["qid"] for row in rows(tmp_path / "t.jsonl")] == [f"Q{n}" for n in range(6)]
     assert not partial.exists()
-    assert command("collect", *words)[0] == 2  # a finished file is not overwritten
+    assert collect(*words)[0] == 2  # a finished file is not overwritten
 
 
 PACE = ("--rate 99", "--timeout 9", "--retries 1", "--warm-up 1", "--concurrency 2")
@@ -187,7 +194,7 @@ IDENTITY = ("--suite smoke:5", "--run b", "--repeats 2", "--python other_paced_a
     ("options", "continued"), [*((words, True) for words in PACE), *((words, False) for words in IDENTITY)]
 )
 def test_only_what_no_answer_depends_on_may_change_before_a_run_is_continued(
-    command, tmp_path, gold, monkeypatch, options, continued
+    collect, tmp_path, monkeypatch, options, continued
 ):
     def stopped(*_):
         def show(done, errors):
@@ -195,43 +202,38 @@ def test_only_what_no_answer_depends_on_may_change_before_a_run_is_continued(
 
         return show
 
-    monkeypatch.chdir(tmp_path)
     for name in ("my", "other"):
         (tmp_path / f"{name}_paced_app.py").write_text("def answer(question):\n    return question\n")
-    words = ("collect", "--python", "my_paced_app:answer", "--gold", gold, "--out", "t.jsonl")
     with monkeypatch.context() as patched:
         patched.setattr("rag_eval.cli.commands.collect.progress", stopped)
-        assert command(*words, "--concurrency", "1")[0] == 130
-    code, _, err = command(*words, *options.split())
+        assert collect("--python", "my_paced_app:answer", "--concurrency", "1")[0] == 130
+    code, _, err = collect("--python", "my_paced_app:answer", *options.split())
     assert (code, "continuing after" in err) == (0, continued), err
 
 
-def test_an_interruption_before_the_first_answer_names_no_file(command, tmp_path, gold, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_interruption_before_the_first_answer_names_no_file(collect, tmp_path):
     (tmp_path / "my_stopped_app.py").write_text("def answer(question):\n    raise KeyboardInterrupt\n")
-    words = ("--python", "my_stopped_app:answer", "--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
-    code, _, err = command("collect", *words)
+    code, _, err = collect("--python", "my_stopped_app:answer", "--concurrency", "1")
     assert (code, err) == (130, "\ninterrupted after 0 answers. To continue, run the same command again.\n")
     assert not list(tmp_path.glob("t.jsonl*"))
 
 
-def test_an_interruption_leaves_finished_traces_of_another_run_alone(command, tmp_path, gold, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_interruption_leaves_finished_traces_of_another_run_alone(collect, tmp_path):
     app = "asked = []\ndef answer(question):\n    asked.append(question)\n"
     (tmp_path / "my_finishing_app.py").write_text(f"{app}    return 'whole'\n")
     (tmp_path / "my_breaking_app.py").write_text(
         f"{app}    if len(asked) == 2: raise KeyboardInterrupt\n    return 'x'\n"
     )
-    words = ("--gold", gold, "--out", "t.jsonl", "--concurrency", "1")
-    assert command("collect", "--python", "my_finishing_app:answer", *words)[0] == 0
+    assert collect("--python", "my_finishing_app:answer")[0] == 0
     whole = (tmp_path / "t.jsonl").read_bytes()
-    code, _, err = command("collect", "--python", "my_breaking_app:answer", *words, "--force")
+    words = ("--python", "my_breaking_app:answer", "--concurrency", "1")
+    code, _, err = collect(*words, "--force")
     assert (code, "in t.jsonl.partial. To continue, run the same command again." in err) == (130, True)
     assert (tmp_path / "t.jsonl").read_bytes() == whole
-    assert command("collect", "--python", "my_breaking_app:answer", *words)[0] == 2
+    assert collect(*words)[0] == 2
 
 
-def test_a_command_is_asked_by_lines(command, tmp_path, gold):
+def test_a_command_is_asked_by_lines(collect, tmp_path):
     script = tmp_path / "answer.py"
     script.write_text(
         "import json, os, sys, time\n"
@@ -243,22 +245,10 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
         "    if asked['qid'] == 'Q5': sys.stdout.buffer.write(b'{\"answer\": \"\\xff\"}\\n'); continue\n"
         "    print(json.dumps({'answer': asked['question'].upper(), 'chunks': ['one']}), flush=True)\n"
     )
-    out = tmp_path / "trace.jsonl"
-    code, _, err = command(
-        "collect",
-        "--exec",
-        f"{sys.executable} {script}",
-        "--gold",
-        gold,
-        "--out",
-        out,
-        "--timeout",
-        "2",
-        "--concurrency",
-        "2",
-    )
+    program = f"{sys.executable} {script}"
+    code, _, err = collect("--exec", program, "--timeout", "2", "--concurrency", "2")
     assert (code, "4 with an error" in err, "Traceback" in err) == (0, True, False), err
-    result = rows(out)
+    result = rows(tmp_path / "t.jsonl")
     assert result[0]["answer_json"]["claim"] == "QUESTION 0?"
     assert result[0]["retrieved_ids"][0].startswith("text:")
     assert "exit code 3" in result[1]["error"]
@@ -272,7 +262,7 @@ def test_a_command_is_asked_by_lines(command, tmp_path, gold):
     ("at_start", "after_an_answer", "failed"),
     [("print('Loading …', flush=True)", "", 6), ("", "print('done', flush=True)", 5)],
 )
-def test_no_question_gets_the_answer_to_another(command, tmp_path, gold, at_start, after_an_answer, failed):
+def test_no_question_gets_the_answer_to_another(collect, tmp_path, at_start, after_an_answer, failed):
     script = tmp_path / "loud.py"
     script.write_text(
         f"import json, sys\n{at_start}\n"
@@ -282,58 +272,45 @@ def test_no_question_gets_the_answer_to_another(command, tmp_path, gold, at_star
         f"    if asked['qid'] != 'Q5': {after_an_answer or 'pass'}\n",
         encoding="utf-8",
     )
-    out, program = tmp_path / "t.jsonl", f"{sys.executable} {script}"
-    code, _, err = command("collect", "--exec", program, "--gold", gold, "--out", out, "--concurrency", "1")
-    assert all(row["answer_json"]["claim"] == row["qid"] for row in rows(out) if "error" not in row)
-    wrong = [row["error"] for row in rows(out) if "error" in row]
+    code, _, err = collect("--exec", f"{sys.executable} {script}", "--concurrency", "1")
+    result = rows(tmp_path / "t.jsonl")
+    assert all(row["answer_json"]["claim"] == row["qid"] for row in result if "error" not in row)
+    wrong = [row["error"] for row in result if "error" in row]
     assert (code == 2, all("everything else to stderr" in error for error in wrong)) == (failed == 6, True), err
     assert 0 < len(wrong) <= failed
 
 
-def test_a_warm_up_reaches_the_process_that_answers(command, tmp_path, gold):
+def test_a_warm_up_reaches_the_process_that_answers(collect, tmp_path):
     script = tmp_path / "count.py"
     script.write_text(
         "import json, sys\n"
         "for number, _ in enumerate(sys.stdin): print(json.dumps({'answer': str(number)}), flush=True)\n"
     )
-    out, program = tmp_path / "t.jsonl", f"{sys.executable} {script}"
-    words = ("--exec", program, "--gold", gold, "--out", out, "--concurrency", "1", "--warm-up", "2")
-    assert command("collect", *words)[0] == 0
-    assert [row["answer_json"]["claim"] for row in rows(out)] == ["2", "3", "4", "5", "6", "7"]
+    assert collect("--exec", f"{sys.executable} {script}", "--concurrency", "1", "--warm-up", "2")[0] == 0
+    assert [row["answer_json"]["claim"] for row in rows(tmp_path / "t.jsonl")] == ["2", "3", "4", "5", "6", "7"]
 
 
-def test_a_function_is_asked_plain_and_async(command, tmp_path, gold, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_function_is_asked_plain_and_async(collect, tmp_path):
     (tmp_path / "my_rag_app.py").write_text(
         "import asyncio\n"
         "def plain(question, qid): return {'answer': f'{qid} {question}', 'citations': []}\n"
         "async def slow(question):\n    await asyncio.sleep(0)\n    return 'a text'\n"
     )
-    assert (
-        command("collect", "--python", "my_rag_app:plain", "--gold", gold, "--out", "a.jsonl", "--repeats", "2")[0] == 0
-    )
-    content = rows(tmp_path / "a.jsonl")
+    assert collect("--python", "my_rag_app:plain", "--repeats", "2")[0] == 0
+    content = rows(tmp_path / "t.jsonl")
     assert [(row["run"], row["qid"]) for row in content[:7]] == [
         *(("try-1", f"Q{n}") for n in range(6)),
         ("try-2", "Q0"),
     ]
     assert content[0]["answer_json"] == {"claim": "Q0 question 0?", "citations": []}
-    assert command("collect", "--python", "my_rag_app:slow", "--gold", gold, "--out", "b.jsonl")[0] == 0
-    assert rows(tmp_path / "b.jsonl")[0]["answer_json"] == {"claim": "a text"}
+    assert collect("--python", "my_rag_app:slow", "--force")[0] == 0
+    assert rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "a text"}
     (tmp_path / "my_broken_app.py").write_text("{}['key']\n", "utf-8")
     (tmp_path / "my_cut_app.py").write_text("def answer(\n", "utf-8")
     (tmp_path / "my_ending_app.py").write_text("raise SystemExit(0)\n", "utf-8")
-    for name in (
-        "my_rag_app:none",
-        "my_rag_app:__doc__",
-        "my_rag_app:",
-        "builtins:str",
-        "my_broken_app:a",
-        "my_cut_app:a",
-        "my_ending_app:a",
-    ):
-        code, _, err = command("collect", "--python", name, "--gold", gold, "--out", "c.jsonl")
+    names = ["my_rag_app:none", "my_rag_app:__doc__", "my_rag_app:", "builtins:str"]
+    for name in [*names, "my_broken_app:a", "my_cut_app:a", "my_ending_app:a"]:
+        code, _, err = collect("--python", name, "--force")
         assert (code, f"--python {name} cannot be loaded: " in err) == (2, True)
 
 
@@ -357,8 +334,7 @@ def test_run_json_names_the_commit_of_the_checkout(command, tmp_path, gold, monk
     assert again == about
 
 
-def test_times_and_usage_of_a_reply_are_recorded(command, tmp_path, gold, serve, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_times_and_usage_of_a_reply_are_recorded(collect, tmp_path, serve):
     usage = {"model": "m", "input_tokens": 3, "output_tokens": 2, "cost_usd": 0.25}
     reply = {"answer": "x", "latency_ms": {"retrieve": 1.5, "total": 7}, "usage": usage}
     url, _ = serve(lambda *_: (200, reply))
@@ -367,7 +343,7 @@ def test_times_and_usage_of_a_reply_are_recorded(command, tmp_path, gold, serve,
     (tmp_path / "timed.py").write_text(script)
     program = f"{sys.executable} timed.py"
     for option in (("--url", url), ("--exec", program), ("--python", "my_timed_app:answer")):
-        assert command("collect", *option, "--gold", gold, "--out", "t.jsonl", "--force")[0] == 0
+        assert collect(*option, "--force")[0] == 0
         row = rows(tmp_path / "t.jsonl")[0]
         assert (row["latency_ms"], row["usage"]) == (reply["latency_ms"], usage)
 
@@ -387,42 +363,37 @@ def test_times_and_usage_of_a_reply_are_recorded(command, tmp_path, gold, serve,
         ("(_ for _ in ()).throw(__import__('asyncio').CancelledError())", "CancelledError"),
     ],
 )
-def test_a_reply_that_no_trace_can_have_is_an_error_of_its_question(command, tmp_path, gold, monkeypatch, reply, error):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_a_reply_that_no_trace_can_have_is_an_error_of_its_question(
+    command, collect, tmp_path, monkeypatch, reply, error
+):
     monkeypatch.delitem(sys.modules, "my_odd_app", raising=False)
     (tmp_path / "my_odd_app.py").write_text(
         f"def answer(question, qid): return {reply} if qid == 'Q1' else {{'answer': 'fine'}}\n"
     )
-    code, _, err = command("collect", "--python", "my_odd_app:answer", "--gold", gold, "--out", "t.jsonl")
+    code, _, err = collect("--python", "my_odd_app:answer")
     assert (code, "6 traces, 1 with an error" in err) == (0, True), err
     assert error in rows(tmp_path / "t.jsonl")[1]["error"]
     assert command("validate", "t.jsonl")[0] == 0
 
 
-def test_a_matrix_asks_once_for_each_configuration(command, tmp_path, gold, serve):
+def test_a_matrix_asks_once_for_each_configuration(collect, tmp_path, serve):
     url, calls = serve(lambda body, _times: (200, {"answer": f"k={body['k']}"}))
     (tmp_path / "matrix.yml").write_text("small: {body: {k: 3}}\nlarge: {body: {k: 9}}\n")
-    out = tmp_path / "trace.jsonl"
-    assert command("collect", "--url", url, "--gold", gold, "--out", out, "--matrix", tmp_path / "matrix.yml")[0] == 0
-    assert [(row["run"], row["answer_json"]["claim"]) for row in rows(out)[::6]] == [("small", "k=3"), ("large", "k=9")]
+    assert collect("--url", url, "--matrix", "matrix.yml")[0] == 0
+    answers = [(row["run"], row["answer_json"]["claim"]) for row in rows(tmp_path / "t.jsonl")[::6]]
+    assert answers == [("small", "k=3"), ("large", "k=9")]
     assert len(calls) == 12
 
 
-def test_a_matrix_sets_the_environment_of_a_command(command, tmp_path, gold):
+def test_a_matrix_sets_the_environment_of_a_command(collect, tmp_path):
     script = tmp_path / "answer.py"
     script.write_text(
         "import json, os, sys\nfor _ in sys.stdin: print(json.dumps({'answer': os.environ['X']}), flush=True)\n"
     )
     (tmp_path / "matrix.yml").write_text("a: {env: {X: 3}}\nb: {env: {X: true}}\nc: {env: {X: text}}\n")
-    out, program = tmp_path / "trace.jsonl", f"{sys.executable} {script}"
-    words = ("--exec", program, "--gold", gold, "--out", out, "--matrix", tmp_path / "matrix.yml")
-    assert command("collect", *words)[0] == 0
-    assert [(row["run"], row["answer_json"]["claim"]) for row in rows(out)[::6]] == [
-        ("a", "3"),
-        ("b", "true"),
-        ("c", "text"),
-    ]
+    assert collect("--exec", f"{sys.executable} {script}", "--matrix", "matrix.yml")[0] == 0
+    answers = [(row["run"], row["answer_json"]["claim"]) for row in rows(tmp_path / "t.jsonl")[::6]]
+    assert answers == [("a", "3"), ("b", "true"), ("c", "text")]
 
 
 @pytest.mark.parametrize(
@@ -437,59 +408,56 @@ def test_a_matrix_sets_the_environment_of_a_command(command, tmp_path, gold):
         ("--python", "a: {body: {k: 1}}", "--matrix needs --url or --exec"),
     ],
 )
-def test_a_matrix_that_cannot_change_the_system_is_refused(command, tmp_path, gold, serve, option, matrix, message):
+def test_a_matrix_that_cannot_change_the_system_is_refused(collect, tmp_path, serve, option, matrix, message):
     url, calls = serve(lambda *_: (200, {"answer": "x"}))
     (tmp_path / "matrix.yml").write_text(matrix)
     system = {"--url": url, "--exec": f"{sys.executable} -c 'input()'", "--python": "json:dumps"}[option]
-    words = (option, system, "--gold", gold, "--out", tmp_path / "t.jsonl", "--matrix", tmp_path / "matrix.yml")
-    code, _, err = command("collect", *words)
+    code, _, err = collect(option, system, "--matrix", "matrix.yml")
     assert (code, message in err, calls) == (2, True, []), err
 
 
-def test_a_body_may_be_a_list_and_a_path_has_the_question_quoted(command, tmp_path, gold, serve):
+def test_a_body_may_be_a_list_and_a_path_has_the_question_quoted(collect, tmp_path, serve):
     url, calls = serve(lambda body, _times: (200, {"answer": body[0]}))
     (tmp_path / "request.yml").write_text("path: '/ask/{question}'\nbody: ['{question}']\nheaders: {X-Top: 5}\n")
     (tmp_path / "matrix.yml").write_text("a: {body: {k: 3}}\n")
-    words = ("--url", url, "--gold", gold, "--out", tmp_path / "t.jsonl", "--request", tmp_path / "request.yml")
-    assert command("collect", *words)[0] == 0
+    words = ("--url", url, "--request", "request.yml")
+    assert collect(*words)[0] == 0
     assert rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "question 0?"}
     assert {headers["X-Top"] for _, headers in calls} == {"5"}
     assert {headers[":path"] for _, headers in calls} == {f"/ask/question%20{n}%3F" for n in range(6)}
-    code, _, err = command("collect", *words, "--force", "--matrix", tmp_path / "matrix.yml")
+    code, _, err = collect(*words, "--force", "--matrix", "matrix.yml")
     assert (code, "must be a mapping for a matrix" in err) == (2, True)
 
 
-def test_decimals_of_maps_reach_the_server_as_numbers(command, tmp_path, gold, serve):
+def test_decimals_of_maps_reach_the_server_as_numbers(collect, tmp_path, serve):
     url, calls = serve(lambda body, _times: (200, {"answer": f"t={body['temperature']}"}))
     (tmp_path / "matrix.yml").write_text("warm: {body: {temperature: 0.2, stop: [0.5]}}\n")
     (tmp_path / "request.yml").write_text("body: {question: '{question}', temperature: 0.7}\n")
-    out = tmp_path / "trace.jsonl"
     for option, file, value in (("--matrix", "matrix.yml", 0.2), ("--request", "request.yml", 0.7)):
-        words = ("--url", url, "--gold", gold, "--out", out, option, tmp_path / file, "--force")
-        code, _, err = command("collect", *words)
+        code, _, err = collect("--url", url, option, file, "--force")
         assert (code, "6 traces, 0 with an error" in err) == (0, True), err
         assert {json.loads(body)["temperature"] for body, _ in calls} == {value}
-        assert {row["answer_json"]["claim"] for row in rows(out)} == {f"t={value}"}
+        assert {row["answer_json"]["claim"] for row in rows(tmp_path / "t.jsonl")} == {f"t={value}"}
         calls.clear()
 
 
-def test_secrets_come_from_the_environment_alone(command, tmp_path, gold, serve, monkeypatch):
+def test_secrets_come_from_the_environment_alone(collect, tmp_path, serve, monkeypatch):
     url, calls = serve(lambda *_: (200, {"out": {"text": "x"}}))
     request = tmp_path / "map.yml"
     request.write_text(
         'path: "/ask"\nheaders: {Authorization: "Bearer ${RAG_TOKEN}"}\nbody: {q: "{question}"}\nanswer: /out/text\n'
     )
-    words = ("--url", url, "--request", request, "--gold", gold, "--out", tmp_path / "t.jsonl")
-    code, _, err = command("collect", *words)
+    words = ("--url", url, "--request", "map.yml")
+    code, _, err = collect(*words)
     assert (code, "RAG_TOKEN is not set" in err) == (2, True)
-    code, _, err = command("collect", *words[:2], "--preset", "openai", *words[4:])
+    code, _, err = collect("--url", url, "--preset", "openai")
     assert (code, "RAG_MODEL is not set" in err, calls) == (2, True, [])
     monkeypatch.setenv("RAG_TOKEN", "hush-hush")
-    assert command("collect", *words)[0] == 0
+    assert collect(*words)[0] == 0
     assert {headers["Authorization"] for _, headers in calls} == {"Bearer hush-hush"}
     assert "hush" not in (tmp_path / "t.jsonl").read_text() + (tmp_path / "run.json").read_text()
     request.write_text('headers: {Authorization: "Bearer abc"}\n')
-    code, _, err = command("collect", *words, "--force")
+    code, _, err = collect(*words, "--force")
     assert (code, "contains a secret" in err) == (2, True)
 
 
@@ -504,19 +472,9 @@ def test_secrets_come_from_the_environment_alone(command, tmp_path, gold, serve,
         ("a: [\n", "map.yml:"),
     ],
 )
-def test_a_wrong_map_is_refused(command, tmp_path, gold, text, said):
+def test_a_wrong_map_is_refused(collect, tmp_path, text, said):
     (tmp_path / "map.yml").write_text(text)
-    words = (
-        "--url",
-        "http://127.0.0.1:9",
-        "--request",
-        tmp_path / "map.yml",
-        "--gold",
-        gold,
-        "--out",
-        tmp_path / "t.jsonl",
-    )
-    code, _, err = command("collect", *words)
+    code, _, err = collect("--url", "http://127.0.0.1:9", "--request", "map.yml")
     assert (code, said in err) == (2, True), err
 
 
@@ -565,7 +523,7 @@ def test_a_missing_package_leaves_no_file(command, tmp_path, gold, monkeypatch):
     assert not list(tmp_path.rglob("t.jsonl*"))
 
 
-def test_failed_questions_are_reported_with_the_first_error(command, tmp_path, gold):
+def test_failed_questions_are_reported_with_the_first_error(collect, tmp_path):
     script = tmp_path / "answer.py"
     script.write_text(
         "import json, sys\n"
@@ -573,70 +531,61 @@ def test_failed_questions_are_reported_with_the_first_error(command, tmp_path, g
         "    answer = {'answer': 'x'} if json.loads(line)['qid'] in sys.argv else {'text': 'x'}\n"
         "    print(json.dumps(answer), flush=True)\n"
     )
-    words = ("--gold", gold, "--out", tmp_path / "t.jsonl", "--force")
-    code, _, err = command("collect", "--exec", f"{sys.executable} {script}", *words)
+    code, _, err = collect("--exec", f"{sys.executable} {script}")
     last = err.strip().splitlines()[-1]
     assert (code, "6 traces, 6 with an error" in err, "every question failed" in last) == (2, True, True)
     assert "The first error: Q0: ValueError: no text at /answer" in last
     assert len(rows(tmp_path / "t.jsonl")) == 6
-    code, _, err = command("collect", "--exec", f"{sys.executable} {script} Q0 Q1 Q2", *words)
+    code, _, err = collect("--exec", f"{sys.executable} {script} Q0 Q1 Q2", "--force")
     last = err.strip().splitlines()[-1]
     assert (code, "3 with an error. Next: rag-eval score" in err) == (0, True)
     assert "3 questions failed. The first error: Q3: ValueError: no text at /answer" in last
 
 
-def test_a_server_that_is_not_there_is_said_before_anything_is_asked(command, tmp_path, gold):
-    out = tmp_path / "t.jsonl"
-    code, _, err = command("collect", "--url", "http://127.0.0.1:9", "--gold", gold, "--out", out)
-    assert (code, "does not answer" in err, "Start the server" in err, out.exists()) == (2, True, True, False)
+def test_a_server_that_is_not_there_is_said_before_anything_is_asked(collect):
+    code, _, err = collect("--url", "http://127.0.0.1:9")
+    assert (code, "does not answer" in err, "Start the server" in err) == (2, True, True)
+    assert not Path("t.jsonl").exists()
 
 
 @pytest.mark.parametrize("url", ["http://", "http://xn--/", "http://..", "http://host:port", "host", "ftp://host"])
-def test_an_address_that_is_none_is_refused(command, gold, tmp_path, url):
-    code, _, err = command("collect", "--url", url, "--gold", gold, "--out", tmp_path / "t.jsonl")
+def test_an_address_that_is_none_is_refused(collect, tmp_path, url):
+    code, _, err = collect("--url", url)
     assert (code, err) == (2, "rag-eval: --url is not a URL. Write: --url http://HOST\n")
     assert not list(tmp_path.glob("t.jsonl*"))
 
 
 @pytest.mark.parametrize("secret", ["k\u00e9y", "two\nlines"])
-def test_a_key_that_no_request_can_have_is_refused_without_showing_it(command, tmp_path, gold, monkeypatch, secret):
+def test_a_key_that_no_request_can_have_is_refused_without_showing_it(collect, tmp_path, monkeypatch, secret):
     monkeypatch.setenv("RAG_TOKEN", secret)
     (tmp_path / "map.yml").write_text('headers: {Authorization: "Bearer ${RAG_TOKEN}"}\n')
-    words = ("--url", "http://127.0.0.1:9", "--request", tmp_path / "map.yml", "--gold", gold)
-    code, _, err = command("collect", *words, "--out", tmp_path / "t.jsonl")
+    code, _, err = collect("--url", "http://127.0.0.1:9", "--request", "map.yml")
     assert (code, "the header Authorization has other characters than printable ASCII" in err) == (2, True), err
     assert secret.splitlines()[0] not in err
 
 
-def test_a_health_path_that_makes_no_url_is_named(command, tmp_path, gold):
+def test_a_health_path_that_makes_no_url_is_named(collect, tmp_path):
     (tmp_path / "map.yml").write_text("health: ':port'\n")
-    words = ("--url", "http://127.0.0.1", "--request", tmp_path / "map.yml", "--gold", gold)
-    code, _, err = command("collect", *words, "--out", tmp_path / "t.jsonl")
+    code, _, err = collect("--url", "http://127.0.0.1", "--request", "map.yml")
     assert (code, "http://127.0.0.1:port does not answer: InvalidURL: Invalid port: 'port'" in err) == (2, True), err
 
 
-@pytest.fixture
-def app(tmp_path, monkeypatch):
-    """An application to ask, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "settled_app.py").write_text("def answer(question):\n    return question\n")
-    return ("collect", "--python", "settled_app:answer", "--gold", "gold.jsonl", "--out", "t.jsonl", "--force")
-
-
 @pytest.mark.parametrize("option", ["--config-file", "--config-exec"])
-def test_the_settings_are_those_of_a_file_or_of_a_command(command, gold, app, option):
+def test_the_settings_are_those_of_a_file_or_of_a_command(collect, tmp_path, option):
+    (tmp_path / "settled_app.py").write_text("def answer(question):\n    return question\n")
+    words = ("--python", "settled_app:answer", "--force", option)
     given = "settings.json" if option == "--config-file" else "cat settings.json"
     for text, config in (('{"k": "\u00e9"}', {"k": "\u00e9"}), ("[1]", {"value": [1]})):
-        (gold.parent / "settings.json").write_text(text, "utf-8")
-        assert command(*app, option, given)[0] == 0
-        about = json.loads((gold.parent / "run.json").read_text("utf-8"))
+        (tmp_path / "settings.json").write_text(text, "utf-8")
+        assert collect(*words, given)[0] == 0
+        about = json.loads((tmp_path / "run.json").read_text("utf-8"))
         assert (about["config"], len(about["config_sha256"])) == (config, 64)
     digests = set()
     for text in ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}'):
-        (gold.parent / "settings.json").write_text(text)
-        assert command(*app, option, given)[0] == 0
-        digests.add(json.loads((gold.parent / "run.json").read_text("utf-8"))["config_sha256"])
+        (tmp_path / "settings.json").write_text(text)
+        assert collect(*words, given)[0] == 0
+        digests.add(json.loads((tmp_path / "run.json").read_text("utf-8"))["config_sha256"])
     assert len(digests) == 1, "the order of the settings does not matter"
-    (gold.parent / "settings.json").write_text("")
-    assert command(*app, option, given)[0] == 0
-    assert "config" not in json.loads((gold.parent / "run.json").read_text("utf-8"))
+    (tmp_path / "settings.json").write_text("")
+    assert collect(*words, given)[0] == 0
+    assert "config" not in json.loads((tmp_path / "run.json").read_text("utf-8"))
