@@ -15,62 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PIECES = (
-    *(
-        "|",
-        "||",
-        "\\|",
-        "\\",
-        "`",
-        "``",
-        "```",
-        "~~~",
-        "*",
-        "_",
-        "__",
-        "~~",
-        "#",
-        "# ",
-        "## x",
-        "- ",
-        "> ",
-        "1. ",
-        "---",
-    ),
+    *("|", "||", "\\|", "\\", "`", "``", "```", "~~~", "*", "_", "__", "~~"),
+    *("#", "# ", "## x", "- ", "> ", "1. ", "---"),
     *("@octocat", "@org/team", "octocat@e.test", "#12", "octo/hello#1", "GH-12", "0123456789abcdef", "octocat:"),
     *("<b>", "</td>", "</details>", "</table>", "<script>alert(1)</script>", "<img src=x onerror=x>", "<!--", "-->"),
     *("<!-- rag-eval-action id=rag-eval head=a run=9 -->", "<https://e.test>", "<a@e.test>", "<?x", "<![CDATA["),
     *("[a](https://e.test)", "![a](https://e.test)", "[a]: https://e.test", "[^1]", "https://e.test", "www.e.test"),
     *("javascript:alert(1)", "&lt;", "&#64;octocat", "&#x40;", ":tada:", "$x$", "{{x}}", "${{ github.token }}"),
-    *(
-        "::error::x",
-        "\n::set-output name=a::b",
-        "##[add-mask]x",
-        "##vso[task.complete]",
-        "\n/approve",
-        "::add-mask::passed",
-        "::stop-commands::x",
-    ),
+    *("::error::x", "\n::set-output name=a::b", "##[add-mask]x", "##vso[task.complete]", "\n/approve"),
+    *("::add-mask::passed", "::stop-commands::x"),
     *("\n", "\r\n", "\r", "\n\n", "\t", "    ", " ", "\x00", "\x1b[31m", "\x07", "\x85", "\u2028", "\u2029", "\u200b"),
     *("\u202e", "\u2066", "\ufeff", "\U000e0041", "\uff0b", "=1+1", "+1", "-1", "\U0001f600", "\u00e4", "a\u0301", "x"),
 )
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), min_size=1, max_size=6).map("".join)
 TAGS = {
-    "h2",
-    "p",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-    "strong",
-    "em",
-    "code",
-    "ul",
-    "li",
-    "details",
-    "summary",
-}
+    "h2", "p", "table", "thead", "tbody", "tr", "th", "td", "strong", "em", "code", "ul", "li", "details", "summary",
+}  # fmt: skip
 _LINKED = re.compile(r"(?i)(?<!\w)@[a-z0-9]|https?://|www\.|\bgh-[0-9]|#[0-9]|\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
 _LEVELS = ("::error ", "::warning ", "::notice ", "::error::", "::warning::", "::notice::")
 
