@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import groundedness_pairs as minimal
 
-from rag_eval.contract import without_citations
+from rag_eval.contract import Grounding, without_citations
 from rag_eval.textual import grounding
 from rag_eval.textual.grounding import ground, groundedness, supported
 from rag_eval.textual.tokens import content_words
@@ -183,7 +183,10 @@ def thresholds(data: Path) -> None:
         limits = percent / 100, (percent - 5) / 100
         shown = []
         for rows in sets.values():
-            some = [(any(supported(one, *limits) is False for one in found), faithful) for found, faithful in rows]
+            some = [
+                (any(supported(one, Grounding(*limits)) is False for one in found), faithful)
+                for found, faithful in rows
+            ]
             shares = [[flag for flag, faithful in some if faithful == which] for which in (True, False)]
             shown.append(", ".join(f"{sum(part) / len(part):.2f}" for part in shares))
         print(f"| {limits[0]:.2f} | {' | '.join(shown)} |")

@@ -12,6 +12,7 @@ from cases import ROOT
 from depth import examples
 from rag_eval.textual.grounding import evidence, ground, groundedness, supported
 from rag_eval.textual.words import keys, words
+from seams import Grounding
 from table import each_row
 
 SOURCE = (
@@ -424,8 +425,8 @@ def test_general_sentences_count_in_the_value_only():
 def test_an_inference_needs_less_than_an_assertion():
     claim = "Her notebooks {} be kept in Paris."
     [sure], [unsure] = ground(claim.format("will"), [SOURCE, OTHER]), ground(claim.format("might"), [SOURCE, OTHER])
-    between = (sure.support + 0.01, unsure.support - 0.01)
-    assert (supported(sure, *between), supported(unsure, *between)) == (False, True)
+    between = Grounding(sure.support + 0.01, unsure.support - 0.01)
+    assert (supported(sure, between), supported(unsure, between)) == (False, True)
 
 
 @pytest.mark.parametrize("claim", ["", "   ", "...", "?!", "\n\n"])

@@ -217,7 +217,7 @@ class Case:
         """The verdict on each checked sentence of an answer: True if the chunks support it."""
         from rag_eval.textual.grounding import supported
 
-        verdicts = [supported(one, *self.settings.groundedness) for one in self.grounded or ()]
+        verdicts = [supported(one, self.settings.groundedness) for one in self.grounded or ()]
         return [verdict for verdict in verdicts if verdict is not None]
 
     @cached_property
@@ -226,7 +226,7 @@ class Case:
         from rag_eval.textual.grounding import evidence, supported
 
         limits = self.settings.groundedness
-        return [evidence(one, self.prose, self.chunk_texts, supported(one, *limits)) for one in self.grounded or ()]
+        return [evidence(one, self.prose, self.chunk_texts, supported(one, limits)) for one in self.grounded or ()]
 
     @cached_property
     def prose(self) -> str:

@@ -165,8 +165,15 @@ def phone_numbers(text: str) -> Spans:
     International with ``+`` or ``00`` and a gap; North American in 3-3-4; French in pairs; with a leading zero, a gap
     and nine to twelve digits; Japanese with two hyphens.
     """
+    by_form = [match for match in re.finditer(_INTERNATIONAL, text) if _is_international(match[0])]
+    by_form += [*re.finditer(_INTERNATIONAL_00, text), *re.finditer(_AMERICAN, text), *re.finditer(_PAIRS, text)]
+    by_form += [match for match in re.finditer(_NATIONAL, text) if 9 <= len(_digits(match[0])) <= 12]
+    by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
+    before = ((match, text[max(0, match.start() - _CONTEXT) : match.start()]) for match in by_form)
+    spans = [match.span() for match, words in before if not re.search(_NO_PHONE, words)]
+    spans += [match.span(1) for match in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, match[1])]
     reached = 0
-    for start, end in sorted(_phone_spans(text)):
+    for start, end in sorted(spans):
         if start >= reached:
             yield start, end
             reached = end
@@ -206,17 +213,6 @@ def luhn(digits: str) -> bool:
     """Return whether the last digit is Luhn's check digit of the others (ISO/IEC 7812-1)."""
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
     return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
-
-
-def _phone_spans(text: str) -> Spans:
-    by_form = [match for match in re.finditer(_INTERNATIONAL, text) if _is_international(match[0])]
-    by_form += [*re.finditer(_INTERNATIONAL_00, text), *re.finditer(_AMERICAN, text), *re.finditer(_PAIRS, text)]
-    by_form += [match for match in re.finditer(_NATIONAL, text) if 9 <= len(_digits(match[0])) <= 12]
-    by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
-    for match in by_form:
-        if not re.search(_NO_PHONE, text[max(0, match.start() - _CONTEXT) : match.start()]):
-            yield match.span()
-    yield from (match.span(1) for match in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, match[1]))
 
 
 def _is_international(number: str) -> bool:

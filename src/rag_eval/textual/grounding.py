@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import chain, compress, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval.contract import Grounding
 from rag_eval.textual.refusals import says_nothing
 from rag_eval.textual.tokens import MAX_PASSAGE, MAX_PASSAGES
 from rag_eval.textual.words import (
@@ -35,7 +36,7 @@ from rag_eval.textual.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-ASSERTION, INFERENCE = 0.31, 0.26  # the support from which a sentence of this kind is supported
+_LIMITS = Grounding()
 _CLAIM_MADE = 0.8  # the share of a claim's content words that an answer has if it makes the claim
 _NEAR = 10  # words within which two content words are near each other, and a small number is near others
 _CLOSE = 0.8  # the share of a sentence's content words from which a place is compared with it
@@ -117,12 +118,12 @@ def groundedness(checked: Sequence[Checked]) -> float | None:
     return _mean_share(*[map(sum, zip(*column, strict=True)) for column in columns])
 
 
-def supported(checked: Checked, assertion: float = ASSERTION, inference: float = INFERENCE) -> bool | None:
+def supported(checked: Checked, limits: Grounding = _LIMITS) -> bool | None:
     """Return whether a sentence is supported; None if it is not checked."""
     kind = checked.sentence.kind
     if kind not in CHECKED:
         return None
-    limit = assertion if kind == "assertion" else inference
+    limit = limits.assertion if kind == "assertion" else limits.inference
     return checked.support >= limit and not checked.made_up and not checked.mismatches
 
 
