@@ -17,7 +17,7 @@ from rag_eval.contract import Gold, Trace
 from rag_eval.contract.gold import known_fields, without_unknown
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.schema_validation import Contract, RowError
+from rag_eval.readers.schema_validation import Contract, RowError, is_valid
 from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
 from rag_eval.scoring.scorer import QuestionIndex
@@ -287,7 +287,7 @@ def array_rows(reader: Reader, source: SourceFile, schema: str = "gold-array") -
     is_gold = schema == "gold-array"
     try:
         for index, (line, _, value) in enumerate(strict_json.elements(data, reader.limits.depth)):
-            if ledger.full and not contract.accepts(value):
+            if ledger.full and not is_valid(contract.schema, value, contract.schema):
                 ledger.more += 1  # one for each element, so it needs no explanation
                 continue
             faults = contract.faults(value)

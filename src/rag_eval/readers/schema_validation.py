@@ -1,7 +1,7 @@
 """Validation of decoded values by JSON Schema, and descriptions of errors.
 
-Small documents are read at every start, so valid values are accepted by predicates that are built quickly from the
-schema. jsonschema is loaded only to find the errors of a refused value.
+Small documents are read at every start, and jsonschema takes longer to load than a small run takes. So it is loaded
+only to find the errors of a value that :func:`is_valid` refuses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from rag_eval.readers.problems import ProblemCollector, did_you_mean
 from rag_eval.readers.strict_json import pointer
 
 Schema = dict[str, Any]
+Row = dict[str, Any]
 
 
 class SchemaError(NamedTuple):
@@ -43,31 +44,33 @@ _BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.
 """Schemas of files that people write: an example of a missing field helps them."""
 _MOST = 1000
 """Errors of one value that are looked at: a hundred are shown."""
-_TYPES = {
-    "string": "a string",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "number": "a number",
-    "integer": "a whole number",
-    "null": "null",
-}
 
 
 @cache
 def load_schema(name: str, parse_float: Callable[[str], Any] = float) -> Schema:
-    """Return the schema ``schemas/NAME.schema.json``."""
+    """Return the schema ``schemas/NAME.schema.json``, whose patterns mean the same in Python as in JSON Schema."""
     with open(shipped("schemas", f"{name}.schema.json"), "rb") as file:  # noqa: PTH123 - start-up time
-        schema: Schema = json.load(file, parse_float=parse_float)
+        schema: Schema = json.load(file, parse_float=parse_float, object_hook=_with_exact_patterns)
     return schema
+
+
+def _with_exact_patterns(part: Schema) -> Schema:
+    """Make ``$`` in patterns only the end of the text; in Python it also matches before a final line break."""
+    if isinstance(pattern := part.get("pattern"), str):
+        part["pattern"] = _exact(pattern)
+    if "patternProperties" in part:
+        part["patternProperties"] = {_exact(pattern): item for pattern, item in part["patternProperties"].items()}
+    return part
+
+
+def _exact(pattern: str) -> str:
+    return f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
 
 
 def schema_errors(schema: Schema, value: Any) -> list[SchemaError]:
     """Return the errors of a value, none if it is valid; at most a thousand."""
-    return [] if predicate(schema)(value) else _errors_by_jsonschema(schema, value)
-
-
-def _errors_by_jsonschema(schema: Schema, value: Any) -> list[SchemaError]:
+    if is_valid(schema, value, schema):
+        return []
     import jsonschema
     import referencing
 
@@ -75,7 +78,7 @@ def _errors_by_jsonschema(schema: Schema, value: Any) -> list[SchemaError]:
     types = base.TYPE_CHECKER.redefine("integer", lambda _, item: _is_integer(item))  # a Decimal may be whole
     kind: Any = jsonschema.validators.extend(base, type_checker=types)  # type: ignore[no-untyped-call]
     # An empty registry: a $ref to elsewhere fails instead of being fetched.
-    validator = kind(_with_exact_patterns(schema), registry=referencing.Registry())
+    validator = kind(schema, registry=referencing.Registry())
     errors = []
     for error in islice(validator.iter_errors(value), _MOST):
         keyword, expected, path = str(error.validator), error.validator_value, tuple(error.absolute_path)
@@ -83,106 +86,49 @@ def _errors_by_jsonschema(schema: Schema, value: Any) -> list[SchemaError]:
             # jsonschema raises one error for each missing field and names it only in its message.
             expected = next(name for name in expected if error.message.startswith(repr(name)))
         elif keyword == EXTRA:
-            known, patterns = error.schema.get("properties", {}), error.schema.get("patternProperties", {})
-            expected = [
-                key
-                for key in error.instance
-                if key not in known and not any([re.search(pattern, key) for pattern in patterns])
-            ]
+            expected = _extra_keys(error.schema, error.instance)
         errors.append(SchemaError(keyword, expected, error.instance, error.schema, path))
     return errors
 
 
-def _with_exact_patterns(schema: Any) -> Any:
-    """Return a schema whose patterns mean the same in Python as in JSON Schema."""
-    if isinstance(schema, list):
-        return [_with_exact_patterns(item) for item in schema]
-    if not isinstance(schema, dict):
+def is_valid(schema: Schema | bool, value: Any, root: Schema) -> bool:
+    """Return whether a part of the schema ``root`` accepts a value; raise ValueError for an unknown keyword."""
+    if isinstance(schema, bool):
         return schema
-    exact = {name: _with_exact_patterns(item) for name, item in schema.items()}
-    if isinstance(schema.get("pattern"), str):
-        exact["pattern"] = _exact_pattern(schema["pattern"])
-    if isinstance(named := exact.get("patternProperties"), dict):
-        exact["patternProperties"] = {_exact_pattern(pattern): item for pattern, item in named.items()}
-    return exact
+    for keyword, expected in schema.items():
+        if keyword in _NOTES or keyword[:2] == "x-":
+            continue
+        if accepts := _ASSERTIONS.get(keyword):
+            valid = accepts(value, expected)
+        elif keyword in _APPLIED:
+            kind, parts = _APPLIED[keyword]
+            pairs = parts(expected, value, schema) if isinstance(value, kind) else ()
+            valid = all([is_valid(part, inner, root) for part, inner in pairs])
+        else:
+            valid = _is_valid_by(keyword, schema, value, root)
+        if not valid:
+            return False
+    return True
 
 
-Check = Callable[[Any], bool]
-_NOTES = {"$schema", "$id", "$comment", "$defs", "title", "description", "examples", "then"}
-_OBJECT = ("properties", "patternProperties", "additionalProperties")
+def _is_valid_by(keyword: str, schema: Schema, value: Any, root: Schema) -> bool:
+    """Return whether a keyword that refers to a schema or combines several accepts a value."""
+    expected, accepts = schema[keyword], partial(is_valid, value=value, root=root)
+    if keyword == "$ref":
+        return accepts(root["$defs"][expected.removeprefix("#/$defs/")])
+    if keyword == "anyOf":
+        return any(map(accepts, expected))
+    if keyword == "not":
+        return not accepts(expected)
+    if keyword == "if":
+        return not accepts(expected) or accepts(schema["then"])
+    raise ValueError(f"the keyword '{keyword}' is unknown here")
 
 
-def predicate(schema: Schema) -> Check:
-    """Return a function that checks a value by a schema; raise ValueError for an unknown keyword."""
-    return _PredicateBuilder(schema).check(schema)
-
-
-class _PredicateBuilder:
-    def __init__(self, root: Schema) -> None:
-        self._root = root
-        self._named: dict[str, Check] = {}
-
-    def check(self, schema: Schema | bool) -> Check:
-        """Return the predicate of a schema: all predicates of its keywords."""
-        if isinstance(schema, bool):
-            return lambda _: schema
-        checks = [self._object(schema)] if any(name in schema for name in _OBJECT) else []
-        for keyword, expected in schema.items():
-            if keyword in _SIMPLE:
-                checks.append(_SIMPLE[keyword](expected))
-            elif keyword not in _OBJECT and keyword not in _NOTES and not keyword.startswith("x-"):
-                checks.append(self._composed(keyword, schema))
-        if len(checks) == 1:
-            return checks[0]
-        return lambda value: all([check(value) for check in checks])
-
-    def _object(self, schema: Schema) -> Check:
-        checks = {name: self.check(field) for name, field in schema.get("properties", {}).items()}
-        named = schema.get("patternProperties", {})
-        patterns = [(_search(pattern), self.check(field)) for pattern, field in named.items()]
-        other = self.check(schema.get("additionalProperties", True))
-
-        def keeps(name: str, value: Any) -> bool:
-            check = checks.get(name)
-            if check is not None:
-                return check(value)
-            matched = [check for matches, check in patterns if matches(name)]
-            return all([check(value) for check in matched]) if matched else other(value)
-
-        return lambda value: type(value) is not dict or all([keeps(name, item) for name, item in value.items()])
-
-    def _composed(self, keyword: str, schema: Schema) -> Check:
-        """Return the predicate of a keyword that contains schemas."""
-        if keyword == "$ref":
-            name = schema["$ref"].removeprefix("#/$defs/")
-            if name not in self._named:
-                self._named[name] = self.check(self._root["$defs"][name])
-            return self._named[name]
-        if keyword in ("prefixItems", "anyOf", "allOf"):
-            checks = [self.check(part) for part in schema[keyword]]
-            if keyword == "prefixItems":
-                return lambda value: (
-                    type(value) is not list or all([check(item) for check, item in zip(checks, value, strict=False)])
-                )
-            combine = any if keyword == "anyOf" else all
-            return lambda value: combine([check(value) for check in checks])
-        if keyword not in ("items", "propertyNames", "not", "if"):
-            raise ValueError(f"the keyword '{keyword}' is unknown here")
-        check = self.check(schema[keyword])
-        if keyword == "not":
-            return lambda value: not check(value)
-        if keyword == "if":
-            then = self.check(schema["then"])
-            return lambda value: not check(value) or then(value)
-        kind = list if keyword == "items" else dict
-        return lambda value: type(value) is not kind or all([check(item) for item in value])
-
-
-def _type(kinds: str | list[str]) -> Check:
-    checks = [_TYPE_CHECKS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)]
-    if len(checks) == 1:
-        return checks[0]
-    return lambda value: any([check(value) for check in checks])
+def _extra_keys(schema: Schema, row: Row) -> list[str]:
+    """Return the keys that neither properties nor patternProperties name."""
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    return [key for key in row if key not in known and not any([re.search(one, key) for one in patterns])]
 
 
 def _is_number(value: Any) -> bool:
@@ -195,46 +141,53 @@ def _is_integer(value: Any) -> bool:
     return _is_number(value) and (type(value) is int or value == int(value))
 
 
-_TYPE_CHECKS: dict[str, Check] = {
-    "string": lambda value: type(value) is str,
-    "boolean": lambda value: type(value) is bool,
-    "array": lambda value: type(value) is list,
-    "object": lambda value: type(value) is dict,
-    "null": lambda value: value is None,
-    "number": _is_number,
-    "integer": _is_integer,
-}
-
-
 def _equal(value: Any, other: Any) -> bool:
     # In JSON true is not 1; in Python it is.
     return value == other and (type(value) is type(other) or (_is_number(value) and _is_number(other)))
 
 
-def _exact_pattern(pattern: str) -> str:
-    """Return a pattern whose ``$`` is only the end of the text; in Python it also matches before a final line break."""
-    return f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
-
-
-def _search(pattern: str) -> Check:
-    exact = _exact_pattern(pattern)  # compiled at its first use
-    return lambda value: type(value) is not str or re.search(exact, value) is not None
-
-
-_SIMPLE: dict[str, Callable[[Any], Check]] = {
-    "type": _type,
-    "required": lambda names: lambda value: type(value) is not dict or all([name in value for name in names]),
-    "const": lambda wanted: lambda value: _equal(value, wanted),
-    "enum": lambda allowed: lambda value: any([_equal(value, item) for item in allowed]),
-    "pattern": _search,
-    "minimum": lambda least: lambda value: not _is_number(value) or value >= least,
-    "maximum": lambda limit: lambda value: not _is_number(value) or value <= limit,
-    "minLength": lambda least: lambda value: type(value) is not str or len(value) >= least,
-    "maxLength": lambda limit: lambda value: type(value) is not str or len(value) <= limit,
-    "minItems": lambda least: lambda value: type(value) is not list or len(value) >= least,
-    "maxItems": lambda limit: lambda value: type(value) is not list or len(value) <= limit,
-    "minProperties": lambda least: lambda value: type(value) is not dict or len(value) >= least,
+_NOTES = frozenset(("$schema", "$id", "$comment", "$defs", "title", "description", "examples", "then"))
+"""Keywords that refuse nothing; ``then`` belongs to ``if``."""
+_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "string": ("a string", lambda value: type(value) is str),
+    "boolean": ("true or false", lambda value: type(value) is bool),
+    "array": ("a list", lambda value: type(value) is list),
+    "object": ("an object", lambda value: type(value) is dict),
+    "number": ("a number", _is_number),
+    "integer": ("a whole number", _is_integer),
+    "null": ("null", lambda value: value is None),
 }
+"""Types in words, each with its predicate."""
+_ASSERTIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "type": lambda value, kinds: (
+        _TYPES[kinds][1](value) if isinstance(kinds, str) else any([_TYPES[kind][1](value) for kind in kinds])
+    ),
+    "required": lambda value, names: type(value) is not dict or all([name in value for name in names]),
+    "const": _equal,
+    "enum": lambda value, allowed: any([_equal(value, item) for item in allowed]),
+    "pattern": lambda value, pattern: type(value) is not str or re.search(pattern, value) is not None,
+    "minimum": lambda value, least: not _is_number(value) or value >= least,
+    "maximum": lambda value, limit: not _is_number(value) or value <= limit,
+    "minLength": lambda value, least: type(value) is not str or len(value) >= least,
+    "maxLength": lambda value, limit: type(value) is not str or len(value) <= limit,
+    "minItems": lambda value, least: type(value) is not list or len(value) >= least,
+    "maxItems": lambda value, limit: type(value) is not list or len(value) <= limit,
+    "minProperties": lambda value, least: type(value) is not dict or len(value) >= least,
+}
+"""Keywords without schemas, each with a predicate of the value and of its own value."""
+_APPLIED: dict[str, tuple[type, Callable[[Any, Any, Schema], Iterable[tuple[Schema | bool, Any]]]]] = {
+    "allOf": (object, lambda parts, value, _: [(part, value) for part in parts]),
+    "properties": (dict, lambda fields, row, _: [(fields[name], row[name]) for name in row if name in fields]),
+    "patternProperties": (
+        dict,
+        lambda fields, row, _: [(fields[one], row[name]) for one in fields for name in row if re.search(one, name)],
+    ),
+    EXTRA: (dict, lambda part, row, schema: [(part, row[name]) for name in _extra_keys(schema, row)]),
+    "propertyNames": (dict, lambda part, row, _: [(part, name) for name in row]),
+    "items": (list, lambda part, items, _: [(part, item) for item in items]),
+    "prefixItems": (list, lambda parts, items, _: zip(parts, items, strict=False)),
+}
+"""Keywords with schemas, each with the type of value that it is about, and the schemas with what they apply to."""
 
 
 class RowError(NamedTuple):
@@ -251,7 +204,7 @@ def describe_error(error: SchemaError) -> RowError:
     keyword, expected, value, hint = error.keyword, error.expected, error.value, ""
     if keyword == "type":
         kinds = expected if isinstance(expected, list) else [expected]
-        message = f"{quoted(value)} is not {' or '.join(_TYPES[kind] for kind in kinds)}"
+        message = f"{quoted(value)} is not {' or '.join(_TYPES[kind][0] for kind in kinds)}"
         hint = "Leave the field out if there is no value." if value is None else ""
     elif keyword == "required":
         message, hint = _missing(error)
@@ -335,7 +288,6 @@ class Contract:
     def __init__(self, name: str, depth: int = 64) -> None:
         self.name, self.depth = name, depth
         self.schema = load_schema(name)
-        self.accepts = predicate(self.schema)
         properties = self.schema.get("properties", {})
         self._known = {"": frozenset(properties)}  # known fields by the field that contains them
         for parent, field in properties.items():
@@ -354,8 +306,8 @@ class Contract:
 
     def faults(self, value: Any) -> list[RowError]:
         """Return the errors of a decoded value."""
-        errors = [] if self.accepts(value) else _errors_by_jsonschema(self.schema, value)
-        return [describe_error(error) for error in sorted(errors, key=lambda error: [str(key) for key in error.path])]
+        errors = sorted(schema_errors(self.schema, value), key=lambda error: [str(key) for key in error.path])
+        return list(map(describe_error, errors))
 
     def note_unknown_fields(self, row: dict[str, Any], ledger: ProblemCollector, path: str, line: int) -> None:
         """Note the unknown fields of a row, once for each file."""

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.readers.schema_validation import Contract, load_schema, predicate
+from rag_eval.readers.schema_validation import Contract, is_valid, load_schema
 
 VERSION = 1
 LONGEST_QID = 200
@@ -24,7 +24,8 @@ FIELDS = ("dataset", "gold", "signer", "date", "reason")
 
 def is_valid_field(name: str, value: Any) -> bool:
     """Return whether a record may have a value in one of its :data:`FIELDS`."""
-    return predicate(load_schema("signoff")["properties"][name])(value)
+    schema = load_schema("signoff")
+    return is_valid(schema["properties"][name], value, schema)
 
 
 def matches(pattern: str, value: Any) -> bool:
