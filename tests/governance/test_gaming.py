@@ -54,6 +54,7 @@ NAMED = {
     "traces-redirected-and-not-written",
     "traces-redirected-from-easier-questions",
     "workflow-edited",
+    "workflow-edited-by-a-link",
     "workflow-edited-for-a-reworded-copy",
     "workflow-edited-in-a-workflow-that-it-uses",
     "workflow-edited-in-an-action-that-it-uses",

@@ -268,7 +268,8 @@ def _edited_workflow(context: ReviewContext) -> str | None:
     for path in rest:  # it grows by the files that an unchanged file uses
         name = follow_links(before, path)
         old, new = _entry_of(before, name), _entry_of(after, name)
-        if old != new and (old or context.base):  # the initial setup adds the workflow
+        is_changed = old != new or name != follow_links(after, path)
+        if is_changed and (old or context.base):  # the initial setup adds the workflow
             return path
         for file in (name, *(posixpath.join(name, usual) for usual in _ACTION_FILES)):
             uses = map(posixpath.normpath, _USES.findall((read_regular(after, file) or b"").decode("utf-8", "replace")))
