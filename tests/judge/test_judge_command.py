@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import re
@@ -96,6 +97,14 @@ def test_refusals_and_errors_are_not_asked_about(judge, tmp_path):
     write_rows(tmp_path / "runs/trace.jsonl", traces)
     _, result, _ = judge(FakeJudge())
     assert [row["qid"] for row in result] == ["Q2", "Q3"]
+
+
+def test_traces_may_come_from_stdin(judge, tmp_path, monkeypatch):
+    data = (tmp_path / "runs/trace.jsonl").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    (tmp_path / "runs/trace.jsonl").unlink()
+    code, result, _ = judge(FakeJudge(), "--trace", "-")
+    assert (code, len(result)) == (0, 4)
 
 
 NOTHING = "runs/trace.jsonl has no answer to judge: "

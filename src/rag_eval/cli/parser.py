@@ -232,15 +232,16 @@ class Parser(argparse.ArgumentParser):
         known = list(forms)
         self.add_argument("--format", choices=known, default=known[0], help=f"output format (default: {known[0]})")
 
-    def add_inputs(self) -> None:
-        """Add ``--gold``, ``--trace``, ``--gates`` and ``--k``."""
+    def add_inputs(self, *, with_cutoffs: bool = True) -> None:
+        """Add ``--gold``, ``--trace``, ``--gates`` and, unless the command needs no retrieval metrics, ``--k``."""
         self.add_option("--gold", "FILE", f"gold set, - for stdin (default: {_USUAL_GOLD})")
         self.add_option("--trace", "FILE", "traces, - for stdin (default: from the gates file, or runs/trace.jsonl)")
         gates = (
             f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
         )
         self.add_option("--gates", "FILE", gates)
-        self.add_cutoffs()
+        if with_cutoffs:
+            self.add_cutoffs()
 
     def add_cutoffs(self) -> None:
         """Add ``--k``."""

@@ -59,7 +59,8 @@ def input_options(args: argparse.Namespace) -> Options:
         raise UsageError("--gold - and --trace - cannot both be read from stdin. Name a file for one of them.")
     contents = {STDIN: sys.stdin.buffer.read()} if stdin else {}
     gold, trace = (STDIN if name in stdin else getattr(args, name) for name in ("gold", "trace"))
-    return Options(gold, trace, gates_path(args.gates), args.k, contents=contents)
+    cutoffs = getattr(args, "k", ())  # judge has none
+    return Options(gold, trace, gates_path(args.gates), cutoffs, contents=contents)
 
 
 def file_bytes(path: str) -> bytes:

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import file_bytes, gates_path, print_notes, print_result, refuse_existing, write_rows
+from rag_eval.cli.commands._shared import (
+    file_bytes,
+    input_options,
+    print_notes,
+    print_result,
+    refuse_existing,
+    write_rows,
+)
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, collect
@@ -36,7 +43,7 @@ USUAL_VERDICTS = "eval/verdicts.jsonl"
 
 
 def _add_asking(parser: Parser) -> None:
-    parser.add_inputs()
+    parser.add_inputs(with_cutoffs=False)
     openai = "https://api.openai.com/v1"
     parser.add_option("--base-url", "URL", "OpenAI-compatible endpoint (default: OpenAI's)", default=openai)
     parser.add_option("--model", "NAME", "a pinned version of a model (default: from the gates file)")
@@ -47,11 +54,12 @@ def _add_asking(parser: Parser) -> None:
 
 def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[AnswerToJudge]]:
     """Return the policy, prompt and judge, and the last answer to each question in the order of the gold set."""
+    given = input_options(args)
     with checked_reader() as reader:
-        policy = read_gates_policy(reader, Options(gates=gates_path(args.gates)), Digests())
-        reader = reader._replace(limits=Limits(**policy.limits))
-        golds = read_gold(reader, args.gold or policy.gold)
-        traces = paired_traces(reader, golds, args.trace or policy.trace, Digests())
+        policy = read_gates_policy(reader, Options(gates=given.gates), Digests())
+        reader = reader._replace(limits=Limits(**policy.limits), contents=given.contents)
+        golds = read_gold(reader, given.gold or policy.gold)
+        traces = paired_traces(reader, golds, given.trace or policy.trace, Digests())
         last = {(trace.run, trace.qid): trace for trace in traces if trace.qid in golds}
     order = {qid: index for index, qid in enumerate(golds)}
     answers = []
@@ -60,8 +68,8 @@ def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[Answer
         if case.judged_input:
             answers.append(AnswerToJudge(qid, run, case.judged_input, case.is_answerable))
     if not answers:
-        none = f"{args.trace or policy.trace} has no answer to judge"
-        what = f"no trace is of a question of {args.gold or policy.gold}. Check the qids, or run: rag-eval collect"
+        none = f"{given.trace or policy.trace} has no answer to judge"
+        what = f"no trace is of a question of {given.gold or policy.gold}. Check the qids, or run: rag-eval collect"
         if last:
             what = f"{quantity(len(last), 'answer')}, only refusals, errors or safety cases. See why: rag-eval score"
         raise UsageError(f"{none}: {what}")
