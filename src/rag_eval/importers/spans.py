@@ -152,7 +152,7 @@ def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") ->
         conversation = next((span.conversation for span in members if span.conversation), None)
         if conversation and any(span.kind in _STEPS or span.answer for span in members):
             turns[conversation].append((start or 0, trace))
-        if not conversion.in_window(start):
+        if not members or not conversion.in_window(start):
             continue  # before searching its root: a trace across the edge of the window may be incomplete
         root = _root(conversion, trace, members)
         if root is None:
@@ -208,11 +208,13 @@ def _without_judges(conversion: Conversion, members: list[TraceSpan]) -> list[Tr
     children = _children(members)
     judging = {span.id for judge in judges for span in (judge, *_descendants(judge, children))}
     conversion.account.dropped("spans of evaluators", JUDGED, len(judging))
-    began = min((judge.start for judge in judges if judge.start is not None), default=None)
-    for span in members:  # an evaluation ends after its evaluators
+    rest = [span for span in members if span.id not in judging]
+    ended = max((span.end or 0 for span in rest if span.parent), default=0)
+    began = min((judge.start for judge in judges if judge.start is not None and judge.start >= ended), default=None)
+    for span in rest:  # an evaluation ends after its evaluators
         if not span.parent and span.end is not None and began is not None:
             span.end = min(span.end, began)
-    return [span for span in members if span.id not in judging]
+    return rest
 
 
 def _children(members: list[TraceSpan]) -> dict[str, list[TraceSpan]]:
