@@ -294,7 +294,7 @@ def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
     if _same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):
         report = rejudge(run.report, policy, run.earlier)
     else:
-        inputs = run.inputs._replace(measures=measures, fields=policy.fields)
+        inputs = run.inputs._replace(measures=measures)
         report = rescore(run._replace(inputs=inputs), policy).report
     return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 

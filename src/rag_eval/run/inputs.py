@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
@@ -30,7 +29,7 @@ class Inputs(NamedTuple):
 
     The traces and the gold of ``policy`` are scored, for its gates. ``policies`` are those that apply: that of the pull
     request with the options laid over it, and that of the base branch if there is one. ``suite_golds`` are the gold
-    items of the suite. ``measures`` and ``fields`` serve all policies.
+    items of the suite. ``measures`` serve all policies.
     """
 
     reader: Reader
@@ -41,7 +40,6 @@ class Inputs(NamedTuple):
     gold: GoldSet
     suite_golds: Mapping[str, Gold]
     measures: tuple[Measure, ...]
-    fields: tuple[str, ...]
     execution: ExecutionOptions
     baseline: BaselineFile | None = None
 
@@ -49,6 +47,11 @@ class Inputs(NamedTuple):
     def golds(self) -> dict[str, Gold]:
         """Return the gold items."""
         return self.gold.golds
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the gold fields that the policies name."""
+        return tuple(dict.fromkeys(field for item in (*self.policies, self.policy) for field in item.fields))
 
     @property
     def base(self) -> Policy | None:
@@ -70,14 +73,13 @@ class Inputs(NamedTuple):
             gold = self.gold
             digests.record("gold", policy.gold, self.digests.hex("gold"))
         gold = gold or _read_gold_set(reader, policy.gold, digests)
-        fields = (by_conversation(item, gold.golds).fields for item in self.policies)
         return self._replace(
             reader=reader,
             digests=digests,
             policy=by_conversation(policy, gold.golds),
+            policies=tuple(by_conversation(item, gold.golds) for item in self.policies),
             gold=gold,
             suite_golds=in_suite(gold.golds, policy.suite),
-            fields=tuple(dict.fromkeys(chain(self.fields, *fields))),
         )
 
 
@@ -111,7 +113,6 @@ def read_inputs(
         gold,
         in_suite(gold.golds, policy.suite),
         select_measures(options, *policies),
-        tuple(dict.fromkeys(field for item in policies for field in item.fields)),
         options.execution,
     )
     path = options.baseline or next((item.baseline for item in reversed(policies) if item.baseline), "")
