@@ -35,7 +35,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
         low, high = (low, x) if off > 0 else (x, high)
         density = exp(scale + (a - 1) * log(x) + (b - 1) * log1p(-x))
         step = off / density if density else inf
-        inside = low < x - step < high
+        inside = low <= x - step <= high  # at an end of the bracket, too: there the step no longer moves x
         following = x - step if inside else (low + high) / 2
         moved, x = abs(following - x), following
         if moved <= (_CLOSE if inside else 4 * _EPSILON) * x:
