@@ -15,6 +15,8 @@ from fractions import Fraction
 from math import erfc, fsum, sqrt
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from rag_eval.gates.evidence import Pairs, RunEvidence
 from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.metrics import measure
@@ -270,7 +272,7 @@ def _seed(pairs: Pairs) -> bytes:
     return ", ".join(sorted(f"{pair!r} {count}" for pair, count in rows)).encode()
 
 
-class _Noise(NamedTuple):
+class _Noise(Struct, frozen=True):
     """The ``n`` units of a mean, the largest loss of one, and the share of units that change by chance."""
 
     n: int

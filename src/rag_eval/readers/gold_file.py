@@ -8,6 +8,7 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_eval.contract import Gold, Limits, item_hash
@@ -142,7 +143,7 @@ class GoldSet(NamedTuple):
         return replace(self.golds[qid], line=0) != replace(other.golds[qid], line=0)
 
 
-class StoredGold(NamedTuple):
+class StoredGold(Struct, frozen=True):
     """The bytes of a gold set in a commit: one file, or the files of a folder by their names.
 
     ``path`` is its path from the root of the repository, ``shown`` its name in messages, ``limits`` are those of the

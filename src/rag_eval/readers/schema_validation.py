@@ -14,6 +14,8 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from rag_eval.common.escaping import one_line, quoted, quoted_name
 from rag_eval.common.paths import shipped
 from rag_eval.readers import strict_json
@@ -24,7 +26,7 @@ Schema = dict[str, Any]
 Row = dict[str, Any]
 
 
-class SchemaError(NamedTuple):
+class SchemaError(Struct, frozen=True):
     """A value that a keyword of its schema refuses.
 
     ``expected`` is the value of the keyword; for ``required`` the name of one missing field, for

@@ -17,6 +17,8 @@ from importlib import import_module
 from math import log2
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import read_table
 from rag_eval.textual.tokens import fold, holds_any
@@ -346,7 +348,7 @@ _SIGN = rb"%([0-9A-Fa-f]{2})"
 _ENTITIES = r"(?:&\#(?:[0-9]{2,6}|x[0-9A-Fa-f]{2,5});){8,}"
 
 
-class Instruction(NamedTuple):
+class Instruction(Struct, frozen=True):
     """Text that looks like an instruction to a model: its kind, and the wording as found."""
 
     kind: str

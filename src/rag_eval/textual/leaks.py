@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from rag_eval.textual.detectors import DETECTORS, INTERNAL, VERBATIM, compiled, internal_names
 from rag_eval.textual.tokens import passage, tokens
 
@@ -24,7 +26,7 @@ STATES = (PLAIN, *VERDICTS.values(), "missing", "made_up", "best", MASKED)
 """Every state: ``missing`` and ``made_up`` are words of a sentence, ``best`` supports them in a chunk."""
 
 
-class Leak(NamedTuple):
+class Leak(Struct, frozen=True):
     """A detected leak in a text: from character ``start`` up to, not including, ``end``."""
 
     category: str
