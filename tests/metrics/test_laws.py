@@ -110,6 +110,20 @@ def test_a_metric_does_not_apply_without_a_field_that_it_needs(gold, trace):
     assert [(name, field) for name, field in NEEDS if first[name].score(lacking[field]) is not None] == []
 
 
+NO_ANSWERS = (None, {"answer_json": {"claim": " ", "citations": []}}, {"error": "timed out"})
+OF_ANSWERS = [item for item in OF_CASES if item.metric.perspective in ("citations", "groundedness", "judge")]
+
+
+@examples(400)
+@given(gold_fields(), trace_fields)
+def test_without_an_answer_no_metric_of_answers_has_the_best_score(gold, trace):
+    kept = {name: value for name, value in trace.items() if name in ("retrieved_ids", "chunks")}
+    for answer in NO_ANSWERS:
+        case = make_case(gold, answer and {**kept, **answer})
+        best = [item.name for item in OF_ANSWERS if item.metric.better == "lower" and item.score(case) == 0]
+        assert best == [], answer
+
+
 def test_names_of_measures_are_unique():
     names = [measure.name for measure in MEASURES]
     assert len(names) == len(set(names))

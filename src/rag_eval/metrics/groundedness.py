@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _CHECKED = "answers with chunk texts and a sentence to check"
 _TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 5}
+_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 6}
 _COUNT: dict[str, Any] = {
     "better": "lower",
     "scale": "count",
@@ -38,10 +39,10 @@ def unsupported_claims(case: Case) -> int | None:
     return len(verdicts) - sum(verdicts) if verdicts else None
 
 
-@metric("answers with chunk texts", unit="numbers", **_COUNT, **_TERMS)
+@metric("answers with chunk texts", unit="numbers", **_COUNT, **_OF_GIVEN)
 def numeric_fabrication(case: Case) -> int | None:
     """Number of made-up numbers in an answer: distinct numbers that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits must occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
-    if case.grounded is None:
+    if case.grounded is None or not case.claim:
         return None
     return len({item.sentence.keys[position] for item in case.grounded for position in item.made_up})
 
@@ -55,11 +56,11 @@ def expected_claims_found(case: Case) -> Ratio | None:
     return sum(_makes(case, claim) for claim in claims), len(claims)
 
 
-@metric("answered items with forbidden claims", better="lower", needs="gold.forbidden_claims", **_TERMS)
+@metric("answered items with forbidden claims", better="lower", needs="gold.forbidden_claims", **_OF_GIVEN)
 def forbidden_claims_made(case: Case) -> bool | None:
     """Share of answers that make a forbidden claim. An answer makes a claim if it has nearly all words of the claim and all its numbers, and does not deny it."""  # noqa: E501
     claims = case.gold.forbidden_claims
-    if not claims or case.refused or not case.counts:
+    if not claims or case.refused or not case.counts or not case.claim:
         return None
     return any(_makes(case, claim) for claim in claims)
 
