@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import gold_row, make_case, trace_row
@@ -102,20 +102,6 @@ def test_claim_and_citations_come_from_the_first_form_that_is_there(claim, citat
 
 
 @pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        ("Kept. Citations: [a, b]", ["a", "b"]),
-        ("CITATIONS :[a b\tc,,d]", ["a", "b", "c", "d"]),
-        ("citations: [] then citations: [a]", []),
-        ("citations: a, b", None),
-        ("", None),
-    ],
-)
-def test_inline_citations_are_the_first_list_in_the_text(text, ids):
-    assert inline_citations(text) == ids
-
-
-@pytest.mark.parametrize(
     ("retrieved", "fields"),
     [
         (("b", "a"), {"retrieved_ids": ["b", "a", "b"]}),
@@ -157,7 +143,9 @@ def test_one_chunk_with_several_supports_is_no_better_than_the_ideal():
 
 
 @examples(300)
-@given(st.lists(st.sampled_from(["citations", " ", ":", "[", "]", "a", ",", "Citations: [b]", "\n"]), max_size=12))
+@given(st.lists(st.sampled_from(["Citations :[", "citations", ":", "[", "]", "a", "b", ",", "\t"]), max_size=12))
+@example(["citations: [] then citations: [a]"])
+@example(["CITATIONS :[a b\tc,,d]"])
 def test_inline_citations_are_what_the_plain_pattern_finds(parts):
     text = "".join(parts)
     found = re.search(r"citations\s*:\s*\[([^\]]*)\]", text, re.IGNORECASE)

@@ -71,13 +71,6 @@ def test_a_trace_file_without_rows_is_no_problem(tmp_path, data):
     assert traces(tmp_path, data)[:2] == ([], [])
 
 
-def test_a_repeated_qid_names_the_first_line(tmp_path):
-    problems = golds(tmp_path, jsonl(gold(), b"\n", gold(qid="B"), gold()))[1]
-    assert problems == [
-        "FILE:4: /qid: 'A0001' is already used on line 1. Give every question its own qid.",
-    ]
-
-
 def test_a_repeated_qid_in_an_array_names_the_first_line(tmp_path):
     assert (
         "FILE:3: /1/qid: 'A0001' is already used on line 2, at /0/qid."
@@ -152,11 +145,6 @@ def test_an_unanswerable_item_with_labels_is_a_problem_at_each(tmp_path):
     assert ["must be empty" in problem for problem in problems] == [True, True]
 
 
-def test_a_trace_without_answer_or_error_is_a_problem(tmp_path):
-    problems = traces(tmp_path, jsonl({"qid": "A"}))[1]
-    assert "A trace needs answer_json, answer or error." in problems[0]
-
-
 @pytest.mark.parametrize("rows", [2, 300])
 def test_an_unknown_field_is_noted_once_a_file_with_the_one_that_was_meant(tmp_path, rows):
     _, problems, ledger = golds(tmp_path, jsonl(*(gold(qid=str(number), tag=["x"]) for number in range(rows))))
@@ -192,30 +180,10 @@ def test_an_unknown_field_is_noted_once_however_many_rows_have_it(tmp_path):
     assert (note.line, note.times) == (1, 1)
 
 
-@pytest.mark.parametrize("rows", [1, 400])
-def test_a_trace_file_given_as_gold_is_one_problem(tmp_path, rows):
-    problems = golds(tmp_path, jsonl(*(trace(qid=str(number)) for number in range(rows))))[1]
-    assert len(problems) == 1
-    assert problems[0].startswith("FILE:1: looks like a row of a trace file. Check if gold and trace files were")
-
-
-@pytest.mark.parametrize("rows", [1, 400])
-def test_a_gold_file_given_as_traces_is_one_problem(tmp_path, rows):
-    problems = traces(tmp_path, jsonl(*(gold(qid=str(number)) for number in range(rows))))[1]
-    assert len(problems) == 1
-    assert "looks like a row of a gold file" in problems[0]
-
-
 def test_an_array_of_traces_given_as_gold_is_one_problem(tmp_path):
     problems = golds(tmp_path, array(trace(), trace(), trace()))[1]
     assert len(problems) == 1
     assert "looks like a row of a trace file" in problems[0]
-
-
-def test_an_array_of_gold_given_as_traces_is_one_problem(tmp_path):
-    problems = traces(tmp_path, array(element(), element()))[1]
-    assert len(problems) == 1
-    assert "traces are JSON Lines" in problems[0]
 
 
 def test_a_file_of_another_kind_does_not_hide_the_problems_of_the_next(tmp_path):
