@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from cases import ROOT
-from rag_eval.common.progress import SILENT, Progress, Watched, line, watch
+from rag_eval.common.progress import SILENT, Watch, Watched, line, watch
 
 
 class Clock:
@@ -25,7 +25,7 @@ class Clock:
 def shown(seconds, parts=10, columns=79):
     """What is written while 1000 bytes are read in so many equal steps."""
     clock, out = Clock(), io.StringIO()
-    progress = Progress(out, clock, columns)
+    progress = Watch(out, clock, columns)
     progress.begin(1000)
     for _ in range(parts):
         clock.now += seconds / parts

@@ -14,26 +14,12 @@ _MB = 1_000_000
 
 
 class Watch:
-    """An observer of the progress of reading."""
+    """The progress of reading as a line that is rewritten: share, bar, rate and time left, as ``columns`` allow.
 
-    def begin(self, total: int) -> None:
-        """Start with the number of bytes that will be read."""
+    Without ``out`` nothing is shown.
+    """
 
-    def advance(self, size: int) -> None:
-        """Add the number of bytes that were read."""
-
-    def end(self) -> None:
-        """Stop."""
-
-
-SILENT = Watch()
-"""Says nothing."""
-
-
-class Progress(Watch):
-    """A line that is rewritten: share, bar, rate and time left, as far as ``columns`` allow."""
-
-    def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic, columns: int = 79) -> None:
+    def __init__(self, out: TextIO | None, clock: Callable[[], float] = monotonic, columns: int = 79) -> None:
         self._out, self._clock, self._columns = out, clock, columns
         self._total = self._done = 0
         self._began = self._last = 0.0
@@ -49,21 +35,25 @@ class Progress(Watch):
         """Add the number of bytes that were read; show the progress from time to time."""
         self._done += size
         now = self._clock()
-        if now - self._last >= _PAUSE and self._total:
+        if self._out and self._total and now - self._last >= _PAUSE:
             self._last = now
-            self._show(line(self._done, self._total, now - self._began)[: self._columns])
+            self._show(self._out, line(self._done, self._total, now - self._began)[: self._columns])
 
     def end(self) -> None:
         """Wipe the line."""
-        if self._width:
-            self._show("")
+        if self._out and self._width:
+            self._show(self._out, "")
             self._out.write("\r")
             self._out.flush()
 
-    def _show(self, text: str) -> None:
-        self._out.write(f"\r{text:<{self._width}}")
-        self._out.flush()
+    def _show(self, out: TextIO, text: str) -> None:
+        out.write(f"\r{text:<{self._width}}")
+        out.flush()
         self._width = len(text)
+
+
+SILENT = Watch(None)
+"""Shows nothing."""
 
 
 class Watched:
@@ -97,7 +87,7 @@ def watch(*, quiet: bool) -> Watch:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns - 1
     except (OSError, ValueError):
         columns = 0
-    return Progress(sys.stderr, columns=columns or 79)
+    return Watch(sys.stderr, columns=columns or 79)
 
 
 def _time(seconds: float) -> str:
