@@ -29,8 +29,8 @@ _LONGEST_FIELD, _LONGEST_TARGET = 80, 200
 _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
 _ANSWERS = set("""
-    response multi_responses answer actual_output inputs.response outputs.response rows datasource_item
-    conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
+    response multi_responses answer actual_output inputs.response inputs.answer outputs.answer outputs.response rows
+    datasource_item conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
 """.split())  # fmt: skip
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
@@ -66,6 +66,7 @@ azure-eval azure-eval-gold | datasource_item
 azure-eval . | conversation | inputs.conversation
 table table-gold | inputs.* outputs.* error | inputs.* outputs.* execution_time | inputs.* outputs.* reference.*
 table table-gold | inputs.* outputs.* reference_outputs.*
+azure-eval azure-eval-gold | inputs.* outputs.*.*
 . langsmith-dataset | inputs.* outputs.*
 phoenix . | context.trace_id name | context.trace_id span_kind | context.trace_id parent_id
 phoenix . | context.trace_id document_position | trace_id project_id spans
@@ -334,7 +335,8 @@ def _of_spans(record: Row, text: bytes) -> Recognised | None:
 def _of_keys(record: Row, what: str) -> Recognised | None:
     """Recognise a record by the names of its fields; a file without answers is a gold set."""
     names = {name.replace(" ", "_") for name in record}
-    names |= {f"{section}.*" for section, dot, _ in (name.partition(".") for name in record) if dot}
+    paths = [name.split(".") for name in record]
+    names |= {f"{path[0]}{'.*' * depth}" for path in paths for depth in range(1, min(len(path), 3))}
     for line in _KEYS.strip().splitlines():
         form, *alternatives = line.split(" | ")
         trace, gold = form.replace(".", "").split(" ")
