@@ -324,6 +324,7 @@ def test_an_export_is_recognised_by_its_keys(command, tmp_path, trace, gold, key
         ("Q1 0 d#1 1\n", "trec-qrels", "four columns, the last is an integer"),
         ('{"q1": {"d1": 1, "d2": 0}, "q2": {"d', "trec-qrels", "grades by question"),
         ('{"q1": {"d1": 1.5}}', "trec-run", "scores by question"),
+        ('{"queries": {"a": "Why?", "b": "Wh', "beir", "queries by id"),
         ("query-id\tcorpus-id\tscore\n", "beir", "the header query-id, corpus-id"),
         ("colour;size\nred;2\n", "table", "a header of columns"),
         ('{"inputs": "x", "outputs": "y"}', "table", "the fields of a table"),

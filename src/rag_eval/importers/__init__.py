@@ -33,6 +33,7 @@ _ANSWERS = set("""
     datasource_item conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
 """.split())  # fmt: skip
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
+_PAIRS = re.compile(rb'\{\s*"queries"\s*:\s*\{')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
@@ -309,7 +310,9 @@ def detect(head: bytes) -> Recognised | None:
 
 
 def _of_ranks(text: bytes) -> Recognised | None:
-    """Recognise an object of grades or scores by question and document, whose names are ids: they have digits."""
+    """Recognise an object of grades or scores by question and document, whose names are ids, or of queries by id."""
+    if _PAIRS.match(text):  # the judgements may be far behind the queries
+        return Recognised("", "beir", "queries by id")
     names = _NAME.findall(text)[:-1] if _RANKS.match(text) else []  # the last one may be cut
     if not names or not all(colon and re.search(rb"\d", name) for name, colon in names):
         return None
