@@ -227,9 +227,8 @@ def test_an_answer_that_misses_a_substring_by_its_looks_is_found(claim):
     (finding,) = found("substr-near-miss", item(), traces=[answer(claim)])
     assert finding.message.startswith("an answer writes '30 days' with other white space")
     assert found("substr-near-miss", item(), traces=[answer("Within 30 days."), answer("A month.")]) == []
-    assert (
-        found("substr-near-miss", item(gold_claim_substr=["30 days", claim.strip(".")]), traces=[answer(claim)]) == []
-    )
+    both = item(gold_claim_substr=["30 days", claim.strip(".")])
+    assert found("substr-near-miss", both, traces=[answer(claim)]) == []
 
 
 # --- questions -------------------------------------------------------------------------------------------------------
@@ -249,14 +248,8 @@ def test_the_same_question_with_the_same_labels_is_a_duplicate_and_with_others_a
 
 
 def test_questions_that_differ_in_signs_only_are_not_the_same():
-    assert (
-        found(
-            "question-contradiction",
-            item(qid="Q1", question="What is C?"),
-            item(qid="Q2", question="What is C++?", gold_citations=["b"]),
-        )
-        == []
-    )
+    rows = item(qid="Q1", question="What is C?"), item(qid="Q2", question="What is C++?", gold_citations=["b"])
+    assert found("question-contradiction", *rows) == []
 
 
 NEAR = [
@@ -280,17 +273,12 @@ FAR = [
 ]
 
 
-@pytest.mark.parametrize("pair", NEAR)
-def test_near_duplicates_are_found_at_the_later_qid(pair):
-    rows = [item(qid="Q2", question=pair[0]), item(qid="Q1", question=pair[1])]
-    (finding,) = found("question-near-duplicate", *rows)
-    assert (finding.qid, finding.line) == ("Q2", 1)
-    assert finding.message == f"it asks nearly the same question as 'Q1': '{pair[1]}'"
-
-
-@pytest.mark.parametrize("pair", FAR)
-def test_questions_with_a_telling_word_each_of_their_own_are_not(pair):
-    assert found("question-near-duplicate", *(item(qid=f"Q{n}", question=entry) for n, entry in enumerate(pair))) == []
+@each_row(("first", "second", "near"), [*((*pair, True) for pair in NEAR), *((*pair, False) for pair in FAR)])
+def test_near_duplicates_are_found_at_the_later_qid_unless_each_has_a_telling_word(first, second, near):
+    rows = [item(qid="Q2", question=first), item(qid="Q1", question=second)]
+    findings = [(one.qid, one.line, one.message) for one in found("question-near-duplicate", *rows)]
+    message = f"it asks nearly the same question as 'Q1': '{second}'"
+    assert findings == ([("Q2", 1, message)] if near else [])
 
 
 # --- the set and its gates -------------------------------------------------------------------------------------------
@@ -377,11 +365,8 @@ def test_a_gate_on_a_slice_is_about_the_items_of_the_slice():
 
 
 def test_gates_without_items_are_named_unless_they_may_be_skipped():
-    gates = [
-        Gate("under_refusal", "max", "0.05"),
-        Gate("containment", "min", "0.8"),
-        Gate("attribution_hit", "min", "0"),
-    ]
+    thresholds = ("under_refusal", "max", "0.05"), ("containment", "min", "0.8"), ("attribution_hit", "min", "0")
+    gates = [Gate(*threshold) for threshold in thresholds]
     codes = found("gate-without-items", *mixed(3, 0), gates=gates)
     assert sorted(code.message.split()[2] for code in codes) == ["attribution_hit", "containment", "under_refusal"]
     support = {"supports": [{"rel_path": "a.md", "heading_path": ""}], "expected_answer": "30 days"}
@@ -408,9 +393,7 @@ def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
         "min_citations": 1,
         "latency_budget_ms": {"total": 1000},
     }
-    wanted = [
-        measure for measure in measures((1, 5)) if measure.name != "leakage_internal"
-    ]  # without patterns it has nothing
+    wanted = [one for one in measures((1, 5)) if one.name != "leakage_internal"]  # without patterns it has nothing
     gates = [Gate(item.name, "min" if item.metric.better == "higher" else "max", "0.5") for item in wanted]
     rows = [{**row, "conversation": "leave", "turn": turn} for turn, row in enumerate(mixed(3, 3, **support), 1)]
     assert found("gate-without-items", *rows, gates=gates) == []
