@@ -33,6 +33,13 @@ def element(**changes):
     return {"qid": "A0001", "q": "What is X?", "answerable": True, "gold_ids": ["p1#1"], **changes}
 
 
+def full(name):
+    """A row with every field of a schema, each as in its example."""
+    fields = json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8"))["properties"]
+    row = {field: schema["examples"][0] for field, schema in fields.items()}
+    return row | ({"required_support_groups": [[0]]} if name == "gold" else {})
+
+
 def jsonl(*rows):
     return b"".join(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows)
 

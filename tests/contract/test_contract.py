@@ -22,7 +22,7 @@ from rag_eval.contract.gold import NOT_BLANK
 from rag_eval.readers.jsonl import JsonLines
 from rag_eval.readers.schema_validation import is_valid
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, JsonError, parse
-from reading import SCHEMAS, element, gold, trace
+from reading import SCHEMAS, element, full, gold, trace
 from seams import REPOSITORY, Contract, Gold, ProblemCollector, Reader, Trace
 from seams import load_schema as load
 from table import each_row
@@ -34,13 +34,6 @@ REFERENCE = {name: jsonschema.Draft202012Validator(load(name)) for name in ROWS}
 MANY = examples(700)
 SOME = examples(200)
 MARK = "\ue000"  # stands in a row for raw JSON text
-
-
-def full(name):
-    """A row with every field that the contract knows."""
-    fields = load(name)["properties"]
-    row = {field: copy.deepcopy(schema["examples"][0]) for field, schema in fields.items()}
-    return row | ({"required_support_groups": [[0]]} if name == "gold" else {})
 
 
 BASES = {

@@ -10,65 +10,25 @@ import msgspec
 import pytest
 
 from rag_eval.contract.gold import without_unknown
-from reading import SCHEMAS, gold, trace
+from reading import SCHEMAS, full, gold, trace
 from seams import Gold, Trace
 
 RECORDS = {"gold": Gold, "trace": Trace}
-FULL_GOLD = gold(
-    constraints=["X rejects null keys."],
-    category="c",
-    difficulty="easy",
-    tags=["a"],
-    query_type="keyword",
-    multi_hop=True,
-    meta={"team": "hr", "size": 3, "share": 0.5, "new": True},
-    expected_answer="X rejects them.",
-    relevance_grades={"p1#2": 3},
-    relevant_docs=["m.pdf"],
-    doc_grades={"m.pdf": 2},
-    supports=[{"rel_path": "m.md", "heading_path": "A > B", "snippets": ["null"]}],
-    required_support_groups=[[0], [0]],
-    recency_conflict_rule="cite_newer",
-    sections=[{"doc_id": "m", "section": "2.1"}],
-    attack={"kind": "input", "positive": True, "category": "jailbreak"},
-    gold_facts=[{"fact": "30 days", "aliases": ["one month"]}],
-    expected_claims=["It is."],
-    forbidden_claims=["It is not."],
-    expected_outcome="success",
-    required_flags=["f"],
-    forbidden_flags=["g"],
-    min_citations=1,
-    latency_budget_ms={"total": 2000},
-    expected_documents=["m.pdf"],
-)
 UNANSWERABLE = gold(answerable=False, gold_claim_substr=[], gold_citations=[])
-FULL_TRACE = trace(
-    q_id="A0001",
-    case_id="A0001",
-    q="Does X?",
-    question="Does X?",
-    answer="It is.",
-    citations=["p1#2"],
-    chunks=[
-        {"id": "p1#2", "text": "t", "doc_id": "d", "rel_path": "m.md", "heading_path": "A", "section": "1"},
-        {"id": "p1#1", "score": 0.5, "tokens": 12},
-    ],
-    run="r1",
-    ts=1780000000,
-    ok=True,
-    error="late",
-    timed_out=False,
-    abstained=False,
-    confidence=0.9,
-    policy_flags=["f"],
-    latency_ms={"retrieve": 80, "total": 900.5, "rerank": 3},
-    usage={"model": "m", "input_tokens": 900, "output_tokens": 80, "cost_usd": 0.002},
-    scope={"mode": "on", "folders": ["hr"]},
-    guardrail={"score": 0.1, "blocked": False, "leaks": ["email"]},
-)
+CHUNKS = [
+    {"id": "p1#2", "text": "t", "doc_id": "d", "rel_path": "m.md", "heading_path": "A", "section": "1"},
+    {"id": "p1#1", "score": 0.5, "tokens": 12},
+]
+GUARDRAIL = {"score": 0.1, "blocked": False, "leaks": ["email"]}
 ROWS = {
-    "gold": [gold(), FULL_GOLD, UNANSWERABLE],
-    "trace": [trace(), FULL_TRACE, {"qid": "a", "error": "late"}, {"q": "Does X?", "answer": ""}],
+    "gold": [gold(), full("gold"), UNANSWERABLE],
+    "trace": [
+        trace(),
+        full("trace"),
+        trace(chunks=CHUNKS, guardrail=GUARDRAIL),
+        {"qid": "a", "error": "late"},
+        {"q": "Does X?", "answer": ""},
+    ],
 }
 VALUES = [
     *(None, True, False, 0, 1, -1, 5.0, 5.5, -0.0, 10**15, 10**15 + 1, 1e15, 1e300, 2**63, 2**64, 10**40, -(10**40)),
