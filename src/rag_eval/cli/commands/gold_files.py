@@ -253,6 +253,9 @@ def run_relink(args: Namespace) -> int:
     links = Relinker(old, new).links(golds.values())
     print_lines(*_link_lines(links, old, new))
     new_links = [link for link in links if link.new]
+    if not links:
+        print_lines("Nothing to relink: all chunk ids of the gold are among the new ones.")
+        return PASSED
     counted = f"{len(new_links)} of {quantity(len(links), 'old chunk id')}"
     print_lines(f"New ids for {counted}, in {quantity(len({link.qid for link in new_links}), 'item')}.")
     if args.write and new_links:
