@@ -100,6 +100,12 @@ def test_citations_that_are_not_read_are_noted(command, tmp_path, answer, form):
         (["my answers.csv"], "Write: rag-eval import auto 'my answers.csv'"),
         (["a.csv", "b.csv"], "Write: rag-eval import auto a.csv b.csv"),
         (["ragass"], "unknown format 'ragass'. Did you mean 'ragas'?"),
+        (
+            ["ragas", "a.csv", "--map", "m.yml"],
+            "--map is for tables, not for ragas. Remove it, or write: rag-eval import table a.csv --map m.yml",
+        ),
+        (["ragas", "a.csv", "--suggest-map"], "--suggest-map is for tables, not for ragas."),
+        (["ragas", "a.csv", "--corpus", "c.jsonl"], "--answers and --corpus are only for TREC runs."),
     ],
 )
 def test_a_format_that_cannot_be_is_refused(command, words, message):

@@ -118,6 +118,12 @@ def run_import(args: argparse.Namespace) -> int:
     if form.files and len(args.files) != form.files:
         fix = f"Write: rag-eval import {name} {form.takes}"
         raise UsageError(f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}. {fix}")
+    table = f"Remove it, or write: {shell_line('rag-eval', 'import', 'table', *args.files)}"
+    refuse(
+        (args.map and form.module != "table", f"--map is for tables, not for {name}. {table} --map {args.map}"),
+        (args.suggest_map and form.module != "table", f"--suggest-map is for tables, not for {name}. {table}"),
+        ((args.answers or args.corpus) and form.module != "trec", "--answers and --corpus are only for TREC runs."),
+    )
     for path in (args.out, args.save):
         if path not in ("", "-"):
             refuse_existing(path, force=args.force, other="file")
