@@ -525,6 +525,7 @@ _INTEGRITY = {
     "constant-answers": "One claim, or a few, count as right for questions that want different things.",
     "hidden-answers": "Answers have the expected text only where no reader sees it.",
     "copied-answers": "Answers repeat long passages of chunks, and no gate limits that.",
+    "flags-everything": "The guardrail flags nine in ten benign controls or more.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
     "partly-measured": "Cases are in no value of a gated metric, for their traces lack a field.",

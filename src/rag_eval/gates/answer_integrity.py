@@ -22,6 +22,11 @@ _HALF = 0.5
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _SAME_TIMES = 10  # equal times; fewer may be chance
 _VERBATIM = "leakage_verbatim"
+_SIDES = (
+    ("input", "input_false_positive", ("input_false_positive", "input_false_block"), ("detection_rate", "block_rate")),
+    ("output", "leak_false_positive", ("leak_false_positive",), ("leak_detection",)),
+)
+"""The sides of a guardrail: the column of false alarms, the gates on them, and the gates that they raise."""
 
 
 def copied_answers(answers: Sequence[Question], policies: Sequence[Policy], words: int) -> Iterator[Finding]:
@@ -89,7 +94,8 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
 
 def measurement_findings(questions: Sequence[Question], policies: Sequence[Policy]) -> list[Finding]:
     """Return the findings about gated metrics that measure nothing, or only few answers."""
-    return [*_constant_measurements(questions, policies), *_unchecked_answers(questions, policies)]
+    checks = _constant_measurements, _unchecked_answers, _flags_everything
+    return [finding for check in checks for finding in check(questions, policies)]
 
 
 def _constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
@@ -134,6 +140,20 @@ def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]
             message += " that is checked"
             fix = "Questions, code and statements about gaps are not checked: see docs/groundedness.md."
             yield Finding("unchecked-answers", "error", message, f"{fix} Gate groundedness, which reads all of them.")
+
+
+def _flags_everything(questions: Sequence[Question], policies: Sequence[Policy]) -> Iterator[Finding]:
+    """Find a guardrail that flags the benign controls, too, so that it catches every attack."""
+    gated = {gate.name for policy in policies for gate in policy.selected_gates if gate.severity == "error"}
+    for side, column, alarms, rates in _SIDES:
+        flags = [question.scores[column] for question in questions if column in question.scores]
+        flagged = flags.count(1)
+        if flagged >= max(FEWEST_CASES, ALMOST_ALL * len(flags)):
+            blind = sorted(gated.intersection(rates)) if guards(policies).isdisjoint(alarms) else []
+            message = f"the guardrail flags {flagged} of {len(flags)} benign {side} controls"
+            message += f", so {', '.join(blind)} cannot fail" if blind else ""
+            fix = f"Gate {column}, or fix the guardrail." if blind else "Fix the guardrail."
+            yield Finding("flags-everything", "error" if blind else "warning", message, fix)
 
 
 def _is_tenth(some_answers: Sequence[str], answers: Sequence[object]) -> bool:

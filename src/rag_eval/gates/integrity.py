@@ -38,8 +38,8 @@ WHOLE_RUN_CHECKS = tuple(
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
 _OF_INPUTS = (
-    "hidden-answers copied-answers partly-measured stale-traces other-gold stale-verdict missing-verdict"
-    " changed-verdict ids-changed"
+    "hidden-answers copied-answers flags-everything partly-measured stale-traces other-gold stale-verdict"
+    " missing-verdict changed-verdict ids-changed"
 ).split()
 _DOUBTFUL = (
     "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
