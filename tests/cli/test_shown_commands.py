@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -37,7 +38,7 @@ def project(tmp_path, monkeypatch):
     made.write("answers_of_one.py", "def answer(question):\n    return 'It is 1 days.'\n")
     made.write(MANIFEST, "{}")
     monkeypatch.chdir(made.path)
-    monkeypatch.setattr("sys.stdin", None)
+    monkeypatch.setattr("sys.stdin", io.StringIO("1\n1\n\n"))  # the grades of one answer
     return made
 
 
