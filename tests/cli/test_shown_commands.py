@@ -37,6 +37,7 @@ def project(tmp_path, monkeypatch):
     write_rows(made.path / VERDICTS, judged)
     made.write("answers_of_one.py", "def answer(question):\n    return 'It is 1 days.'\n")
     made.write(MANIFEST, "{}")
+    made.write("eval/judge-labels.jsonl", "")  # otherwise a spot-check without a grade shows no next step
     monkeypatch.chdir(made.path)
     monkeypatch.setattr("sys.stdin", io.StringIO("1\n1\n\n"))  # the grades of one answer
     return made
