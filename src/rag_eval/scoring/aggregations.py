@@ -286,9 +286,9 @@ def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, l
     together. If p is drawn, the number of draws allows it to be below ``level``.
 
     It is exact McNemar if every case has a 0/1 score on both sides, otherwise a permutation that swaps whole pairs. A
-    percentile is tested as the rate of scores above the percentile of both runs together. Cases with only one score do
-    not count for a percentile or an area. They count for F1: a case that is neither an error nor a true positive in one
-    of the runs changes F1 as well.
+    percentile is tested as the rate of scores above the percentile of each case's lower score. Cases with only one
+    score do not count for a percentile or an area. They count for F1: a case that is neither an error nor a true
+    positive in one of the runs changes F1 as well.
     """
     if fold == "f1":
         return _chance_of_f1(worse_first, seed, level)
