@@ -27,6 +27,7 @@ HIDDEN = {
     "an element for browsers without scripts": "It is fine. <noscript>{}</noscript>",
     "an instruction": "It is fine. <?{}?>",
     "an open comment at the start of a line": "It is fine.\n<!-- {}",
+    "an open comment in a long text": "It is fine.\n<!-- {} " + "It is fine. " * 2_000,
     "concealed text of a terminal": "It is fine. \x1b[8m{}\x1b[0m",
     "text that is shown backwards": "It is fine. \u202e{}\u202c",
     "a comment in a long text": "It is fine. " * 2_000 + "<!-- {} -->" + "It is fine. " * 2_000,

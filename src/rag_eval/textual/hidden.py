@@ -18,7 +18,7 @@ _HIDING = (  # attributes that hide an element
     r"|\bclass\s*=\s*[\"']?[^\"'<>]{0,200}(?<![-\w])(?:sr-only|visually-hidden|invisible)(?![-\w])"
 )
 _NOT_SHOWN = (
-    r"^ {0,3}<!--.{0,4000}?(?:-->|\Z)",  # a block of Markdown ends with the text if the comment is open
+    r"^ {0,3}<!--.{0,9000}?(?:-->|\Z)",  # a block of Markdown ends with the text if the comment is open
     r"<!--.{0,4000}?-->",
     r"<\?.{0,4000}?\?>",
     r"<![a-z\[][^<>]{0,4000}>",
