@@ -102,9 +102,9 @@ def test_citations_that_are_not_read_are_noted(command, tmp_path, answer, form):
         (["ragass"], "unknown format 'ragass'. Did you mean 'ragas'?"),
         (
             ["ragas", "a.csv", "--map", "m.yml"],
-            "--map is for tables, not for ragas. Remove it, or write: rag-eval import table a.csv --map m.yml",
+            "tables, not for ragas. Remove them, or write: rag-eval import table a.csv --map m.yml",
         ),
-        (["ragas", "a.csv", "--suggest-map"], "--suggest-map is for tables, not for ragas."),
+        (["ragas", "a.csv", "--suggest-map"], "or write: rag-eval import table a.csv --suggest-map"),
         (["ragas", "a.csv", "--corpus", "c.jsonl"], "--answers and --corpus are only for TREC runs."),
     ],
 )

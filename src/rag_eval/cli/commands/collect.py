@@ -21,6 +21,7 @@ from rag_eval.cli.commands._shared import (
     is_sample,
     now,
     print_notes,
+    refuse,
     refuse_existing,
     write_json,
     write_rows,
@@ -105,10 +106,9 @@ def run(args: argparse.Namespace) -> int:
     """
     out = Path(args.out)
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
-    if out.name == _RUN_JSON:
-        raise UsageError(f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl")
-    if not args.url and (args.request or args.preset != "plain"):
-        raise UsageError("--request and --preset describe a server. Use them with --url, or remove them.")
+    facts = f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl"
+    server = "--request and --preset describe a server. Use them with --url, or remove them."
+    refuse((out.name == _RUN_JSON, facts), (not args.url and (args.request or args.preset != "plain"), server))
     refuse_existing(out, force=args.force or is_replaceable)
     digests = Digests()
     with checked_reader() as reader:

@@ -118,10 +118,10 @@ def run_import(args: argparse.Namespace) -> int:
     if form.files and len(args.files) != form.files:
         fix = f"Write: rag-eval import {name} {form.takes}"
         raise UsageError(f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}. {fix}")
-    table = f"Remove it, or write: {shell_line('rag-eval', 'import', 'table', *args.files)}"
+    table = shell_line("rag-eval", "import", "table", *args.files, *(given(args, "map") or ["--suggest-map"]))
+    maps = f"--map and --suggest-map are for tables, not for {name}. Remove them, or write: {table}"
     refuse(
-        (args.map and form.module != "table", f"--map is for tables, not for {name}. {table} --map {args.map}"),
-        (args.suggest_map and form.module != "table", f"--suggest-map is for tables, not for {name}. {table}"),
+        ((args.map or args.suggest_map) and form.module != "table", maps),
         ((args.answers or args.corpus) and form.module != "trec", "--answers and --corpus are only for TREC runs."),
     )
     for path in (args.out, args.save):
