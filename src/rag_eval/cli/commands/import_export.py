@@ -115,18 +115,16 @@ def run_import(args: argparse.Namespace) -> int:
     _check_source(args)
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
-    if form.files and len(args.files) != form.files:
-        fix = f"Write: rag-eval import {name} {form.takes}"
-        raise UsageError(f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}. {fix}")
+    takes = f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}"
     table = shell_line("rag-eval", "import", "table", *args.files, *(given(args, "map") or ["--suggest-map"]))
     maps = f"--map and --suggest-map are for tables, not for {name}. Remove them, or write: {table}"
     refuse(
+        (form.files and len(args.files) != form.files, f"{takes}. Write: rag-eval import {name} {form.takes}"),
         ((args.map or args.suggest_map) and form.module != "table", maps),
         ((args.answers or args.corpus) and form.module != "trec", "--answers and --corpus are only for TREC runs."),
     )
-    for path in (args.out, args.save):
-        if path not in ("", "-"):
-            refuse_existing(path, force=args.force, other="file")
+    for path in sorted({args.out, args.save} - {"", "-"}):
+        refuse_existing(path, force=args.force, other="file")
     if args.from_api:
         _fetch(args)
     if form.module == "table" and args.suggest_map:
