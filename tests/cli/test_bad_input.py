@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row
+from damage import WORDS, damaged, documents, encoded, mutated, rows
 from depth import DEEP
-from mutants import WORDS, damaged, documents, encoded, mutated, rows
 from seams import COMMANDS, RagEvalError, action, build_parser, main
 
 SECONDS = 10
