@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import answer_integrity, integrity
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, UNJUDGED, at_levels, levels_of, provenance
-from rag_eval.gates.policy import MARGINS
+from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.problems import ProblemCollector
@@ -83,6 +83,10 @@ class Answers(NamedTuple):
                 yield question, Case(inputs.golds[question.qid], trace, settings)
 
 
+Check = Callable[[Answers, Sequence[Case]], Iterable[Finding]]
+"""A check of a sample: it gets the answers with only the questions of the sample, and their cases."""
+
+
 def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
     """Find that traces are of another commit or other gold, according to run.json (``about``)."""
     authority, policy, head = inputs.authority, inputs.policy, inputs.policies[0]
@@ -105,16 +109,43 @@ def of_answers(answers: Answers) -> list[Finding]:
     """Return the findings of all checks that read the answers."""
     questions, policies = answers.questions, answers.inputs.policies
     findings = [*_partly_measured(answers), *answer_integrity.measurement_findings(questions, policies)]
-    samples = [(check, choose(answers)) for choose, check in _OF_SAMPLES]
+    samples = list(_samples(answers))
     # All samples are read at once, because reading a large file to its end takes long.
     by_line = {question.trace_line: question for _, sample in samples for question in sample}
     cases = {question.trace_line: case for question, case in answers.cases(by_line.values())}
     for check, sample in samples:
         lines = sorted(question.trace_line for question in sample)
         if lines and cases:
-            findings += check(answers, [cases[line] for line in lines])
+            findings += check(answers._replace(questions=sample), [cases[line] for line in lines])
     findings += [*_changed_ids(answers), *_injected_instructions(answers)]
     return at_levels(findings, answers.levels)
+
+
+def _samples(answers: Answers) -> Iterator[tuple[Check, list[Question]]]:
+    """Yield the checks of samples that the gates files ask for, each with the answers that it reads."""
+    policies, golds, sample = answers.inputs.policies, answers.inputs.golds, answers.sample
+    answered = [item for item in answers.questions if item.trace_line and item.label not in ABSENT]
+    answerable = [item for item in answers.questions if item.answerable]
+    if _has_text_gates(policies):
+        yield _degenerate_answers, sample([item for item in answerable if item.label == "OK"], answers.seed)
+    if _has_text_gates(policies, "groundedness"):
+        yield _copied_answers, sample([item for item in answerable if item.label not in UNJUDGED])
+    if _has_text_gates(policies, "refusals"):
+        yield _marked_refusals, sample([item for item in answers.questions if item.label in REFUSED])
+    if answers.levels["padded-retrieval"] != "off":
+        yield _padded_retrieval, sample(answered)
+    traced = [item for item in answerable if item.trace_line]
+    # Other ids are likely if nothing of the gold was retrieved for most questions.
+    if 2 * sum(item.label in UNRETRIEVED for item in answers.questions) > len(traced):
+        yield _unmatched_ids, sample([item for item in traced if evidence_level(golds[item.qid])])
+    if not (answers.inputs.policy.builtin or policies[0].builtin):  # a change may be the fix
+        yield _unrecognised_refusals, sample([item for item in answers.questions if item.label == "HALLUCINATION"])
+
+
+def _has_text_gates(policies: Sequence[Policy], *groups: str) -> bool:
+    """Return whether a gate judges the texts of answers: one on precision, containment or a metric of some groups."""
+    names = {gate.name for policy in policies for gate in policy.gates}
+    return any(name in ("precision", "containment") or measure(name).metric.perspective in groups for name in names)
 
 
 def _partly_measured(answers: Answers) -> Iterable[Finding]:
@@ -129,14 +160,6 @@ def _partly_measured(answers: Answers) -> Iterable[Finding]:
     is_failure_counted = integrity.counts_failures(inputs.policies)
     cases = answers.cases(suspects)
     return integrity.partly_measured(questions, cases, watched, before, is_failure_counted=is_failure_counted)
-
-
-def _right_answers(answers: Answers) -> list[Question]:
-    """Return right answers, if a gate counts them."""
-    if not _has_text_gates(answers):
-        return []
-    right = [question for question in answers.questions if question.label == "OK" and question.answerable]
-    return answers.sample(right, answers.seed)
 
 
 def _degenerate_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
@@ -226,40 +249,15 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
-def _has_text_gates(answers: Answers, *groups: str) -> bool:
-    """Return whether a gate judges the texts of answers: one on precision, containment or a metric of some groups."""
-    names = {gate.name for policy in answers.inputs.policies for gate in policy.gates}
-    return any(name in ("precision", "containment") or measure(name).metric.perspective in groups for name in names)
-
-
-def _given_answers(answers: Answers) -> list[Question]:
-    if not _has_text_gates(answers, "groundedness"):
-        return []
-    return answers.sample([item for item in answers.questions if item.answerable and item.label not in UNJUDGED])
-
-
 def _copied_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find answers that are copied from chunks or from the gold set, and traces with another answer."""
     words, policies = answers.inputs.policy.settings.safety.verbatim_words, answers.inputs.policies
-    copies = answer_integrity.copied_answers(_given_answers(answers), policies, words)
+    copies = answer_integrity.copied_answers(answers.questions, policies, words)
     return [*copies, *answer_integrity.answers_from_gold(cases), *answer_integrity.other_answers(cases)]
 
 
-def _refusals(answers: Answers) -> list[Question]:
-    if not _has_text_gates(answers, "refusals"):
-        return []
-    return answers.sample([question for question in answers.questions if question.label in REFUSED])
-
-
-def _marked_refusals(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
-    return list(answer_integrity.marked_refusals(cases, answers.inputs.policy.settings))
-
-
-def _spoken_answers(answers: Answers) -> list[Question]:
-    """Return answers, also refusals."""
-    if answers.levels["padded-retrieval"] == "off":
-        return []
-    return answers.sample([item for item in answers.questions if item.trace_line and item.label not in ABSENT])
+def _marked_refusals(answers: Answers, cases: Sequence[Case]) -> Iterator[Finding]:
+    return answer_integrity.marked_refusals(cases, answers.inputs.policy.settings)
 
 
 def _padded_retrieval(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
@@ -280,16 +278,6 @@ def _padded_retrieval(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     message += f", so {', '.join(blind)} can hardly fail" if blind else ""
     fix = "Write the ranked list that the answer is made from."
     return [Finding("padded-retrieval", "error" if blind else "warning", message, fix)]
-
-
-def _labelled_answers(answers: Answers) -> list[Question]:
-    """Return answers to items with evidence, if nothing of the gold was retrieved for most questions."""
-    questions = answers.questions
-    missed = sum(question.label in UNRETRIEVED for question in questions)
-    answered = [question for question in questions if question.trace_line and question.answerable]
-    if 2 * missed <= len(answered):
-        return []
-    return answers.sample([item for item in answered if evidence_level(answers.inputs.golds[item.qid])])
 
 
 def _unmatched_ids(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
@@ -322,13 +310,6 @@ def _unmatched_ids(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     return findings
 
 
-def _answers_to_unanswerable(answers: Answers) -> list[Question]:
-    """Return answers to unanswerable items, if refusals in other words do not count."""
-    if any(policy.builtin for policy in (answers.inputs.policy, answers.inputs.policies[0])):  # a change may be the fix
-        return []
-    return answers.sample([question for question in answers.questions if question.label == "HALLUCINATION"])
-
-
 def _unrecognised_refusals(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find answers to unanswerable items that refuse in other words than the token.
 
@@ -347,17 +328,6 @@ def _unrecognised_refusals(answers: Answers, cases: Sequence[Case]) -> list[Find
     message += quoted(min(worded, key=len), 60) if worded else "they are empty"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
     return [Finding("unrecognised-refusals", "warning", message, fix, answers.inputs.policy.trace)]
-
-
-_OF_SAMPLES = (
-    (_right_answers, _degenerate_answers),
-    (_given_answers, _copied_answers),
-    (_refusals, _marked_refusals),
-    (_spoken_answers, _padded_retrieval),
-    (_labelled_answers, _unmatched_ids),
-    (_answers_to_unanswerable, _unrecognised_refusals),
-)
-"""Checks of samples: which answers are read, and what is found in them."""
 
 
 def _changed_ids(answers: Answers) -> list[Finding]:
