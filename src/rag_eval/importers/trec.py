@@ -6,7 +6,7 @@ Source: trec_eval. Runs are ordered by score, then by document id, both descendi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import isfinite, isnan
 from typing import Any
 
@@ -26,19 +26,7 @@ _TOPIC, _DOCUMENT = ("query_id", "query-id", "q_id", "_id"), ("doc_id", "corpus-
 _GRADE = ("relevance", "score", "rel")
 _RUN_JSON = 'Write the score of each document by topic: {"301": {"FR940202-2-00150": 14.2}}'
 _RUN = "A line of a run is: TOPIC Q0 DOCUMENT RANK SCORE TAG, such as 301 Q0 FR940202-2-00150 1 14.2 bm25"
-
-
 Judgements = dict[str, tuple[int, dict[str, int]]]  # by topic: its first line, and its documents with their grades
-
-
-def _judge(judged: Judgements, inputs: ImportInputs, path: str, line: int, fields: Sequence[str]) -> None:
-    """Add a judgement: topic, document and grade; a second one of a document is a problem."""
-    topic, document, grade = fields
-    grades = judged.setdefault(topic, (line, {}))[1]
-    if document in grades:
-        message = f"document {document[:60]} is judged twice for topic {topic[:60]}"
-        inputs.problem(path, line, "", message, "Keep one judgement per document, as trec_eval requires.")
-    grades[document] = int(grade)
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
@@ -48,15 +36,16 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     for path in inputs.paths:
         is_json = _read_json(conversion, path, judged, questions)
         for line, text in () if is_json else text_lines(inputs, path):
+            conversion.place = path, line
             words, cells = text.split(), [cell.strip() for cell in text.split("\t")]
             if len(cells) == 3 and _INTEGER.fullmatch(cells[2]):
-                _judge(judged, inputs, path, line, cells)
+                _judge(conversion, judged, cells[0], {cells[1]: int(cells[2])})
             elif len(cells) == 2:
                 questions[cells[0]] = cells[1]
             elif len(words) == 4 and _INTEGER.fullmatch(words[3]):
-                _judge(judged, inputs, path, line, (words[0], *words[2:]))
+                _judge(conversion, judged, words[0], {words[2]: int(words[3])})
             elif words[0] not in _TOPIC:  # of the header
-                inputs.problem(path, line, "", "is neither a judgement nor a topic", _QRELS)
+                conversion.problem("", "is neither a judgement nor a topic", _QRELS)
     if not judged and not inputs.problems:
         hint = "Pass the judgements too: rag-eval import beir queries.jsonl qrels/test.tsv"
         return inputs.problem(inputs.paths[-1], 0, "", "has no judgements", hint)
@@ -81,26 +70,29 @@ def _read_json(conversion: Conversion, path: str, judged: Judgements, questions:
                 conversion.drop_unread(value, ("queries", "relevant_docs"))
                 value = as_dict(value.get("relevant_docs"))
             for name, grades in value.items():
-                _judge_all(conversion, judged, name, grades)
+                _judge(conversion, judged, name, grades)
         elif isinstance(value.get("text"), str):
             questions[topic] = value["text"]
             conversion.drop_unread(value, (*_TOPIC, "text"), " of queries")
         else:
             grade = next((number(value[name]) for name in _GRADE if name in value), None)
-            _judge_all(conversion, judged, topic, {first_id(_DOCUMENT, value): grade})
+            _judge(conversion, judged, topic, {first_id(_DOCUMENT, value): grade})
     return True
 
 
-def _judge_all(conversion: Conversion, judged: Judgements, topic: str, grades: Any) -> None:
-    """Add the judgements of a topic: a grade by document, or a list of relevant documents."""
+def _judge(conversion: Conversion, judged: Judgements, topic: str, grades: Any) -> None:
+    """Add judgements of a topic: a grade by document, or a list of relevant documents; a second one is a problem."""
     if isinstance(grades, list):
         grades = {as_id(document): 1 for document in grades}
     is_valid = isinstance(grades, dict) and None not in grades and all(_is_grade(grade) for grade in grades.values())
     if not is_valid:
         conversion.problem("", f"has no whole grade for each document of topic {quoted(topic, 60)}", _JSON)
-    judged.setdefault(topic, (conversion.place[1], {}))  # it may have none
+    known = judged.setdefault(topic, (conversion.place[1], {}))[1]
     for document, grade in grades.items() if is_valid else ():
-        _judge(judged, conversion.inputs, *conversion.place, (topic, document, grade))
+        if document in known:
+            message = f"document {document[:60]} is judged twice for topic {topic[:60]}"
+            conversion.problem("", message, "Keep one judgement per document, as trec_eval requires.")
+        known[document] = int(grade)
 
 
 def _is_grade(value: Any) -> bool:
