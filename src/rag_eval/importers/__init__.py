@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Numbered = Iterator[tuple[int, Row]]
 _LONGEST_FIELD, _LONGEST_TARGET = 80, 200
+_RENAMED, _DROPPED, _LACKING = "read as {1}: {0}", "left out: {0} ({1})", "{0}"  # lines of an account
 _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
 _ANSWERS = set("""
@@ -193,36 +194,38 @@ class Account:
     """The account of a conversion: fields that were renamed or left out, by their names in the source, with counts."""
 
     def __init__(self) -> None:
-        self._renamed: Counter[tuple[str, str]] = Counter()
-        self._dropped: Counter[tuple[str, str]] = Counter()
-        self._lacking: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, str, str]] = Counter()  # of a form of a line and its two parts
 
     def renamed(self, field: str, to: str) -> None:
         """Record that a field of a row is kept under another name, or in another form."""
         if field != to:
-            self._renamed[one_line(field, _LONGEST_FIELD), one_line(to, _LONGEST_TARGET)] += 1
+            self._count(_RENAMED, one_line(field, _LONGEST_FIELD), one_line(to, _LONGEST_TARGET))
 
     def dropped(self, field: str, why: str, count: int = 1) -> None:
         """Record that a field of a row is left out."""
-        if count:
-            self._dropped[one_line(field, _LONGEST_FIELD) or "a column without a name", why] += count
+        self._count(_DROPPED, one_line(field, _LONGEST_FIELD) or "a column without a name", why, count)
 
     def lacking(self, what: str, count: int = 1) -> None:
         """Record something that converted rows lack."""
+        self._count(_LACKING, one_line(what, _LONGEST_TARGET), "", count)
+
+    def _count(self, form: str, field: str, other: str, count: int = 1) -> None:
         if count:
-            self._lacking[one_line(what, _LONGEST_TARGET)] += count
+            self._counts[form, field, other] += count
+
+    def lines(self, *forms: str) -> list[str]:
+        """Return a line for each entry."""
+        return [
+            form.format(field, other) + (f", {count} times" if count > 1 else "")
+            for wanted in forms or (_RENAMED, _DROPPED, _LACKING)
+            for (form, field, other), count in sorted(self._counts.items())
+            if form == wanted
+        ]
 
     @property
     def dropped_lines(self) -> list[str]:
-        """Return a line for each field that is left out, sorted."""
-        return [f"left out: {field} ({why}){_times(count)}" for (field, why), count in sorted(self._dropped.items())]
-
-    def lines(self) -> list[str]:
-        """Return all of it, a line for each field."""
-        renamed = [f"read as {to}: {field}{_times(count)}" for (field, to), count in sorted(self._renamed.items())]
-        return (
-            renamed + self.dropped_lines + [f"{what}{_times(count)}" for what, count in sorted(self._lacking.items())]
-        )
+        """Return a line for each field that is left out."""
+        return self.lines(_DROPPED)
 
 
 def importer(name: str) -> Importer:
@@ -279,10 +282,6 @@ def gold_row(
 def written(row: Row) -> str:
     """Return a row as one line of JSON, from which the hash of an item is computed."""
     return json_source(json.dumps(row, ensure_ascii=False))
-
-
-def _times(count: int) -> str:
-    return f", {count} times" if count > 1 else ""
 
 
 def detect(head: bytes) -> Recognised | None:
