@@ -24,7 +24,6 @@ _FORMS = "Give eval_results.jsonl, or the JSON that evaluate(output_path=…) wr
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each result."""
-    result: list[Draft] = []
     for row in _results(conversion):
         answer = conversion.answer(row.get("answer"), row)
         draft = Draft(conversion.place, "", row["question"], answer, qid=row["qid"])
@@ -34,15 +33,13 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.account.renamed("latency -1", "error")
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
-        fields = {field: row[name] for field, name in table.operations(row).items() if name != "latency"}
+        fields = {field: row[name] for field, name in table.operations(*row).items() if name != "latency"}
         table.read_operations(draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
             draft.chunks = conversion.chunks(row[_RETRIEVED])
         elif (context := row.get("context", unwrap.contexts_in(row, unwrap.decoded(row.get("answer"))))) is not None:
             draft.chunks = conversion.chunks(_pieces(conversion, context))
-        result.append(draft)
-    table.number_turns(result)
-    yield from result
+        yield draft
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
@@ -94,7 +91,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
             continue
         if _RETRIEVED in row and "context" in row:
             conversion.account.dropped("context", "retrieved_documents has the ids")
-        conversion.drop_unread(row, (*_READ, *table.operations(row).values()))
+        conversion.drop_unread(row, (*_READ, *table.operations(*row).values()))
         yield {**row, "question": question, "qid": conversion.sample_id("azure", question, row)}
 
 

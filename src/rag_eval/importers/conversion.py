@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -195,11 +195,8 @@ class Conversion:
         for source in sources:
             if (pointed := unwrap.as_plain_id(self.resolve("qid", source))) is not None:
                 return pointed
-        for source in sources:
-            for name in unwrap.QID_KEYS if isinstance(source, dict) else ():
-                if qid := unwrap.as_plain_id(source.get(name)):
-                    return qid
-        return None
+        stated = (unwrap.as_dict(source).get(name) for source in sources for name in unwrap.QID_KEYS)
+        return next(filter(None, map(unwrap.as_plain_id, stated)), None)
 
     def sample_id(self, tool: str, question: str, *sources: Any) -> str:
         """Return the qid of a sample, from its id or its question if no source states one."""
@@ -237,7 +234,9 @@ class Conversion:
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
         """Yield line and trace row of each draft, by start and id; drafts that give no valid row are problems."""
-        ready = sorted(drafts, key=lambda draft: (draft.start_ns or 0, draft.source if draft.start_ns else ""))
+        recorded = list(drafts)
+        _number_turns(recorded)
+        ready = sorted(recorded, key=lambda draft: (draft.start_ns or 0, draft.source if draft.start_ns else ""))
         ready = [draft for draft in ready if self.in_window(draft.start_ns)]
         if filled := [draft for draft in ready if not draft.is_empty()]:
             # a file without any contents is a problem: they were not captured
@@ -430,6 +429,18 @@ class Conversion:
                 fix = "name the place of the id with --chunk-id POINTER"
                 warning = f"warning: chunks with an id never match chunks without one; {fix}"
                 self.account.lacking(warning, self._by_text)
+
+
+def _number_turns(drafts: Iterable[Draft]) -> None:
+    """Number the turns of each conversation in order, if their source states none."""
+    conversations: dict[str, list[Draft]] = defaultdict(list)
+    for draft in drafts:
+        if draft.conversation and not draft.turns:
+            conversations[draft.conversation].append(draft)
+    for turns in conversations.values():
+        for index, draft in enumerate(turns, 1):
+            draft.turn = draft.turn or index
+            draft.turns = max(len(turns), draft.turn)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -40,7 +40,6 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each answer."""
-    result: list[Draft] = []
     for qid, row in _samples(conversion):
         names = ("retrieved_contexts", "retrieved_context_ids")
         documents = conversion.documents(*(conversion.list_of(row, name) for name in names))
@@ -49,10 +48,8 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
             draft = Draft(conversion.place, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
-            table.read_operations(draft, {field: row[name] for field, name in table.operations(row).items()})
-            result.append(draft)
-    table.number_turns(result)
-    yield from result
+            table.read_operations(draft, {field: row[name] for field, name in table.operations(*row).items()})
+            yield draft
 
 
 def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
@@ -84,7 +81,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             conversion.problem("", "has no question", hint)
             continue
         row["user_input"] = question
-        read = _READ.union(table.operations(row).values())
+        read = _READ.union(table.operations(*row).values())
         for name, item in row.items():
             if name not in read:
                 account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)

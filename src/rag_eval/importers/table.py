@@ -147,13 +147,9 @@ def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
     return has_needed and (form == "table" or any(field in fields for field in _LABELS))
 
 
-def operations(row: Row) -> dict[str, str]:
-    """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
-    return _operations(tuple(row))
-
-
 @lru_cache(maxsize=256)  # the rows of a file have few sets of names
-def _operations(names: tuple[str, ...]) -> dict[str, str]:
+def operations(*names: str) -> dict[str, str]:
+    """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
     return {field: name for field, name in suggested(list(names), "table").items() if field in _OPERATIONS}
 
 
@@ -252,20 +248,7 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
         if draft.chunks and None not in order:
             positions = sorted(range(len(order)), key=order.__getitem__)
             draft.chunks = [draft.chunks[position] for position in positions]
-    number_turns(result)
     yield from result
-
-
-def number_turns(drafts_in_order: list[Draft]) -> None:
-    """Number the turns of each conversation in order, if the samples state none."""
-    conversations: dict[str, list[Draft]] = {}
-    for draft in drafts_in_order:
-        if draft.conversation:
-            conversations.setdefault(draft.conversation, []).append(draft)
-    for turns in conversations.values():
-        for index, draft in enumerate(turns, 1):
-            draft.turn = draft.turn or index
-            draft.turns = max(len(turns), draft.turn)
 
 
 def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any] | None:
