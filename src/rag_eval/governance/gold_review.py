@@ -18,13 +18,13 @@ from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import SignedAt, rejudge
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.contract import DEFAULT_GOLD, Limits
+from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
-from rag_eval.readers.gold_file import StoredGold
+from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
@@ -37,7 +37,6 @@ from rag_eval.run.scored import rescore, rescore_on
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
     from rag_eval.analysis.report import Earlier, Report
-    from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
     from rag_eval.run.authority import Authority
@@ -57,27 +56,15 @@ _LFS = re.compile(
 )
 
 
-class ReviewContext(NamedTuple):
-    """A scored run, its options, and the authority that it is compared with."""
+class ReviewContext:
+    """A scored run, its options, and the authority that it is compared with.
 
-    authority: Authority
-    run: ScoredRun
-    options: Options
+    ``head`` is the policy of the pull request, ``base`` that of the base branch; ``policies`` are those that apply.
+    """
 
-    @property
-    def head(self) -> Policy:
-        """Return the policy of the pull request."""
-        return self.run.inputs.policy
-
-    @property
-    def base(self) -> Policy | None:
-        """Return the policy of the base branch."""
-        return self.run.inputs.base
-
-    @property
-    def policies(self) -> tuple[Policy, ...]:
-        """Return the policies that apply."""
-        return self.run.inputs.policies
+    def __init__(self, authority: Authority, run: ScoredRun, options: Options) -> None:
+        self.authority, self.run, self.options = authority, run, options
+        self.head, self.base, self.policies = run.inputs.policy, run.inputs.base, run.inputs.policies
 
 
 class ItemChange(NamedTuple):
@@ -333,9 +320,8 @@ def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Findin
 def compare(context: ReviewContext) -> GoldDiff:
     """Compare the scored gold with the gold that the base's policy names; raise InputError if that is unreadable."""
     authority, run, scored_path = context.authority, context.run, context.head.gold
-    limits = Limits(**(context.base or context.head).limits)
     path = gold_path(context, authority.fork)
-    stored = stored_at(authority, authority.fork, path, limits) if path else None
+    stored = stored_at(authority, authority.fork, path, run.inputs.base_limits) if path else None
     new = run.inputs.gold
     if stored is None:
         return GoldDiff(tuple(ItemChange(qid, "added", False) for qid in sorted(new.golds)), None, new)
@@ -346,12 +332,13 @@ def compare(context: ReviewContext) -> GoldDiff:
     if data is not None and (pointer := _LFS.match(data)):
         same = pointer[1].decode() == run.gold_sha256
         return GoldDiff(not_comparable="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
-    old = run.stored(stored)
+    reader = run.inputs.reader
+    old = stored_gold_set(reader, stored)
     if committed is not None and hashlib.sha256(committed).hexdigest() != run.gold_sha256:  # a checkout changed it
-        own_limits = Limits(**context.head.limits)
-        new = run.stored(StoredGold(scored_path, scored_path, {scored_path: committed}, limits=own_limits))
+        scored = StoredGold(scored_path, scored_path, {scored_path: committed}, limits=reader.limits)
+        new = stored_gold_set(reader, scored)
     changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
-    if merged := _merged_since(context, new, changed, limits):
+    if merged := _merged_since(context, new, changed):
         changed = [qid for qid in changed if qid not in merged]
         golds = {qid: gold for qid, gold in old.golds.items() if qid not in merged}
         hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in merged}
@@ -405,16 +392,17 @@ def _refuse_other_bytes(context: ReviewContext) -> None:
         raise InputError([Problem(context.head.gold, 0, "", "was changed while the run was scored", fix)])
 
 
-def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str], limits: Limits) -> set[str]:
+def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str]) -> set[str]:
     """Return the qids whose items the base has in this change's form, but did not have when the change began.
 
     They come from an earlier part of the change that was merged already, as with stacked pull requests.
     """
     tip = context.authority.used_records
     path = gold_path(context, tip) if changed and tip is not NOTHING else None
+    inputs = context.run.inputs
     try:
-        stored = stored_at(context.authority, tip, path, limits) if path else None
-        now = context.run.stored(stored) if stored else None
+        stored = stored_at(context.authority, tip, path, inputs.base_limits) if path else None
+        now = stored_gold_set(inputs.reader, stored) if stored else None
     except InputError:
         return set()
     return {qid for qid in changed if not now.differs(qid, new)} if now else set()

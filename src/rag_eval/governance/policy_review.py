@@ -17,7 +17,7 @@ from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, change
 from rag_eval.analysis.report import Base, InputNote, integrity_findings, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, counts_failures, levelled, levels_of, verdict_findings
@@ -57,12 +57,14 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
     verdicts, notes = _review_verdicts(context)
     findings = [
         *run.report.findings,
-        *_missing_verdicts(context),
         *gold.findings,
         *verdicts,
         *_overrides(context),
         *_circumstances(context),
     ]
+    # Verdicts that the base's gates lack; with other settings of the base, the run is scored again.
+    if context.base and _same_meaning(context.base, context.head):
+        findings += verdict_findings(context.base, run.report.questions, levels_of(*context.policies))
     kind: Literal["base", "head", "bootstrap"]
     kind = "head" if authority.gates is None else "base" if context.base else "bootstrap"
     report = run.report._replace(
@@ -371,23 +373,10 @@ def _is_tracked(tree: Tree, path: str) -> bool:
 
 
 def _has_file(tree: Tree, path: str) -> bool:
-    return bool(_id_of(tree, path))
-
-
-def _id_of(tree: Tree, path: str) -> str:
-    """Return the id of the file at a path, empty if there is none."""
     try:
-        return tree.files(path).get(path, "")
+        return path in tree.files(path)
     except Irregular:
-        return ""
-
-
-def _missing_verdicts(context: ReviewContext) -> list[Finding]:
-    """Return the findings about verdicts that gates of the base lack; other settings of the base are scored again."""
-    base, report = context.base, context.run.report
-    if base is None or not _same_meaning(base, context.head):
-        return []
-    return verdict_findings(base, report.questions, levels_of(*context.policies))
+        return False
 
 
 def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:
@@ -432,7 +421,7 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> dict[str, tu
         elif name:
             data = read_regular(authority.fork, follow_links(authority.fork, name))
         if data is not None:
-            reader = Reader(ProblemCollector(), Limits(**(context.base or context.head).limits), contents={path: data})
+            reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})
             rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]
             verdicts |= {row["hash"]: (row["qid"], parse_reply(row["reply"])) for row in rows}
     return verdicts

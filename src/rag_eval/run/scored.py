@@ -6,20 +6,12 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval.analysis.report import (
-    Context,
-    Earlier,
-    Input,
-    InputNote,
-    Report,
-    build_report,
-    case_results,
-)
+from rag_eval.analysis.report import Context, Earlier, Input, InputNote, Report, build_report, case_results
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import levels_of, vacuous
 from rag_eval.gates.policy import Policy
-from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
+from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -44,10 +36,6 @@ class ScoredRun(NamedTuple):
     def gold_sha256(self) -> str:
         """Return the sha256, in hex, of the gold file that was scored."""
         return self.inputs.digests.hex("gold")
-
-    def stored(self, gold: StoredGold) -> GoldSet:
-        """Read the gold set of another commit; InputError if it cannot be read."""
-        return stored_gold_set(self.inputs.reader, gold)
 
     def other_questions(self) -> list[str]:
         """Return the qids, sorted, whose traces have another question than the gold, in all trace files that apply."""

@@ -20,7 +20,7 @@ from rag_eval.gates.policy import Policy
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import read
 from rag_eval.gold.signoff.repository import GoldStates
-from rag_eval.readers.gold_file import StoredGold
+from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.inputs import open_policy, read_gates_policy, read_inputs
@@ -44,7 +44,8 @@ def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> 
         after = run.report
         labels_after, labels_before, turns = gold_impact.labels(after.questions), {}, []
         with suppress(InputError):  # an old gold set that cannot be read flips nothing
-            before = rescore_on(run, run.stored(StoredGold(policy.gold, policy.gold, {policy.gold: old}))).report
+            stored = StoredGold(policy.gold, policy.gold, {policy.gold: old})
+            before = rescore_on(run, stored_gold_set(run.inputs.reader, stored)).report
             labels_before = gold_impact.labels(before.questions)
             turns = gold_impact.gate_turns(before.gates, after.gates)
     except RagEvalError as error:
