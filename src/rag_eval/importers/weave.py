@@ -52,15 +52,11 @@ def _record(call: Row) -> Row:
         **{name: value for name, value in call.items() if name not in ("inputs", "attributes", "summary", "op_name")},
         "name": name,
         "kind": "scorer" if name.endswith(".score") else unwrap.as_dict(attributes.get("weave")).get("kind"),
-        "input": {name: value for name, value in asked.items() if not _is_reference(value)},
+        "input": {name: value for name, value in asked.items() if not str(value).startswith("weave:///")},
         "metadata": {name: value for name, value in attributes.items() if name.partition(".")[0] != "weave"},
         "model": next(iter(usages), None),
         "usage": next(iter(usages.values()), None),
     }
-
-
-def _is_reference(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("weave:///")
 
 
 def _with_ancestors(call: Row, calls: Mapping[str, tuple[Place, Row]]) -> Iterator[Row]:

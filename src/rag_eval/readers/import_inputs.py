@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
@@ -16,6 +16,9 @@ from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.run_file import read_json
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 Row = dict[str, Any]
 
@@ -32,7 +35,7 @@ class Files:
         self.paths, self._watch = paths, watch
         self.place = paths[0], 0
         self._reader, self._opened = reader, opened
-        self._digests: dict[str, Any] = {}
+        self._digests: dict[str, _Hash] = {}
 
     @property
     def problems(self) -> int:
@@ -98,8 +101,7 @@ class Files:
 
     def digest(self, path: str) -> str:
         """Return sha256, in hex, of a file that was read."""
-        digest: str = self._digests[path].hexdigest()
-        return digest
+        return self._digests[path].hexdigest()
 
     def listing(self) -> bytes:
         """Return a line for each file that was read, as ``sha256sum`` prints it, sorted by name."""
@@ -112,8 +114,7 @@ class Files:
 
     def _new_digest(self, path: str) -> Digest:
         self._digests[path] = sha256()
-        digest: Digest = self._digests[path]
-        return digest
+        return self._digests[path]
 
 
 def foreign_gold(
