@@ -99,9 +99,8 @@ def _draft(conversion: Conversion, case: Row) -> Draft:
     total = _milliseconds(trace) or (unwrap.number(case.get("completion_time")) or 0) * 1000
     retrieve = round(sum(map(_milliseconds, retrievers)), 3)
     draft.latency_ms = {name: value for name, value in (("total", total), ("retrieve", retrieve)) if value}
-    if (cost := unwrap.number(case.get("token_cost"))) is not None:
-        draft.usage["cost_usd"] = cost
-    for counts in map(unwrap.tokens, models):
+    draft.usage = unwrap.usage(cost=case.get("token_cost"))
+    for counts in map(unwrap.usage, models):
         draft.usage |= {name: draft.usage.get(name, 0) + count for name, count in counts.items()}
     if models and isinstance(models[-1].get("model"), str):
         draft.usage["model"] = models[-1]["model"]

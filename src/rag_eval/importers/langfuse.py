@@ -152,8 +152,8 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     for span in tops if len(tops) > 1 else ():
         span.parent = root.id
     asked, output = (unwrap.decoded(row.get(name), 2) for name in ("input", "output"))
-    question = conversion.question(asked, row) if asked is not None or conversion.options.question else None
-    answer = conversion.answer(output, row) if output is not None or conversion.options.answer else None
+    question = conversion.question(asked, row)
+    answer = conversion.answer(output, row)
     metadata = unwrap.decoded(row.get("metadata"))
     root.question, root.answer, root.parent = question or root.question, answer or root.answer, ""
     root.place, root.citations = conversion.place, unwrap.stated_citations(output) or root.citations
@@ -185,12 +185,11 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     span.run, span.conversation = unwrap.as_id(row.get("experimentName")), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
-    usage = unwrap.as_dict(unwrap.decoded(row.get("usageDetails")) or unwrap.decoded(row.get("usage")))
-    span.usage = unwrap.tokens(usage, {name: row.get(name) for name in ("promptTokens", "completionTokens")})
+    counts = unwrap.decoded(row.get("usageDetails")) or unwrap.decoded(row.get("usage"))
+    older = {name: row.get(name) for name in ("promptTokens", "completionTokens")}
     total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
-    for amount in (total, row.get("totalCost"), row.get("calculatedTotalCost")):
-        if (cost := unwrap.number(amount) or 0) > 0:
-            span.usage.setdefault("cost_usd", cost)
+    costs = map(unwrap.number, (total, row.get("totalCost"), row.get("calculatedTotalCost")))
+    span.usage = unwrap.usage(counts, older, cost=next((cost for cost in costs if cost and cost > 0), None))
     span.model = unwrap.first_id(("model", "providedModelName"), row)
     conversion.drop_unread(metadata, (*unwrap.QID_KEYS, "attributes"), " of metadata")
     conversion.drop_unread(row, (*_READ, "inputTokens", "outputTokens"), " of observations")

@@ -85,12 +85,10 @@ def _span(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION or not span.parent:  # the root has the totals
-        span.usage = unwrap.tokens(run, *_usages(outputs))
+        span.usage = unwrap.usage(run, *_usages(outputs), cost=run.get("total_cost"))
         model = unwrap.as_dict(extra.get("invocation_params")).get("model")
         span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(model)
-        if (cost := unwrap.number(run.get("total_cost"))) is not None:
-            span.usage["cost_usd"] = cost
-        elif run.get("total_cost") is not None:
+        if run.get("total_cost") is not None and "cost_usd" not in span.usage:
             conversion.account.dropped("total_cost", "it is not a number")
     conversion.drop_unread(run, _READ, "", _JUDGED)
     conversion.drop_unread(extra, ("metadata", "invocation_params"), " of extra")

@@ -81,7 +81,7 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
             span.qid = conversion.qid(
                 info.get("tags"), info.get("trace_metadata"), attributes, attributes.get("metadata"), value
             )
-        span.usage = unwrap.tokens(attributes.get("mlflow.chat.tokenUsage"))
+        span.usage = unwrap.usage(attributes.get("mlflow.chat.tokenUsage"))
         span.model = unwrap.first_id(_MODELS, attributes)
         conversion.drop_unread(as_dict(attributes.get("metadata")), unwrap.QID_KEYS, " of metadata")
         for name in attributes.keys() - _ATTRIBUTES:

@@ -341,11 +341,9 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     span.qid = conversion.qid(flat, metadata, properties) if span.kind != RETRIEVER else None
     span.model = unwrap.first_id(_MODELS, flat) or as_id(unwrap.at(output, "/meta/0/model"))
     counts = {_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)}
-    span.usage = unwrap.tokens(counts, unwrap.at(output, "/meta/0/usage"))  # the latter of Haystack
     is_dollars = flat.get(f"{_TRULENS}.cost.cost_currency", "USD") == "USD"
-    cost = unwrap.number(flat.get("llm.cost.total", flat.get(f"{_TRULENS}.cost.cost") if is_dollars else None))
-    if cost is not None:
-        span.usage["cost_usd"] = cost
+    cost = flat.get("llm.cost.total", flat.get(f"{_TRULENS}.cost.cost") if is_dollars else None)
+    span.usage = unwrap.usage(counts, unwrap.at(output, "/meta/0/usage"), cost=cost)  # the latter of Haystack
     span.conversation = unwrap.first_id(("session.id", "gen_ai.conversation.id"), flat)
     span.conversation = span.conversation or unwrap.first_id(unwrap.THREAD_KEYS, properties)
     if span.failed and span.error is None:
@@ -362,7 +360,7 @@ def _read_langfuse(span: TraceSpan, flat: Row) -> None:
     metadata = {match[1]: flat.pop(key) for key in list(flat) if (match := _LANGFUSE_METADATA.fullmatch(key))}
     if metadata:
         flat.setdefault("metadata", metadata)
-    for field, count in unwrap.tokens(decoded(flat.pop(f"{_LANGFUSE}usage_details", None))).items():
+    for field, count in unwrap.usage(decoded(flat.pop(f"{_LANGFUSE}usage_details", None))).items():
         flat.setdefault(f"gen_ai.usage.{field}", count)
     costs = as_dict(decoded(flat.pop(f"{_LANGFUSE}cost_details", None)))
     amounts = [amount for name, amount in costs.items() if name != "total" and unwrap.number(amount) is not None]

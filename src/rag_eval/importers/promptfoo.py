@@ -81,8 +81,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             other = (*unwrap.QID_KEYS, "id", "answerable")
             meta = {name: value for name, value in labels.items() if value != "" and name not in other}
             more = {"substrings": substrings, "answerable": answerable, "meta": meta}
-            if "promptIdx" in result:  # others are tests, whose fields are named already
-                conversion.drop_unread(test, ("vars", "assert", "metadata"), " of tests")
+            conversion.drop_unread(test, ("vars", "assert", "metadata"), " of tests")
             yield conversion.gold_row(qid, question, expected, ids, **more)
 
 
@@ -118,13 +117,11 @@ def _records(conversion: Conversion) -> Iterator[Row]:
                 conversion.drop_unread(value, ("tests",))
                 index = count()
                 for test in [test for test in tests if isinstance(test, dict)]:
-                    conversion.drop_unread(test, ("vars", "assert", "metadata"), " of tests")
                     lists = {name: item if isinstance(item, list) else [item] for name, item in _vars(test).items()}
                     for values in product(*lists.values()):  # a test with lists is one for each combination
                         variables = dict(zip(lists, values, strict=True))
                         yield {"testIdx": next(index), "testCase": test, "vars": variables}
             elif "assert" in value and "testCase" not in value:  # a file of tests
-                conversion.drop_unread(value, ("vars", "assert", "metadata"), " of tests")
                 yield {"testIdx": number, "testCase": value}
             elif "response" in value or "vars" in value or "testCase" in value:
                 yield value
@@ -207,9 +204,8 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
     else:
         if (latency := unwrap.number(result.get("latencyMs")) or 0) > 0:
             draft.latency_ms["total"] = latency
-        if (cost := unwrap.number(result.get("cost", response.get("cost")))) is not None:
-            draft.usage["cost_usd"] = cost
-    draft.usage |= unwrap.tokens(result.get("tokenUsage") or response.get("tokenUsage"))
+        draft.usage = unwrap.usage(cost=result.get("cost", response.get("cost")))
+    draft.usage |= unwrap.usage(result.get("tokenUsage") or response.get("tokenUsage"))
     draft.citations = unwrap.stated_citations(output)
     conversion.drop_unread(result, _READ, "", _JUDGED)
     conversion.drop_unread(_variables(result), _VARIABLES, " of vars")

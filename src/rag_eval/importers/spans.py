@@ -127,9 +127,8 @@ def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceS
     elif span.failed:
         span.error = str(fields["error"])
     if span.kind == GENERATION:
-        span.model, span.usage = unwrap.as_id(fields["model"]), unwrap.tokens(fields["usage"])
-        if (cost := unwrap.number(fields["cost"]) or 0) > 0:
-            span.usage["cost_usd"] = cost
+        span.model = unwrap.as_id(fields["model"])
+        span.usage = unwrap.usage(fields["usage"], cost=max(unwrap.number(fields["cost"]) or 0, 0) or None)
     read = {pointer.split("/")[1] for pointer in names}
     conversion.drop_unread(record, {*read, "input", "output", "metadata"}, "", _JUDGED)
     conversion.drop_unread(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "model", "session_id"), " of metadata")

@@ -290,14 +290,15 @@ def scalars(value: Value) -> dict[str, str | int | float | bool]:
     return {name: item for name, item in as_dict(value).items() if isinstance(item, (str, int, float, bool))}
 
 
-def tokens(*sources: Value) -> dict[str, Value]:
-    """Return the input and output tokens that the first of some mappings counts, under any usual name."""
-    counts = {}
+def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
+    """Return the input and output tokens that the first of some mappings counts, under any usual name, and the cost."""
+    counts: dict[str, Value] = {}
     for field, names in TOKEN_KEYS.items():
         values = (number(as_dict(source).get(name)) for source in sources for name in names)
         if (count := next((value for value in values if value is not None and 0 <= value < 10**18), None)) is not None:
             counts[field] = int(count)
-    return counts
+    amount = number(cost)
+    return counts if amount is None else counts | {"cost_usd": amount}
 
 
 def number(value: Value) -> float | None:
