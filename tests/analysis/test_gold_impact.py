@@ -93,7 +93,7 @@ def test_gates_turn_where_their_outcome_does():
 
 
 def test_standing_gives_each_change_the_label_of_its_case_on_both_sides():
-    moved = [("A1", "changed", True), ("A2", "added", False), ("A3", "removed", False)]
+    moved = [GoldChange("A1", "changed", True), GoldChange("A2", "added"), GoldChange("A3", "removed")]
     assert gold_changes(moved, {"A1": "OK", "A3": "ERROR"}, {"A1": "WRONG_CLAIM", "A2": "OK"}) == [
         GoldChange("A1", "changed", True, "OK", "WRONG_CLAIM"),
         GoldChange("A2", "added", False, None, "OK"),
@@ -190,17 +190,17 @@ def test_every_label_that_an_item_loses_is_named(fields):
         fewer += [dict([*value.items()][1:])] if isinstance(value, dict) and value else []
         for less in [*fewer, *([None] if value is not None and name not in required else [])]:
             other = replace(whole, **{name: less})
-            change = [("A1", "changed", False)]
-            [item] = lost_labels(change, {"A1": whole}, {"A1": other}, "g.jsonl")
+            changed = [GoldChange("A1", "changed")]
+            [item] = lost_labels(changed, {"A1": whole}, {"A1": other}, "g.jsonl")
             assert (item.code, item.level, item.file) == ("labels-removed", "warning", "g.jsonl")
             assert item.message == f"1 gold item loses labels: A1 ({name})"
-            assert list(lost_labels(change, {"A1": other}, {"A1": whole}, "g.jsonl")) == []
-            assert list(lost_labels([("A1", "added", False)], {"A1": whole}, {"A1": other}, "g.jsonl")) == []
+            assert list(lost_labels(changed, {"A1": other}, {"A1": whole}, "g.jsonl")) == []
+            assert list(lost_labels([GoldChange("A1", "added")], {"A1": whole}, {"A1": other}, "g.jsonl")) == []
 
 
 def test_an_answer_that_is_made_unanswerable_or_moved_to_another_line_loses_no_label():
     old, new = replace(gold(answerable=True), line=9), replace(gold(answerable=False), line=1)
-    assert list(lost_labels([("A1", "changed", True)], {"A1": old}, {"A1": new}, "g.jsonl")) == []
+    assert list(lost_labels([GoldChange("A1", "changed", True)], {"A1": old}, {"A1": new}, "g.jsonl")) == []
 
 
 @pytest.mark.parametrize(

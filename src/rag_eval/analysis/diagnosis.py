@@ -148,11 +148,6 @@ class _Figures(NamedTuple):
         low = [name for name in right if there and self.broken(name) and right[name] / there < self.limits[name]]
         return low, _UNRIGHT if "precision" in low else _UNHIT if low else ()
 
-    def has_no_citations(self) -> bool:
-        """Return whether only refusals have the required form, so that no answer has a list of citations."""
-        form, refused = self.values.get("compliance"), self.count("REFUSAL_OK", *_OVER_REFUSALS)
-        return form is not None and form * sum(self.labels.values()) < refused + 0.5
-
     def missed(self, name: str) -> bool:
         """Return whether a retrieval value would break its limit even if missing cases were like the rest."""
         value, absent, cases = self.values.get(name), self.count(*ABSENT), sum(self.labels.values())
@@ -229,7 +224,8 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
         labels = " and ".join(label for label in _UNCITED if figures.count(label))
         steps = f"Read the {labels} cases: compare the cited ids with the retrieved ones"
         steps += ", then check the prompt that asks for citations."
-        if figures.has_no_citations():
+        form, refused = figures.values.get("compliance"), figures.count("REFUSAL_OK", *_OVER_REFUSALS)
+        if form is not None and form * sum(figures.labels.values()) < refused + 0.5:  # only refusals have the form
             steps = "No answer has a list of citations. Record them with the answer: t.answer(text, citations=[…])."
             steps += " A system that does not cite can name the chunks that it shows as sources."
         causes.append((uncited, f"Grounding: {cause}.", steps))

@@ -20,7 +20,7 @@ _REASON = "Keep the questions, or give the reason for removing them."
 
 
 class GoldChange(NamedTuple):
-    """A changed gold item, and the label of its case on these traces before and after.
+    """A changed gold item, and the label of its case on these traces before and after; a mutation changes its question.
 
     ``before`` is None for an added item, ``after`` for a removed one; both are None if the old gold could not be
     scored. If no trace answers a removed item, ``before`` is its label in the baseline, None if it has none there.
@@ -28,9 +28,9 @@ class GoldChange(NamedTuple):
 
     qid: str
     verb: Verb
-    mutation: bool
-    before: str | None
-    after: str | None
+    mutation: bool = False
+    before: str | None = None
+    after: str | None = None
 
     @property
     def fixes(self) -> bool:
@@ -144,7 +144,7 @@ def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: st
 
 
 def lost_labels(
-    changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
+    changes: Iterable[GoldChange], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> Iterator[Finding]:
     """Yield a warning that names the changed items with fewer labels than on the base, even if no gate flips."""
 
@@ -152,9 +152,8 @@ def lost_labels(
         """Return the content of a field: 0 if absent, 1 and the number of entries of a list or mapping, otherwise 1."""
         return (value is not None) + (len(value) if isinstance(value, (tuple, list, Mapping)) else 0)
 
-    named = []
-    for qid in (qid for qid, verb, _ in changes if verb == "changed"):
-        names = [name for name in Gold.__struct_fields__ if name != "line"]
+    named, names = [], [name for name in Gold.__struct_fields__ if name != "line"]
+    for qid in (change.qid for change in changes if change.verb == "changed"):
         lost = [name for name in names if size(getattr(new[qid], name)) < size(getattr(old[qid], name))]
         named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
@@ -170,8 +169,6 @@ def _joined(names: Sequence[str]) -> str:
     return some(names, _NAMED)
 
 
-def gold_changes(
-    changes: Iterable[tuple[str, Verb, bool]], old: Mapping[str, str], new: Mapping[str, str]
-) -> list[GoldChange]:
-    """Return the changes (qid, verb, mutation) with the labels of their cases."""
-    return [GoldChange(qid, verb, mutation, old.get(qid), new.get(qid)) for qid, verb, mutation in changes]
+def gold_changes(changes: Iterable[GoldChange], old: Mapping[str, str], new: Mapping[str, str]) -> list[GoldChange]:
+    """Return the changes with the labels of their cases."""
+    return [change._replace(before=old.get(change.qid), after=new.get(change.qid)) for change in changes]

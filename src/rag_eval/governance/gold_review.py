@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.analysis import gold_impact
+from rag_eval.analysis.gold_impact import GoldChange
 from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import SignedAt, rejudge
 from rag_eval.common.digests import Digests
@@ -35,7 +36,7 @@ from rag_eval.run.inputs import by_conversation
 from rag_eval.run.scored import rescore, rescore_on
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.gold_impact import GateTurn, GoldChange, Verb
+    from rag_eval.analysis.gold_impact import GateTurn
     from rag_eval.analysis.report import Earlier, Report
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
@@ -67,21 +68,14 @@ class ReviewContext:
         self.head, self.base, self.policies = run.inputs.policy, run.inputs.base, run.inputs.policies
 
 
-class ItemChange(NamedTuple):
-    """A gold item that was added, changed or removed; a mutation changes the question of a qid."""
-
-    qid: str
-    verb: Verb
-    mutation: bool
-
-
 class GoldDiff(NamedTuple):
     """The differences between the scored gold and the gold of the base.
 
-    ``old`` is None if the base has no gold. ``not_comparable`` is the reason why the two could not be compared.
+    ``changes`` have no labels. ``old`` is None if the base has no gold. ``not_comparable`` is the reason why the two
+    could not be compared.
     """
 
-    changes: tuple[ItemChange, ...] = ()
+    changes: tuple[GoldChange, ...] = ()
     old: GoldSet | None = None
     new: GoldSet | None = None
     not_comparable: str = ""
@@ -192,15 +186,16 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
 
 def _review_signoff(context: ReviewContext, path: str | None) -> tuple[list[Finding], SignoffPolicy | None]:
     """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
+    if path is None:
+        return [_untracked(context, "is outside the repository")], None
     try:
-        blob = None if path is None else read(context.authority.after, path)
+        blob = read(context.authority.after, path)
     except Irregular as error:
-        if path is None or not repository.is_folder(error, path):
+        if not repository.is_folder(error, path):
             raise
         return [_without_items(context, repository.no_items(path))], None
-    if path is None or blob is None:
-        where = "is outside the repository" if path is None else "is not in the commit under test"
-        return [_untracked(context, where)], None
+    if blob is None:
+        return [_untracked(context, "is not in the commit under test")], None
     if _LFS.match(blob):
         is_same = blob == read_regular(context.authority.fork, path) and not is_enforced(context)
         return [] if is_same else [_without_items(context, repository.in_lfs(path))], None
@@ -324,7 +319,7 @@ def compare(context: ReviewContext) -> GoldDiff:
     stored = stored_at(authority, authority.fork, path, run.inputs.base_limits) if path else None
     new = run.inputs.gold
     if stored is None:
-        return GoldDiff(tuple(ItemChange(qid, "added", False) for qid in sorted(new.golds)), None, new)
+        return GoldDiff(tuple(GoldChange(qid, "added") for qid in sorted(new.golds)), None, new)
     data = None if stored.folder else next(iter(stored.files.values()))
     committed = _scored_bytes(context)
     if data is not None and data == committed:
@@ -350,9 +345,9 @@ def compare(context: ReviewContext) -> GoldDiff:
         before, after = old.golds.get(qid), new.golds.get(qid)
         if before and after:
             mutation = (before.question, before.answerable) != (after.question, after.answerable)
-            changes.append(ItemChange(qid, "changed", mutation))
+            changes.append(GoldChange(qid, "changed", mutation))
         else:
-            changes.append(ItemChange(qid, "removed" if before else "added", False))
+            changes.append(GoldChange(qid, "removed" if before else "added"))
     return GoldDiff(tuple(changes), old, new)
 
 
