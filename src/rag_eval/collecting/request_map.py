@@ -75,8 +75,6 @@ PRESETS: dict[str, RequestMap] = {
     "rag-server": RequestMap(
         path="/query",
         body={"query": "{question}"},
-        answer="/answer",
-        citations="/citations",
         chunks="/sources",
         chunk={"id": "/chunk_id", "text": "/text", "doc_id": "/doc_id", "score": "/score"},
         latency_ms={"retrieve": "/timings/retrieve_ms"},
