@@ -38,29 +38,24 @@ _HUNDREDTHS = 100
 _OTHER_VALUE = "is also given and differs"
 _CUT = re.compile(r"(recall|precision|ndcg)_at_([1-9][0-9]{0,5})", re.ASCII)
 _METRICS = {
-    "mrr": "mrr",
-    "citation_precision": "citation_precision",
-    "citation_recall": "citation_recall",
-    "section_accuracy": "section_accuracy",
+    **{name: name for name in ("mrr", "citation_precision", "citation_recall", "section_accuracy")},
     "unanswerable_accuracy": "abstention_accuracy",
     "abstention_false_positive_rate": "over_refusal",
     "abstention_false_negative_rate": "under_refusal",
-    "latency_p50": "latency_total_ms.p50",
-    "latency_p50_ms": "latency_total_ms.p50",
-    "latency_p95": "latency_total_ms.p95",
-    "latency_p95_ms": "latency_total_ms.p95",
+    **dict.fromkeys(("latency_p50", "latency_p50_ms"), "latency_total_ms.p50"),
+    **dict.fromkeys(("latency_p95", "latency_p95_ms"), "latency_total_ms.p95"),
     "cost_per_query": "cost_usd",
 }
-_PHRASES = "a refusal is any answer with one of its phrases in it, or an empty one"
-_CITED = "an answer without citations counts there, and passages are matched by their words too"
 _OTHER = {
     "precision": "it divides by the number returned if that is less than k",
-    "citation_precision": _CITED,
-    "citation_recall": _CITED,
-    "section_accuracy": _CITED,
-    "abstention_accuracy": _PHRASES,
-    "over_refusal": _PHRASES,
-    "under_refusal": _PHRASES,
+    **dict.fromkeys(
+        ("citation_precision", "citation_recall", "section_accuracy"),
+        "an answer without citations counts there, and passages are matched by their words too",
+    ),
+    **dict.fromkeys(
+        ("abstention_accuracy", "over_refusal", "under_refusal"),
+        "a refusal is any answer with one of its phrases in it, or an empty one",
+    ),
     "latency_total_ms": "it is measured from the client, and percentiles are taken otherwise",
     "cost_usd": "it uses the framework's prices",
 }
