@@ -316,11 +316,8 @@ def _of_ranks(text: bytes) -> Recognised | None:
     if not names or not all(colon and re.search(rb"\d", name) for name, colon in names):
         return None
     is_run = re.search(rb":\s*-?\d+[.eE]", text)
-    return (
-        Recognised("trec-run", "", "scores by question")
-        if is_run
-        else Recognised("", "trec-qrels", "grades by question")
-    )
+    forms = ("trec-run", "", "scores by question") if is_run else ("", "trec-qrels", "grades by question")
+    return Recognised(*forms)
 
 
 def _of_spans(record: Row, text: bytes) -> Recognised | None:

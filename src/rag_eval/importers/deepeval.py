@@ -34,7 +34,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each golden or test case."""
     for case in _cases(conversion):
         metadata = unwrap.as_dict(case.get("additional_metadata") or case.get("metadata"))
-        row = conversion.gold_row(
+        yield conversion.gold_row(
             _qid(conversion, case),
             case["input"],
             unwrap.as_id(case.get("expected_output")),
@@ -43,7 +43,6 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             meta=unwrap.scalars({**metadata, **unwrap.as_dict(case.get("custom_column_key_values"))}),
             tags=[item for item in case.get("tags") or () if isinstance(item, str)],
         )
-        yield row
 
 
 def _cases(conversion: Conversion) -> Iterator[Row]:
@@ -82,9 +81,8 @@ def _draft(conversion: Conversion, case: Row) -> Draft:
     trace = unwrap.as_dict(case.get("trace"))
     output = trace.get("output") if isinstance(trace.get("output"), dict) else unwrap.decoded(case.get("actual_output"))
     answer = conversion.answer(output, case) or unwrap.as_id(case.get("actual_output"))
-    draft = Draft(
-        conversion.place, unwrap.as_id(trace.get("uuid")) or "", case["input"], answer, qid=_qid(conversion, case)
-    )
+    source, qid = unwrap.as_id(trace.get("uuid")) or "", _qid(conversion, case)
+    draft = Draft(conversion.place, source, case["input"], answer, qid=qid)
     lists = (trace.get(name) or () for name in ("retrieverSpans", "llmSpans"))
     retrievers, models = ([span for span in spans if isinstance(span, dict)] for spans in lists)
     documents = _documents(case.get("retrieval_context")) or [

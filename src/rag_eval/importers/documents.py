@@ -377,9 +377,8 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
     elif isinstance(error, RecursionError):
         inputs.problem(path, line, "", "is nested too deeply", _WRITE_JSON)
     elif "truncated" in text:
-        inputs.problem(
-            path, number, "", "ends in the middle of a JSON value", "The file looks cut off; export it again."
-        )
+        hint = "The file looks cut off; export it again."
+        inputs.problem(path, number, "", "ends in the middle of a JSON value", hint)
     else:
         reason = text.removeprefix("JSON is malformed: ").partition(" (byte ")[0]
         inputs.problem(path, number, "", f"is not valid JSON: {reason}", _WRITE_JSON)

@@ -107,8 +107,7 @@ def _records(conversion: Conversion, value: Row) -> Iterator[tuple[Row, bool]]:
         else:
             conversion.account.dropped(f"events of type {value['type']}", JUDGED if kind == "score" else NOT_READ)
     elif isinstance(value.get("trace"), dict):
-        for name in value.keys() - {"trace", "observations"}:
-            conversion.account.dropped(name, NOT_READ)
+        conversion.drop_unread(value, ("trace", "observations"))
         yield from _records(conversion, value["trace"])
         yield from ((unwrap.camel(row), False) for row in inner)
     elif "traceId" in value and ("id" in value or "datasetItemId" in value):
@@ -123,12 +122,10 @@ def _records(conversion: Conversion, value: Row) -> Iterator[tuple[Row, bool]]:
 
 
 def _newer(earlier: Row, row: Row) -> Row:
-    """Merge two records of one id: the later one replaces values, but erases none."""
+    """Merge two records of one id, the later one over the earlier one."""
     stamps = [str(item.get("updatedAt") or item.get("eventTs") or "") for item in (earlier, row)]
     older, newer = (earlier, row) if stamps[1] >= stamps[0] else (row, earlier)
-    return older | {
-        name: value for name, value in newer.items() if value not in (None, "", {}, []) or name not in older
-    }
+    return unwrap.merged(older, newer)
 
 
 def _spans(conversion: Conversion, trace: str, record: Record | None, records: list[Record]) -> list[spans.TraceSpan]:

@@ -24,13 +24,13 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     runs: dict[str, tuple[Place, Row]] = {}
     for value in conversion.records("a run", "runs", "items"):
         for run in _runs(conversion, value):
-            merged = runs.setdefault(str(run["id"]), (conversion.place, {}))[1]  # empty values of a patch erase nothing
-            merged |= {name: value for name, value in run.items() if value not in (None, {}, []) or name not in merged}
+            place, known = runs.get(str(run["id"]), (conversion.place, {}))
+            runs[str(run["id"])] = place, unwrap.merged(known, run)
+    ends = ("end_time", "outputs", "error")
     pending = {
         name
         for name, (_, run) in runs.items()
-        if str(run.get("status")).lower() == "pending"
-        or not (run.get("end_time") or run.get("outputs") or run.get("error"))
+        if str(run.get("status")).lower() == "pending" or not any(run.get(end) for end in ends)
     }
     ended = [record for name, record in runs.items() if name not in pending]
     whole = [record for record in ended if str(record[1].get("trace_id")) not in pending]
@@ -53,8 +53,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:
     """Yield the runs of a value: one run with its children, or a batch of ``post`` and ``patch`` halves."""
     if "post" in value or "patch" in value:
-        for name in value.keys() - {"post", "patch"}:
-            conversion.account.dropped(name, "no metric uses it")
+        conversion.drop_unread(value, ("post", "patch"))
         for half in ("post", "patch"):
             for run in value.get(half) or ():
                 yield from _runs(conversion, run)

@@ -282,12 +282,8 @@ def flatten(value: Mapping[str, Any]) -> Row:
     stack = [(str(key), inner) for key, inner in reversed(list(value.items()))]
     while stack:
         key, inner = stack.pop()
-        if (
-            isinstance(inner, dict)
-            and inner
-            and not key.endswith("metadata")
-            and not key.startswith("gen_ai.retrieval")
-        ):
+        is_whole = key.endswith("metadata") or key.startswith("gen_ai.retrieval")
+        if isinstance(inner, dict) and inner and not is_whole:
             stack += [(f"{key}.{name}", part) for name, part in reversed(list(inner.items()))]
         elif isinstance(inner, list) and _NESTED.match(key):
             stack += [(f"{key}.{position}", part) for position, part in reversed(list(enumerate(inner)))]
@@ -319,9 +315,8 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
         _read_langfuse(span, flat)
     is_named = bool(span.name) and span.name == conversion.options.retriever
     span.kind = RETRIEVER if is_named else kind_of(span, flat)
-    if flat.get("traceloop.span.kind") == "task" and spans.is_retrieval(
-        span.name, decoded(flat.get("traceloop.entity.output"))
-    ):
+    entity = decoded(flat.get("traceloop.entity.output"))
+    if flat.get("traceloop.span.kind") == "task" and spans.is_retrieval(span.name, entity):
         span.kind = RETRIEVER
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if span.kind in (RETRIEVER, RERANKER):

@@ -75,7 +75,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             stated = variables.get("answerable", metadata.get("answerable"))
             answerable = not refused if stated is None else str(stated).lower() not in ("false", "0", "no")
             cited = variables.get("citations") or metadata.get("gold_citations") or []
-            ids = [str(item) for item in (cited if isinstance(cited, list) else [cited])]
+            ids = list(map(str, unwrap.listed(cited)))
             expected = unwrap.first_id(_REFERENCES, variables) if expected is None else expected
             labels = unwrap.scalars(test.get("metadata"))
             other = (*unwrap.QID_KEYS, "id", "answerable")
@@ -234,13 +234,11 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     substrings: list[str] = []
     expected: str | None = None
     kinds = []
-    sets = (
-        [assertion] if assertion.get("type") != "assert-set" else assertion.get("assert") for assertion in assertions
-    )
-    for assertion in chain.from_iterable(part or () for part in sets):
+    sets = (item.get("assert") or () if item.get("type") == "assert-set" else [item] for item in assertions)
+    for assertion in chain.from_iterable(sets):
         kind, value = str(assertion.get("type") or ""), assertion.get("value")
         kinds.append(kind)
-        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        texts = [text for text in unwrap.listed(value) if isinstance(text, str)]
         if kind in _ONE_OF:
             long = [text for text in texts if len(text) >= 5]
             substrings += long

@@ -28,9 +28,8 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             reference = truths[0] if reference is None else reference
             account.dropped("other texts of ground_truths", "the first is the expected answer", len(truths) - 1)
         if contexts and not ids:
-            account.lacking(
-                "chunk ids are derived from texts: import the traces with ragas-trace, or use the same texts"
-            )
+            fix = "import the traces with ragas-trace, or use the same texts"
+            account.lacking(f"chunk ids are derived from texts: {fix}")
         if contexts == []:
             account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable")
         cited = list(map(str, ids)) if ids else conversion.reference_ids(map(str, contexts or ()))

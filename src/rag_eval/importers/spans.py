@@ -352,9 +352,8 @@ def _read_retrievals(
         by_id.setdefault(chunk["id"], chunk)
     draft.chunks = list(by_id.values())
     if len(steps) > 1:
-        conversion.account.lacking(
-            "traces with several retrievals: retrievals has each of them, chunks has all in order"
-        )
+        what = "traces with several retrievals: retrievals has each of them, chunks has all in order"
+        conversion.account.lacking(what)
         draft.retrievals = [
             {
                 **({"query": query} if query and query != unwrap.REDACTED else {}),

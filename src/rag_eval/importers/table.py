@@ -280,10 +280,8 @@ def read_operations(draft: Draft, values: Row) -> None:
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(float(number * scale), 3)
-    draft.conversation, draft.turn = (
-        unwrap.as_id(values.get("conversation")),
-        int(unwrap.number(values.get("turn")) or 0),
-    )
+    draft.conversation = unwrap.as_id(values.get("conversation"))
+    draft.turn = int(unwrap.number(values.get("turn")) or 0)
     began = unwrap.number(values.get("time"))
     draft.start_ns = unwrap.nanoseconds(values.get("time") if began is None else began * (1000 if began < 1e11 else 1))
     for field in ("input_tokens", "output_tokens", "cost_usd"):
@@ -325,8 +323,7 @@ def _separated(value: Any) -> list[Any] | None:
 
 
 def _items(value: Any) -> list[Any] | None:
-    value = unwrap.decoded(value)
-    return value if value is None or isinstance(value, list) else [value]
+    return None if value is None else unwrap.listed(unwrap.decoded(value))
 
 
 def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:

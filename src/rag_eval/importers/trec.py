@@ -130,9 +130,8 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         draft = Draft(first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic)
         draft.run = tag if several else None
         if topic not in answers:
-            account.lacking(
-                "topics without an answer: answer metrics have no value; use --perspective retrieval or --answers FILE"
-            )
+            fix = "use --perspective retrieval or --answers FILE"
+            account.lacking(f"topics without an answer: answer metrics have no value; {fix}")
         yield draft
     if options.qids and (missing := len(options.qids - {topic for _, topic in ranked})):
         account.lacking("questions of the gold set that the run does not answer", missing)

@@ -112,9 +112,20 @@ def as_dict(value: Value) -> dict[str, Value]:
     return value if isinstance(value, dict) else {}
 
 
+def listed(value: Value) -> list[Value]:
+    """Return a value as a list: a text or number is its only element."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def camel(row: dict[str, Value]) -> dict[str, Value]:
     """Return a record with its keys in camel case: some services write them in snake case."""
     return {_WORD.sub(lambda match: match[1].upper(), name): value for name, value in row.items()}
+
+
+def merged(older: dict[str, Value], newer: dict[str, Value]) -> dict[str, Value]:
+    """Merge two records of one id: the newer one replaces values, but erases none."""
+    values = {name: value for name, value in newer.items() if value not in (None, "", {}, []) or name not in older}
+    return older | values
 
 
 def nested(row: dict[str, Value]) -> dict[str, Value]:
@@ -146,9 +157,7 @@ def question_text(value: Value) -> tuple[str | None, int]:
         wrapped = isinstance(inner, dict) and any(key in inner for key in QUESTION_FIELDS)
         return question_text(inner) if wrapped else (value, 0)
     if isinstance(value, list):
-        value = [_message(item) for item in value]
-        if value and all(isinstance(item, list) for item in value):
-            return question_text(value[-1])
+        value = _messages(value)
         if asked := _asked(value):
             return question_text(message_text(value[asked[-1]]))[0], len(asked) - 1
         return (value[0] if len(value) == 1 and isinstance(value[0], str) else None), 0
@@ -167,9 +176,7 @@ def answer_text(value: Value) -> str | None:
     of the last one.
     """
     if isinstance(value, list):
-        value = [_message(item) for item in value]
-        if value and all(isinstance(item, list) for item in value):
-            return answer_text(value[-1])
+        value = _messages(value)
         after = max(_asked(value), default=-1) + 1
         messages = [message for message in value[after:] if role_of(message) in (*_ASSISTANTS, "message")]
         texts = [text for message in messages if (text := message_text(message))]
@@ -190,6 +197,12 @@ def answer_text(value: Value) -> str | None:
 def _asked(messages: list[Value]) -> list[int]:
     """Return the positions of the user's messages that have text; results of tools may have the same role."""
     return [index for index, item in enumerate(messages) if role_of(item) in _USERS and message_text(item)]
+
+
+def _messages(items: list[Value]) -> list[Value]:
+    """Return the messages in a list, or in the last of several lists."""
+    messages = [_message(item) for item in items]
+    return _messages(messages[-1]) if messages and all(isinstance(item, list) for item in messages) else messages
 
 
 def _message(item: Value) -> Value:

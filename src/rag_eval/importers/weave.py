@@ -32,10 +32,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.account.dropped("calls of an evaluation as a whole", NOT_READ)
         else:
             if _ITEM in names:
-                of_item = (
-                    {"parent_id": None, "ended_at": None} if names[0] == _ITEM else {}
-                )  # it ends after the scorers
-                call = {**call, "trace_id": path[names.index(_ITEM)]["id"], **of_item}
+                call = {**call, "trace_id": path[names.index(_ITEM)]["id"]}
+                if names[0] == _ITEM:  # it ends after the scorers
+                    call |= {"parent_id": None, "ended_at": None}
             span = spans.read_record(conversion, call, _NAMES)
             span.latency_ms = (unwrap.number(unwrap.at(call, "/output/model_latency")) or 0) * 1000 or None
             recorded.append(span)
