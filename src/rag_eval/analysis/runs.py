@@ -333,10 +333,10 @@ def _step(before: Shown, after: Shown) -> float:
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:
     compared, before = ([item.cases[qid] for qid in qids] for item in (column, base))
     labels = Counter(case.label for case in compared)
-    spent = {name: [case.scores.get(column) for case in compared] for name, column in SPENDING.items()}
-    spreads = {
-        name: spread(score for score in scores if not isinstance(score, tuple)) for name, scores in spent.items()
-    }
+    spreads = {}
+    for name, amount in SPENDING.items():
+        scores = (case.scores.get(amount) for case in compared)
+        spreads[name] = spread(score for score in scores if not isinstance(score, tuple))
     counts = gold_counts(base.cases.values(), column.cases.values())
     return Standing(
         name=column.name,

@@ -117,7 +117,8 @@ def review_gold(context: ReviewContext) -> GoldReview:
         findings.append(Finding("signoff-unchecked", "warning", message, fix, policy.gold))
     if diff.old is None and not policy:
         return GoldReview(findings=tuple(findings))
-    review = _with_impact(context, diff, findings)
+    review = _with_impact(context, diff)
+    review = review._replace(findings=(*findings, *review.findings))
     if not policy:
         return review
     known = NO_PROOF._replace(approvals=(), authors=()) if authority.people else NO_PROOF
@@ -125,18 +126,18 @@ def review_gold(context: ReviewContext) -> GoldReview:
     return review._replace(signed_at=level)
 
 
-def _with_impact(context: ReviewContext, diff: GoldDiff, findings: list[Finding]) -> GoldReview:
+def _with_impact(context: ReviewContext, diff: GoldDiff) -> GoldReview:
     """Return the effects of the gold change by the settings of the change, and by those of the base if they differ."""
     run, base, head = context.run, context.base, context.head
     review = _impact(context, run, diff)
     if not (base and diff.changes and diff.old) or base.settings == head.settings:
-        return review._replace(findings=(*findings, *review.findings))
+        return review
     # Looser settings may let a gate or a case pass on the old gold, too, so that the change of the gold has no effect.
     as_base = _impact(context, rescore(run, base._replace(gold=head.gold, trace=head.trace)), diff)
     more = [finding for finding in as_base.findings if finding not in review.findings]
     more = [finding._replace(message=f"{finding.message}; by the settings of the base branch") for finding in more]
     turns = dict.fromkeys((*review.turns, *as_base.turns))
-    return review._replace(turns=tuple(turns), findings=(*findings, *review.findings, *more))
+    return review._replace(turns=tuple(turns), findings=(*review.findings, *more))
 
 
 def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldReview:

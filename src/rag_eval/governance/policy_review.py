@@ -323,7 +323,9 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
         message = f"an input or option sets k to {base.k}, but by the base branch's gates file it is {stated}"
         yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", head.file)
     paths = [authority.inside(path) for path in (head.trace, os.path.realpath(head.trace))]
-    if authority.gates is not None and any(path and _is_tracked(authority.after, path) for path in paths):
+    if authority.gates is not None and any(
+        path and _has_file(authority.after, path, in_submodule=True) for path in paths
+    ):
         message = "the traces are committed in git, so they may not be from this run"
         fix = "Write the traces in the job, and add the file to .gitignore."
         yield Finding("traces-tracked", "warning", message, fix, head.trace)
@@ -364,19 +366,12 @@ def _overridden_gates(context: ReviewContext) -> str | None:
     return meant if is_nearer and _has_file(tree, named) else None
 
 
-def _is_tracked(tree: Tree, path: str) -> bool:
-    """Return whether git has the file at a path, also in a submodule."""
-    try:
-        return bool(tree.files(path).get(path))
-    except Irregular as irregular:
-        return irregular.submodule
-
-
-def _has_file(tree: Tree, path: str) -> bool:
+def _has_file(tree: Tree, path: str, *, in_submodule: bool = False) -> bool:
+    """Return whether git has the file at a path; ``in_submodule`` counts every path in a submodule."""
     try:
         return path in tree.files(path)
-    except Irregular:
-        return False
+    except Irregular as irregular:
+        return in_submodule and irregular.submodule
 
 
 def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:

@@ -49,11 +49,6 @@ class Inputs(NamedTuple):
         return self.gold.golds
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """Return the gold fields that the policies name."""
-        return tuple(dict.fromkeys(field for item in (*self.policies, self.policy) for field in item.fields))
-
-    @property
     def base(self) -> Policy | None:
         """Return the policy of the base branch."""
         return self.policies[1] if len(self.policies) > 1 else None

@@ -114,7 +114,8 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
 
 
 def _context(inputs: Inputs, about: RunJson = None, earlier: Earlier | None = None) -> Context:
-    return Context(about=about, hashes=inputs.gold.hashes, fields=inputs.fields, earlier=earlier)
+    fields = dict.fromkeys(field for policy in (*inputs.policies, inputs.policy) for field in policy.fields)
+    return Context(about=about, hashes=inputs.gold.hashes, fields=tuple(fields), earlier=earlier)
 
 
 def _scorecard(inputs: Inputs) -> Scorecard:
