@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
@@ -15,6 +14,12 @@ _READ = """
     reference_example_id session_id session_name prompt_tokens completion_tokens total_cost status child_runs
     parent_run_ids metadata project_id is_root thread_id
 """.split()
+_USAGES = (
+    "/usage_metadata", "/usage", "/llm_output/token_usage", "/generations/0/0/message/kwargs/usage_metadata",
+    "/generations/0/0/message/usage_metadata", "/generations/0/message/kwargs/usage_metadata",
+    "/generations/0/message/usage_metadata",
+)  # fmt: skip
+"""Where LangChain and the SDKs record tokens in outputs, in the order in which they count."""
 _JUDGED = ("feedback_stats", "feedback")
 
 
@@ -84,7 +89,8 @@ def _span(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)
     span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
     if span.kind == spans.GENERATION or not span.parent:  # the root has the totals
-        span.usage = unwrap.usage(run, *_usages(outputs), cost=run.get("total_cost"))
+        counts = (unwrap.at(outputs, pointer) for pointer in _USAGES)
+        span.usage = unwrap.usage(run, *counts, cost=run.get("total_cost"))
         model = unwrap.as_dict(extra.get("invocation_params")).get("model")
         span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(model)
         if run.get("total_cost") is not None and "cost_usd" not in span.usage:
@@ -93,13 +99,3 @@ def _span(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:
     conversion.drop_unread(extra, ("metadata", "invocation_params"), " of extra")
     conversion.drop_unread(metadata, (*unwrap.QID_KEYS, *unwrap.THREAD_KEYS, "ls_model_name"), " of metadata")
     return span
-
-
-def _usages(outputs: Any) -> Iterator[Any]:
-    """Yield the records of tokens, from every field that LangChain and the SDKs use."""
-    holder = unwrap.as_dict(outputs)
-    yield from (holder.get("usage_metadata"), holder.get("usage"))
-    yield unwrap.as_dict(holder.get("llm_output")).get("token_usage")
-    generation = unwrap.at(holder, "/generations/0/0") or unwrap.at(holder, "/generations/0")
-    message = unwrap.as_dict(unwrap.as_dict(generation).get("message"))
-    yield unwrap.as_dict(message.get("kwargs", message)).get("usage_metadata")
