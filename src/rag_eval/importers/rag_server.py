@@ -15,6 +15,7 @@ from rag_eval.common.version import __version__
 from rag_eval.gates.policy import Policy, contract
 from rag_eval.gates.results import MOST, MetricResult, QuestionList
 from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row
+from rag_eval.importers.unwrap import as_dict
 from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring.scorecard import Completeness
 
@@ -125,10 +126,10 @@ def _relevance(question: Row, unanswerable: bool, account: Account) -> Row:
     citations: list[str] = []
     docs: list[str] = []
     grades: dict[str, int] = {}
-    for passage in question.get("gold_passages", []):
-        fields = passage if isinstance(passage, dict) else {}
-        chunk = fields.get("chunk_id")
-        docs += [fields["doc_id"]] if "doc_id" in fields else []
+    passages = list(map(as_dict, question.get("gold_passages", [])))
+    for passage in passages:
+        chunk = passage.get("chunk_id")
+        docs += [passage["doc_id"]] if "doc_id" in passage else []
         if chunk is None:
             account.dropped("a gold passage without chunk_id", "it has no chunk id")
             continue
@@ -137,11 +138,11 @@ def _relevance(question: Row, unanswerable: bool, account: Account) -> Row:
         else:
             account.renamed("gold_passages.chunk_id", "gold_citations")
             citations.append(chunk)
-        grade = round(fields.get("relevance_score", 1) * _HUNDREDTHS)
+        grade = round(passage.get("relevance_score", 1) * _HUNDREDTHS)
         if grades.setdefault(chunk, grade) != grade:
             account.dropped("another relevance_score of the same chunk", "the highest one counts")
         grades[chunk] = max(grade, grades[chunk])
-    names = {name for passage in question.get("gold_passages", []) if isinstance(passage, dict) for name in passage}
+    names = set().union(*passages)
     for field, to in (("doc_id", "relevant_docs"), ("relevance_score", "relevance_grades, in hundredths")):
         if field in names:
             account.renamed(f"gold_passages.{field}", to)
