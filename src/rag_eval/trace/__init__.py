@@ -230,14 +230,12 @@ def as_chunk(document: Any) -> Row:
         names = ("id", "id_", "node_id", "page_content", "text")
         fields = {name: value for name in names if (value := getattr(document, name, None)) is not None}
         metadata = getattr(document, "metadata", None) or {}
-    text = next(
-        (fields[name] for name in ("text", "page_content", "content") if isinstance(fields.get(name), str)), None
-    )
+    texts = (fields.get(name) for name in ("text", "page_content", "content"))
+    text = next((value for value in texts if isinstance(value, str)), None)
     candidates = [fields.get(name) for name in ("id", "chunk_id", "id_", "node_id")]
     candidates += [metadata.get(name) for name in ("chunk_id", "id", "_id")]
-    identity = next(
-        (as_text(value, "the id of a document", _DOCUMENT_FIX) for value in candidates if value not in (None, "")), None
-    )
+    stated = next((value for value in candidates if value not in (None, "")), None)
+    identity = None if stated is None else as_text(stated, "the id of a document", _DOCUMENT_FIX)
     if identity is None and text is None:
         raise ValueError(f"a retrieved document needs an id or a text: {str(document)[:80]!r}")
     chunk: Row = {"id": identity if identity is not None else text_id(text or "")}
