@@ -111,12 +111,11 @@ class Stream:
     def _replace_nan(self, offset: int) -> bool:
         """Replace NaN and Infinity by null if one is at the fault: Python and pandas write them for absent numbers."""
         starts = (offset, max(offset - 1, 0))
-        if not any(self._window.startswith(word, start) for word in _NOT_A_NUMBER for start in starts):
-            return False
-        self._window[:] = _TEXT_OR_NAN.sub(
-            lambda match: match[0] if match[0][:1] == b'"' else b"null", bytes(self._window)
-        )
-        return True
+        is_nan = any(self._window.startswith(word, start) for word in _NOT_A_NUMBER for start in starts)
+        if is_nan:
+            texts = bytes(self._window)
+            self._window[:] = _TEXT_OR_NAN.sub(lambda match: match[0] if match[0][:1] == b'"' else b"null", texts)
+        return is_nan
 
     def _parts(self, begin: bytes, end: bytes) -> Iterator[None]:
         """Read the brackets and commas of an array or object; yield at the beginning of each of its parts."""
@@ -304,9 +303,8 @@ def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]
         line = data.count(b"\n", 0, error.start) + 1
         return inputs.problem(path, line, "", "is not UTF-8", _to_utf8(path, "csv"))
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    table = csv.reader(
-        io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(data.partition(b"\n")[0]) or ","
-    )
+    delimiter = _delimiter(data.partition(b"\n")[0]) or ","
+    table = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     line = 1
     try:
         header = next(table, [])

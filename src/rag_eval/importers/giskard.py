@@ -18,11 +18,9 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         metadata = unwrap.as_dict(unwrap.decoded(sample.get("metadata")))
         in_scope = metadata.get("question_type") != "out of scope"
         texts = [text for text in _DOCUMENT.split(str(sample.get("reference_context") or "")) if text.strip()]
-        expected = {
-            "answer": sample.get("reference_answer"), "contexts": texts if in_scope else None, "answerable": in_scope,
-        }  # fmt: skip
-        history = unwrap.decoded(sample.get("conversation_history")) or []
-        item = {**sample, "metadata": metadata}
-        yield from conversion.dataset_item(
-            item, sample.get("question"), expected, _READ, "/question", "giskard", history=history
-        )
+        expected = {"answer": sample.get("reference_answer"), "answerable": in_scope}
+        if in_scope:
+            expected["contexts"] = texts
+        more = {"history": unwrap.decoded(sample.get("conversation_history")) or []}
+        item, asked = {**sample, "metadata": metadata}, sample.get("question")
+        yield from conversion.dataset_item(item, asked, expected, _READ, "/question", "giskard", **more)

@@ -36,9 +36,8 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         labels["contexts"] = [document for document in contexts if document.get("content")]
         item = {**record, "id": record.get("dataset_record_id"), "metadata": decoded(record.get("tags"))}
         docs = [document["doc_uri"] for document in contexts if isinstance(document.get("doc_uri"), str)]
-        yield from conversion.dataset_item(
-            item, decoded(record.get("inputs")), labels, _DATASET, "/inputs/question", "mlflow", relevant_docs=docs
-        )
+        asked, more = decoded(record.get("inputs")), {"relevant_docs": docs}
+        yield from conversion.dataset_item(item, asked, labels, _DATASET, "/inputs/question", "mlflow", **more)
 
 
 def _whole(value: Row) -> Row:
@@ -78,9 +77,8 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
         spans.read_contents(conversion, span, asked, output)
         if not parent:
             span.conversation = as_id(as_dict(info.get("trace_metadata")).get("mlflow.trace.session"))
-            span.qid = conversion.qid(
-                info.get("tags"), info.get("trace_metadata"), attributes, attributes.get("metadata"), value
-            )
+            of_trace = info.get("tags"), info.get("trace_metadata")
+            span.qid = conversion.qid(*of_trace, attributes, attributes.get("metadata"), value)
         span.usage = unwrap.usage(attributes.get("mlflow.chat.tokenUsage"))
         span.model = unwrap.first_id(_MODELS, attributes)
         conversion.drop_unread(as_dict(attributes.get("metadata")), unwrap.QID_KEYS, " of metadata")

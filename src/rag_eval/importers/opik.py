@@ -51,6 +51,5 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         expected = next((fields[name] for name in ("expected_output", "expected_answer") if name in fields), None)
         asked = {name: fields[name] for name in unwrap.QUESTION_KEYS if name in fields}
         read = (*asked, "expected_output", "expected_answer", "id", "metadata")
-        yield from conversion.dataset_item(
-            {**fields, "id": item.get("id")}, asked, expected, read, "/user_question", "opik"
-        )
+        fields = {**fields, "id": item.get("id")}
+        yield from conversion.dataset_item(fields, asked, expected, read, "/user_question", "opik")

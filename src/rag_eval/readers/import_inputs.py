@@ -128,7 +128,7 @@ def foreign_gold(
     yield from rows_of(form, files, account)
     for line in account.dropped_lines:
         reader.ledger.note(path, 0, line)
-    if digest is not None and opened is None:
+    if digest is not None:
         digest.update(files.listing())
 
 

@@ -256,9 +256,7 @@ def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
         if item.conversation is not None and item.turn is not None:
             turns[item.conversation, int(item.turn)] = qid
     stated = ((name, getattr(args, name, None)) for name in ConversionOptions.__dataclass_fields__)
-    given: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in stated if value
-    }
+    given: dict[str, Any] = {name: tuple(item) if isinstance(item, list) else item for name, item in stated if item}
     qids = frozenset(qid for same in questions.values() for qid in same)
     return ConversionOptions(questions if args.gold else None, qids, turns, **given)
 
