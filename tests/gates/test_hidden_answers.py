@@ -20,6 +20,8 @@ HIDDEN = {
     "an invisible element": '<span style="visibility: hidden">{}</span> It is fine.',
     "a transparent element": 'It is fine. <span style="opacity:0.0;">{}</span>',
     "white text": "It is fine. <span style='color: #FFF'>{}</span>",
+    "a comment between tildes": "It is fine ~~~ <!-- {} --> ~~~",
+    "white text on white": '<p style="color: white; background: white">{}</p> It is fine.',
     "white text of a font": 'It is fine. <font color="white">{}</font>',
     "an element without a height": '<div style="height:0;overflow:hidden">{}</div> It is fine.',
     "an element beside the page": '<div style="position:absolute;left:-9999px">{}</div> It is fine.',
@@ -37,6 +39,12 @@ VISIBLE = {
     "beside a comment": "It is {}. <!-- nothing -->",
     "in code": "It is `<!-- {} -->`.",
     "in a fence": "It is\n```html\n<!-- {} -->\n```\n",
+    "in a fence of tildes": "It is\n~~~html\n<!-- {} -->\n~~~\n",
+    "in a fence of four signs": "It is\n````\n<!-- {} -->\n````\n",
+    "in code between two signs": "It is ``<!-- {} -->``.",
+    "in a footnote": "It is so.[^1]\n\n[^1]: {}\n",
+    "in grey letters of a terminal": "It is \x1b[38;5;8m{}\x1b[0m.",
+    "in white letters on red": '<b style="background: #c00; color: white">It is {}.</b>',
     "in an element": '<p class="a">It is {}.</p>',
     "between angle brackets": "2 < 3, so it is {}, and 4 > 3.",
     "in a list of references": "It is so [1].\n\n[1]: it is {}\n",
@@ -60,6 +68,23 @@ def test_an_answer_that_no_reader_sees_is_found(tmp_path, form):
 @pytest.mark.parametrize("form", VISIBLE)
 def test_an_answer_that_readers_see_is_not(tmp_path, form):
     report = scored(tmp_path, golds(20), lambda item: VISIBLE[form].replace("{}", item["gold_claim_substr"][0]))
+    assert (report.metrics["precision"].value, codes(report)) == (1, set())
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer"),
+    [
+        ('id="box{}"', '<input id="box{}">'),
+        ("--level={}", "Run: tool <command --level={}>"),
+        ("https://example.org/{}", "It is shown here:\n\n![diagram](https://example.org/{})"),
+        ("https://example.org/{}", 'Open <a href="https://example.org/{}">this page</a>.'),
+        ("manual-{}.pdf", "It is in the manual [1].\n\n[1]: manual-{}.pdf"),
+        ("{} חודשים", "\u202eאחריות למשך {} חודשים\u202c"),
+    ],
+)
+def test_code_addresses_and_right_to_left_scripts_are_no_hidden_answers(tmp_path, expected, answer):
+    items = [{**item, "gold_claim_substr": [expected.replace("{}", item["qid"])]} for item in golds(20)]
+    report = scored(tmp_path, items, lambda item: answer.replace("{}", item["qid"]))
     assert (report.metrics["precision"].value, codes(report)) == (1, set())
 
 
