@@ -39,7 +39,7 @@ def levels(*arguments, **more):
 
 
 @pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("gate", ["recall@30", "citation_validity"])
+@pytest.mark.parametrize("gate", ["recall@30", "recall_any@50"])
 def test_lists_that_are_nearly_equal_are_found(tmp_path, name, gate):
     assert levels(tmp_path, LISTS[name], gate) == ["error"]
 
@@ -55,7 +55,7 @@ def test_lists_that_differ_are_not(tmp_path, name):
         ("recall@25", "error"),
         ("recall_all@30", "error"),
         ("recall_any@1000", "error"),
-        ("citation_validity", "error"),
+        ("citation_validity", "warning"),
         ("recall@24", "warning"),
         ("recall_all@5", "warning"),
         ("ndcg@30", "warning"),
@@ -100,7 +100,7 @@ def test_every_run_of_several_counts(tmp_path):
             {"qid": f"Q{n}", "run": "b", "retrieved_ids": lists(n), "answer_json": {"claim": "No.", "citations": []}}
             for n in range(20)
         ]
-        assert levels(tmp_path, LISTS["the corpus"], "citation_validity", rows=padded, run="a") == expected
+        assert levels(tmp_path, LISTS["the corpus"], "recall@60", rows=padded, run="a") == expected
 
 
 @pytest.mark.parametrize("name", [*LISTS, *HONEST])

@@ -115,7 +115,7 @@ def at_levels(findings: Iterable[Finding], levels: Mapping[str, str]) -> list[Fi
 
 _NO_ANSWER = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
-_UNRANKED = ("citation_validity", "union_recall", "first_evidence_hop", "wasted_hops", "hop_recall@")
+_UNRANKED = ("union_recall", "first_evidence_hop", "wasted_hops", "hop_recall@")
 _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 
 
