@@ -248,7 +248,7 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
 def _copied_answers(answers: Answers, cases: Sequence[Case]) -> list[Finding]:
     """Find answers that are copied from chunks or from the gold set, and traces with another answer."""
     words, policies = answers.inputs.policy.settings.safety.verbatim_words, answers.inputs.policies
-    copies = answer_integrity.copied_answers(answers.questions, policies, words)
+    copies = answer_integrity.copied_answers(cases, policies, words)
     return [*copies, *answer_integrity.answers_from_gold(cases), *answer_integrity.other_answers(cases)]
 
 
