@@ -47,7 +47,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     for conversion.place, result in results:
         name = _provider(result)
         name += f"-prompt{result.get('promptIdx')}" if len(prompts[name]) > 1 else ""
-        key = (name, result.get("testIdx"), str(_variables(result)))
+        key = (name, result.get("testIdx"), str(result["vars"]))
         seen[key] += 1
         draft = _draft(conversion, result)
         draft.run = f"{name}-{seen[key]}"
@@ -63,9 +63,9 @@ def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each test."""
     seen: set[str] = set()
     for result in _results(conversion):
-        test, variables = unwrap.as_dict(result.get("testCase")), _variables(result)
+        test, variables = unwrap.as_dict(result.get("testCase")), result["vars"]
         metadata = {**unwrap.as_dict(test.get("metadata")), **unwrap.as_dict(result.get("metadata"))}
-        question, qid = conversion.question(_variables(result), result), _qid(conversion, result)
+        question, qid = conversion.question(variables, result), _qid(conversion, result)
         if question is None:
             hint = "Name the variable that holds it: --question /vars/NAME"
             conversion.problem("/vars", "no variable contains the question", hint)
@@ -86,8 +86,11 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 
 
 def _results(conversion: Conversion) -> Iterator[Row]:
-    """Yield each result. Newer versions number the repeats of a test as tests: they get the number of one test."""
-    results = [(conversion.place, result) for result in _records(conversion)]
+    """Yield each result with its variables.
+
+    Newer versions number the repeats of a test as tests: they get the number of one test.
+    """
+    results = [(conversion.place, {**result, "vars": _variables(result)}) for result in _records(conversion)]
     tests: dict[str, int] = {}  # with the number of the first repeat
     for _, result in results:
         number = result.get("testIdx") or 0
@@ -100,7 +103,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
 
 def _test_of(result: Row) -> str:
     test = unwrap.as_dict(result.get("testCase"))
-    return str((_variables(result), test.get("assert"), test.get("description")))
+    return str((result["vars"], test.get("assert"), test.get("description")))
 
 
 def _records(conversion: Conversion) -> Iterator[Row]:
@@ -117,7 +120,9 @@ def _records(conversion: Conversion) -> Iterator[Row]:
                 conversion.drop_unread(value, ("tests",))
                 index = count()
                 for test in [test for test in tests if isinstance(test, dict)]:
-                    lists = {name: item if isinstance(item, list) else [item] for name, item in _vars(test).items()}
+                    lists = {
+                        name: item if isinstance(item, list) else [item] for name, item in _variables(test).items()
+                    }
                     for values in product(*lists.values()):  # a test with lists is one for each combination
                         variables = dict(zip(lists, values, strict=True))
                         yield {"testIdx": next(index), "testCase": test, "vars": variables}
@@ -189,7 +194,7 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
     output = recorded = response.get("output")
     if isinstance(recorded, str) and recorded.lstrip()[:1] == "{":
         output = unwrap.decoded(recorded)  # a structured answer in CSV, or of a model that writes JSON
-    question, answer = conversion.question(_variables(result), result), conversion.answer(output, result)
+    question, answer = conversion.question(result["vars"], result), conversion.answer(output, result)
     answer = recorded if answer is None and isinstance(recorded, str) else answer
     draft = Draft(conversion.place, str(result.get("id") or ""), question, answer, qid=_qid(conversion, result))
     failed = result.get("error") and result.get("failureReason") == _ERROR
@@ -208,13 +213,13 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
     draft.usage |= unwrap.usage(result.get("tokenUsage") or response.get("tokenUsage"))
     draft.citations = unwrap.stated_citations(output)
     conversion.drop_unread(result, _READ, "", _JUDGED)
-    conversion.drop_unread(_variables(result), _VARIABLES, " of vars")
+    conversion.drop_unread(result["vars"], _VARIABLES, " of vars")
     return draft
 
 
 def _chunks(conversion: Conversion, result: Row, sources: tuple[Any, ...]) -> list[Row] | None:
     value = conversion.resolve("chunks", result)
-    value = unwrap.decoded(unwrap.contexts_in(_variables(result), *sources) if value is None else value)
+    value = unwrap.decoded(unwrap.contexts_in(result["vars"], *sources) if value is None else value)
     if value is None:
         return None
     if isinstance(value, str):
@@ -255,16 +260,12 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     return substrings, expected, refused
 
 
-def _vars(test: Row) -> Row:
-    return unwrap.as_dict(test.get("vars"))
-
-
 def _variables(result: Row) -> Row:
-    return _vars(result) or _vars(unwrap.as_dict(result.get("testCase")))
+    return unwrap.as_dict(result.get("vars")) or unwrap.as_dict(unwrap.at(result, "/testCase/vars"))
 
 
 def _qid(conversion: Conversion, result: Row) -> str:
-    variables, labels = _variables(result), unwrap.as_dict(unwrap.as_dict(result.get("testCase")).get("metadata"))
+    variables, labels = result["vars"], unwrap.as_dict(unwrap.as_dict(result.get("testCase")).get("metadata"))
     qid = conversion.qid(labels, variables, result.get("metadata")) or unwrap.first_id(("id",), variables, labels)
     return qid or f"promptfoo-{result.get('testIdx', 0)}"
 
