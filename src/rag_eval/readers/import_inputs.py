@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
 from rag_eval.errors import Problem
-from rag_eval.importers import IMPORTERS, Account, Numbered, detect, rows_of, written
+from rag_eval.importers import IMPORTERS, Account, Numbered, Recognised, detect, rows_of, written
 from rag_eval.readers.jsonl import array_rows, read_rows, unique
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.run_file import read_json
@@ -132,13 +132,21 @@ def foreign_gold(
         digest.update(files.listing())
 
 
-def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
-    """Return one problem with the command that converts a file; None if it is no known export of another tool."""
-    source = reader._replace(ledger=ProblemCollector()).open(path)
+def recognised(reader: Reader, path: str) -> Recognised | None:
+    """Recognise the format of a file; return None for an unknown one, with a problem if it is empty or unreadable."""
+    source = reader.open(path)
     if source is None:
         return None
     with source:
-        form = detect(source.head)
+        if source.head.strip() not in (b"", b"[]"):
+            return detect(source.head)
+    reader.ledger.problem(path, 0, "", "is empty", "Export it again.")
+    return None
+
+
+def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
+    """Return one problem with the command that converts a file; None if it is no known export of another tool."""
+    form = recognised(reader._replace(ledger=ProblemCollector()), path)
     name = getattr(form, kind) if form else ""
     if not form or not name or not IMPORTERS[name].function:  # other formats are read directly
         return None

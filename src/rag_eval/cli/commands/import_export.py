@@ -27,14 +27,14 @@ from rag_eval.common.paths import shell_line
 from rag_eval.common.progress import watch
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
-from rag_eval.importers import IMPORTERS, Account, Recognised, detect, importer, report_of
+from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
 from rag_eval.importers.documents import documents
 from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
 from rag_eval.importers.unwrap import nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.import_inputs import Files, imported
+from rag_eval.readers.import_inputs import Files, imported, recognised
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.schema_validation import Contract
@@ -241,7 +241,7 @@ def _lines(
 def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each file that looks like the export of another tool than the named one."""
     for path in paths if IMPORTERS[name].function else ():
-        form = _detected(reader, path)
+        form = recognised(reader, path)
         other = form.trace or form.gold if form else ""
         if form and IMPORTERS[other].module not in (IMPORTERS[name].module, "table"):
             hint = f"Import it with: {shell_line('rag-eval', 'import', other, path)}"
@@ -266,7 +266,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
 
     ``kind`` is trace or gold; '' means traces if the format has both.
     """
-    form = _table_or(_detected(reader, path), reader, path)
+    form = _table_or(recognised(reader, path), reader, path)
     reader.ledger.stop_on_problems()
     if form is None or not (form.trace or form.gold):
         first = next(Files(reader, [path]).blocks(path), b"").lstrip()[:1]
@@ -301,17 +301,6 @@ def _table_or(form: Recognised | None, reader: Reader, path: str) -> Recognised 
         return form
     why = form.why if form else "the fields of a table"
     return Recognised("table" if "table" in kinds else "", "table-gold" if "table-gold" in kinds else "", why)
-
-
-def _detected(reader: Reader, path: str) -> Recognised | None:
-    source = reader.open(path)
-    if source is None:
-        return None
-    with source:
-        if source.head.strip() in (b"", b"[]"):
-            reader.ledger.problem(path, 0, "", "is empty", "Export it again.")
-            return None
-        return detect(source.head)
 
 
 def _suggest(reader: Reader, name: str, path: str) -> int:
