@@ -316,8 +316,7 @@ def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Findin
 def compare(context: ReviewContext) -> GoldDiff:
     """Compare the scored gold with the gold that the base's policy names; raise InputError if that is unreadable."""
     authority, run, scored_path = context.authority, context.run, context.head.gold
-    path = gold_path(context, authority.fork)
-    stored = stored_at(authority, authority.fork, path, run.inputs.base_limits) if path else None
+    stored = stored_at(authority, authority.fork, gold_path(context, authority.fork), run.inputs.base_limits)
     new = run.inputs.gold
     if stored is None:
         return GoldDiff(tuple(GoldChange(qid, "added") for qid in sorted(new.golds)), None, new)
@@ -397,7 +396,7 @@ def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str]) -> s
     path = gold_path(context, tip) if changed and tip is not NOTHING else None
     inputs = context.run.inputs
     try:
-        stored = stored_at(context.authority, tip, path, inputs.base_limits) if path else None
+        stored = stored_at(context.authority, tip, path, inputs.base_limits)
         now = stored_gold_set(inputs.reader, stored) if stored else None
     except InputError:
         return set()

@@ -322,10 +322,8 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
     if base and stated is not None and int(stated) != base.k:
         message = f"an input or option sets k to {base.k}, but by the base branch's gates file it is {stated}"
         yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", head.file)
-    paths = [authority.inside(path) for path in (head.trace, os.path.realpath(head.trace))]
-    if authority.gates is not None and any(
-        path and _has_file(authority.after, path, in_submodule=True) for path in paths
-    ):
+    paths = filter(None, map(authority.inside, (head.trace, os.path.realpath(head.trace))))
+    if authority.gates is not None and any(_has_file(authority.after, path, in_submodule=True) for path in paths):
         message = "the traces are committed in git, so they may not be from this run"
         fix = "Write the traces in the job, and add the file to .gitignore."
         yield Finding("traces-tracked", "warning", message, fix, head.trace)

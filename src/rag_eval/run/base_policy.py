@@ -208,7 +208,7 @@ class _Search:
         """
         path, limits = self.gold_of(policy), Limits(**policy.limits)
         try:
-            stored = stored_at(self.authority, self.tree, path, limits) if path else None
+            stored = stored_at(self.authority, self.tree, path, limits)
             golds = stored_gold_set(Reader(ProblemCollector()), stored).golds if stored else {}
         except (InputError, Irregular):
             return True
@@ -316,8 +316,10 @@ def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
     return None if path.startswith(("/", "../")) or path in (".", "..") else path
 
 
-def stored_at(authority: Authority, tree: Tree, path: str, limits: Limits) -> StoredGold | None:
-    """Return the gold file or label folder at ``path`` of a tree, None if there is nothing."""
+def stored_at(authority: Authority, tree: Tree, path: str | None, limits: Limits) -> StoredGold | None:
+    """Return the gold file or label folder at ``path`` of a tree, None if there is nothing or no path."""
+    if not path:
+        return None
     shown = f"{path} of {authority.ref}"
     try:
         data = read(tree, path)

@@ -107,8 +107,8 @@ def of_answers(answers: Answers) -> list[Finding]:
     findings = [*_partly_measured(answers), *answer_integrity.measurement_findings(questions, policies)]
     samples = list(_samples(answers))
     # All samples are read at once, because reading a large file to its end takes long.
-    by_line = {question.trace_line: question for _, sample in samples for question in sample}
-    cases = {question.trace_line: case for question, case in answers.cases(by_line.values())}
+    sampled = [question for _, sample in samples for question in sample]
+    cases = {question.trace_line: case for question, case in answers.cases(sampled)}
     for check, sample in samples:
         lines = sorted(question.trace_line for question in sample)
         if lines and cases:
