@@ -218,22 +218,21 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
 
     In a group the first record has the answer, or all records repeat it.
     """
-    groups: dict[tuple[str | None, ...], Draft] = {}
-    answers: dict[tuple[str | None, ...], Any] = {}
-    ranks: dict[str, list[Any]] = {}
+    groups: dict[tuple[str | None, ...], tuple[Draft, Any, list[Any]]] = {}  # with its answer and ranks, as recorded
     result: list[Draft] = []
     are_names = fields.get("chunks", "").casefold() in unwrap.SOURCE_KEYS
     for values in _records(conversion, "table", fields):
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
         documents = _documents(conversion, values, are_names)
         chunks = None if documents is None else conversion.chunks(documents)
-        known, rank = groups.get(key), unwrap.number(values.get("rank"))
+        known, answer, ranks = groups.get(key, (None, None, []))
+        rank = unwrap.number(values.get("rank"))
         ids = {chunk["id"] for chunk in (known.chunks or () if known else ())}
         fresh = [chunk for chunk in chunks or () if chunk["id"] not in ids]
-        repeats_answer = len(fresh) == len(chunks or ()) == 1 and values.get("answer") == answers.get(key)
+        repeats_answer = len(fresh) == len(chunks or ()) == 1 and values.get("answer") == answer
         if known is not None and chunks is not None and (not values.get("answer") or repeats_answer):
             known.chunks = [*(known.chunks or []), *fresh]
-            ranks[str(key)] += [rank] * len(fresh)
+            ranks += [rank] * len(fresh)
             continue
         draft = _draft(conversion, values)
         draft.chunks = chunks
@@ -242,9 +241,8 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
             conversion.account.lacking("records without an answer: use --perspective retrieval")
         result.append(draft)
         if known is None:
-            groups[key], answers[key], ranks[str(key)] = draft, values.get("answer"), [rank] * len(chunks or ())
-    for key, draft in groups.items():
-        order = ranks[str(key)]
+            groups[key] = draft, values.get("answer"), [rank] * len(chunks or ())
+    for draft, _, order in groups.values():
         if draft.chunks and None not in order:
             positions = sorted(range(len(order)), key=order.__getitem__)
             draft.chunks = [draft.chunks[position] for position in positions]
