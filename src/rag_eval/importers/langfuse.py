@@ -117,8 +117,9 @@ def _records(conversion: Conversion, value: Row) -> Iterator[tuple[Row, bool]]:
         ids = [item for item in value.get("observations") or () if isinstance(item, str)]
         yield {**value, "observations": ids}, True
     else:
-        keys = ", ".join(list(value)[:6]) or "none"
-        conversion.problem("", f"is neither a trace nor an observation: its keys are {keys}", _FORMS)
+        conversion.problem(
+            "", f"is neither a trace nor an observation: its keys are {unwrap.first_keys(value)}", _FORMS
+        )
 
 
 def _newer(earlier: Row, row: Row) -> Row:

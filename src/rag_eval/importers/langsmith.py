@@ -68,8 +68,7 @@ def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:
             child = {"trace_id": value.get("trace_id") or value["id"], "parent_run_id": value["id"], **child}
             yield from _runs(conversion, child)
     else:
-        keys = ", ".join(list(value)[:6]) or "none"
-        conversion.problem("", f"is not a run: its keys are {keys}", _FORMS)
+        conversion.problem("", f"is not a run: its keys are {unwrap.first_keys(value)}", _FORMS)
 
 
 def _span(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:

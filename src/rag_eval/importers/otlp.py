@@ -144,7 +144,7 @@ def _other(conversion: Conversion, row: Row) -> Iterator[TraceSpan]:
         yield read_span(conversion, _console_span(row), service, {})
         return
     signal = next((name for name in _OTHER_SIGNALS if name in row), None)
-    keys = ", ".join(list(row)[:6]) or "none"
+    keys = unwrap.first_keys(row)
     what = f"these are {_OTHER_SIGNALS[signal]}, not spans" if signal else f"is not OTLP/JSON: its keys are {keys}"
     conversion.problem(f"/{signal}" if signal else "", what, _EXPORT_SPANS)
 

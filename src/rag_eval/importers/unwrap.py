@@ -112,6 +112,11 @@ def as_dict(value: Value) -> dict[str, Value]:
     return value if isinstance(value, dict) else {}
 
 
+def first_keys(row: dict[str, Value]) -> str:
+    """Return the names of the first fields of a record, for a message."""
+    return ", ".join(list(row)[:6]) or "none"
+
+
 def listed(value: Value) -> list[Value]:
     """Return a value as a list: a text or number is its only element."""
     return value if isinstance(value, list) else [] if value is None else [value]
