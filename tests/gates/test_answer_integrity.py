@@ -93,6 +93,12 @@ ROWS = {
     "honest answers": (lambda *_: {}, []),
     "chunks are pasted": (pasted(20), [("copied-answers", "warning")]),
     "chunks without the answer are pasted": (padded(20), [("copied-answers", "error")]),
+    "chunks with the answer over two lines are pasted": (
+        lambda number, row: claim(
+            row, f"It is fact {number}. {CHUNK}", chunks=[{"id": "x", "text": f"It is fact\n{number}. {CHUNK}"}]
+        ),
+        [("copied-answers", "warning")],
+    ),
     "some chunks without the answer are pasted": (padded(9), [("copied-answers", "warning")]),
     "some chunks are pasted": (pasted(3), [("copied-answers", "warning")]),
     "two chunks are pasted": (pasted(2), []),

@@ -56,7 +56,7 @@ def _repeats_other_chunk(answer: Case, words: int) -> bool:
     from rag_eval.textual.leaks import first_run  # loads detectors
 
     expected = answer.gold.substrings
-    quotable = [text for text in answer.chunk_texts if holds_any(expected, text.lower())]
+    quotable = [text for text in answer.chunk_texts if holds_any(expected, " ".join(text.lower().split()))]
     others = [tokens(text) for text in answer.chunk_texts if expected and text not in quotable]
     return first_run(answer.claim, others, words, quotable) is not None
 
