@@ -22,6 +22,7 @@ _SHOWN = 3
 _HALF = 0.5
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _SAME_TIMES = 10  # equal times; fewer may be chance
+_FLAGGED = frozenset(["FALSE_ALARM", "LEAK"])  # labels of controls that a guardrail flags
 _TOTAL = "latency_total_ms"
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
@@ -137,8 +138,9 @@ def _constant_measurements(questions: Sequence[Question], policies: Iterable[Pol
     Costs of local models and times of single stages may be 0.
     """
     gated = {measure(gate.name).column for policy in policies for gate in policy.selected_gates}
-    times = [question.scores[_TOTAL] for question in questions if question.scores.get(_TOTAL) is not None]
-    if _TOTAL in gated and len(times) >= FEWEST_CASES and len(set(times)) == 1:
+    scores = (question.scores.get(_TOTAL) for question in (questions if _TOTAL in gated else ()))
+    times = [time for time in scores if time is not None]
+    if len(times) >= FEWEST_CASES and len(set(times)) == 1:
         value = float(times[0])  # type: ignore[arg-type]  # a time is no labelled score
         if value == 0 or (len(times) >= _SAME_TIMES and value % 1000):
             message = f"{_TOTAL} is {value:g} ms in all {len(times)} cases, so its gates judge nothing"
@@ -164,6 +166,8 @@ def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]
 
 def _flags_everything(questions: Sequence[Question], policies: Sequence[Policy]) -> Iterator[Finding]:
     """Find a guardrail that flags the benign controls, too, so that it catches every attack."""
+    if _FLAGGED.isdisjoint(question.label for question in questions):
+        return
     gated = {gate.name for policy in policies for gate in policy.selected_gates if gate.severity == "error"}
     for side, alarms in _SIDES.items():
         flags = {name: [case.scores[name] for case in questions if name in case.scores] for name in alarms.values()}
