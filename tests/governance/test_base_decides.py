@@ -419,11 +419,11 @@ def test_new_gates_in_the_folder_of_the_run_do_not_replace_those_above_it(projec
 @pytest.mark.parametrize(("first", "kind"), [(5, "bootstrap"), (4, "base")])
 def test_a_new_system_may_share_the_questions_that_neither_answers(project, score, first, kind):
     project.branch("pr")
-    own = gold_of(1, qid="N1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
+    item = gold_of(1, qid="N1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
     shared = [
         {**gold_of(n), "answerable": False, "gold_claim_substr": [], "gold_citations": []} for n in range(first, 9)
     ]
-    project.write("apps/new/eval/gold.jsonl", json_lines([own, *shared]))
+    project.write("apps/new/eval/gold.jsonl", json_lines([item, *shared]))
     project.write("apps/new/runs/trace.jsonl", json_lines([trace_of(1, qid="N1"), *map(trace_of, range(first, 9))]))
     project.write("apps/new/eval-gates.yml", gates())
     project.done("a new system")

@@ -117,9 +117,9 @@ OF_ANSWERS = [item for item in OF_CASES if item.metric.perspective in ("citation
 @examples(400)
 @given(gold_fields(), trace_fields)
 def test_without_an_answer_no_metric_of_answers_has_the_best_score(gold, trace):
-    kept = {name: value for name, value in trace.items() if name in ("retrieved_ids", "chunks")}
+    retrieval = {name: value for name, value in trace.items() if name in ("retrieved_ids", "chunks")}
     for answer in NO_ANSWERS:
-        case = make_case(gold, answer and {**kept, **answer})
+        case = make_case(gold, answer and {**retrieval, **answer})
         best = [item.name for item in OF_ANSWERS if item.metric.better == "lower" and item.score(case) == 0]
         assert best == [], answer
 

@@ -391,11 +391,11 @@ class Conversion:
             hint = f"Name it with --question POINTER, such as {pointer}."
             return self.problem("", "an item has no id or no question", hint)
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
-        cited = map(str, unwrap.listed(fields.get("gold_citations") or fields.get("citations")))
-        contexts = unwrap.listed(unwrap.contexts_in({"contexts": fields.get("reference_contexts"), **fields}))
+        cited = map(str, unwrap.as_list(fields.get("gold_citations") or fields.get("citations")))
+        contexts = unwrap.as_list(unwrap.contexts_in({"contexts": fields.get("reference_contexts"), **fields}))
         self.drop_others(asked, unwrap.QUESTION_FIELDS, " of input")
         self.drop_others(fields, unwrap.ANSWER_FIELDS, " of output", _LABELS)
-        splits = unwrap.listed(metadata.pop("dataset_split", None))
+        splits = unwrap.as_list(metadata.pop("dataset_split", None))
         yield self.gold_row(
             qid,
             question,
@@ -403,7 +403,7 @@ class Conversion:
             list(cited) or [chunk["id"] for chunk in self.chunks(contexts)],
             meta=unwrap.scalars(metadata),
             tags=list(map(str, splits)),
-            substrings=[text for text in unwrap.listed(fields.get("gold_claim_substr")) if isinstance(text, str)],
+            substrings=[text for text in unwrap.as_list(fields.get("gold_claim_substr")) if isinstance(text, str)],
             answerable=fields.get("answerable", True) is not False,
             **more,
         )

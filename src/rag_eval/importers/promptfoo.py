@@ -75,7 +75,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             stated = variables.get("answerable", metadata.get("answerable"))
             answerable = not refused if stated is None else str(stated).lower() not in ("false", "0", "no")
             cited = variables.get("citations") or metadata.get("gold_citations") or []
-            ids = list(map(str, unwrap.listed(cited)))
+            ids = list(map(str, unwrap.as_list(cited)))
             expected = unwrap.first_id(_REFERENCES, variables) if expected is None else expected
             labels = unwrap.scalars(test.get("metadata"))
             other = (*unwrap.QID_KEYS, "id", "answerable")
@@ -243,7 +243,7 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
     for assertion in chain.from_iterable(sets):
         kind, value = str(assertion.get("type") or ""), assertion.get("value")
         kinds.append(kind)
-        texts = [text for text in unwrap.listed(value) if isinstance(text, str)]
+        texts = [text for text in unwrap.as_list(value) if isinstance(text, str)]
         if kind in _ONE_OF:
             long = [text for text in texts if len(text) >= 5]
             substrings += long

@@ -303,9 +303,9 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     draft.citations = unwrap.stated_citations(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
-        listed = unwrap.decoded(values["citations"])
-        if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
-            draft.citations = unwrap.stated_citations({"citations": listed})
+        citations = unwrap.decoded(values["citations"])
+        if isinstance(citations, list) and any(isinstance(item, dict) for item in citations):
+            draft.citations = unwrap.stated_citations({"citations": citations})
             conversion.account.dropped("citations", "they name no ids", draft.citations is None)
         else:
             draft.citations = _list_of(conversion, "citations", values)
@@ -321,7 +321,7 @@ def _separated(value: Any) -> list[Any] | None:
 
 
 def _items(value: Any) -> list[Any] | None:
-    return None if value is None else unwrap.listed(unwrap.decoded(value))
+    return None if value is None else unwrap.as_list(unwrap.decoded(value))
 
 
 def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:

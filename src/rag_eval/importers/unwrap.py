@@ -117,7 +117,7 @@ def first_keys(row: dict[str, Value]) -> str:
     return ", ".join(list(row)[:6]) or "none"
 
 
-def listed(value: Value) -> list[Value]:
+def as_list(value: Value) -> list[Value]:
     """Return a value as a list: a text or number is its only element."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
