@@ -12,7 +12,7 @@ from rag_eval.cases import Case, refused_in_words
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Settings
 from rag_eval.errors import Finding, Level
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, guards
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, guards, is_tenth
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -43,7 +43,7 @@ def copied_answers(answers: Sequence[Case], policies: Sequence[Policy], words: i
         return
     with_texts = [answer for answer in answers if answer.chunk_texts]
     copies = [answer for answer in with_texts if any(leak.category == "verbatim" for leak in answer.leaks)]
-    if _is_tenth(copies, answers):
+    if is_tenth(len(copies), len(answers)):
         padded = sum(_repeats_other_chunk(answer, words) for answer in copies)
         message = f"{len(copies)} of {len(answers)} answers repeat {words} words or more of a chunk"
         message += f": {some([answer.gold.qid for answer in copies], _SHOWN, quoted)}"
@@ -70,7 +70,7 @@ def answers_from_gold(answers: Sequence[Case]) -> Iterator[Finding]:
         is_copy = len(expected) >= _LONG_ANSWER and _has_words(answer.claim, expected)
         if is_copy and not any(_has_words(text, expected) for text in answer.chunk_texts):
             copies.append(answer.gold.qid)
-    if _is_tenth(copies, answers):
+    if is_tenth(len(copies), len(answers)):
         message = f"{len(copies)} of {len(answers)} answers contain the expected_answer of their gold item word"
         message += f" for word: {some(copies, _SHOWN, quoted)}"
         fix = "Make sure that the system cannot read the gold set, and that its answers do not become expected answers."
@@ -91,7 +91,7 @@ def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
             scored, other = set(tokens(answer.claim)), set(tokens(_ESCAPED.sub(_unescaped, trace.answer)))
             if len(scored & other) < _HALF * min(len(scored), len(other)):
                 others.append(answer.gold.qid)
-    if _is_tenth(others, answers):
+    if is_tenth(len(others), len(answers)):
         message = f"{len(others)} of {len(answers)} answers have another text in answer than in answer_json,"
         message += f" which is scored: {some(others, _SHOWN, quoted)}"
         fix = "Write one of the two: the answer that users get."
@@ -108,8 +108,8 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
     So refusals in other languages, questions and fixed texts do not count. The built-in patterns recognise nine in ten
     refusals of two public sets; so half of them may be unrecognised.
     """
-    said = (case for case in refusals if case.claim and not case.is_refusal_token and not case.blocked)
-    marked = [case for case in said if case.trace.abstained]
+    worded = (case for case in refusals if case.claim and not case.is_refusal_token and not case.blocked)
+    marked = [case for case in worded if case.trace.abstained]
     if len(marked) < FEWEST_CASES:
         return
     builtin = settings._replace(builtin=True)
@@ -132,14 +132,18 @@ def measurement_findings(questions: Sequence[Question], policies: Sequence[Polic
     return [finding for check in checks for finding in check(questions, policies)]
 
 
+def _gated_columns(policies: Iterable[Policy]) -> set[str]:
+    return {measure(gate.name).column for policy in policies for gate in policy.selected_gates}
+
+
 def _constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gated total times that are 0 in all cases, or equal in all of many cases without being whole seconds.
 
     Costs of local models and times of single stages may be 0.
     """
-    gated = {measure(gate.name).column for policy in policies for gate in policy.selected_gates}
-    scores = (question.scores.get(_TOTAL) for question in (questions if _TOTAL in gated else ()))
-    times = [time for time in scores if time is not None]
+    if _TOTAL not in _gated_columns(policies):
+        return
+    times = [time for question in questions if (time := question.scores.get(_TOTAL)) is not None]
     if len(times) >= FEWEST_CASES and len(set(times)) == 1:
         value = float(times[0])  # type: ignore[arg-type]  # a time is no labelled score
         if value == 0 or (len(times) >= _SAME_TIMES and value % 1000):
@@ -149,17 +153,13 @@ def _constant_measurements(questions: Sequence[Question], policies: Iterable[Pol
 
 def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gates on supported sentences that most answers avoid, because no sentence of theirs is checked."""
-    wanted = {"claim_support", "unsupported_claims"}
-    gated = {measure(gate.name).column for policy in policies for gate in policy.selected_gates}
-    if names := sorted(wanted & gated):
+    if names := sorted({"claim_support", "unsupported_claims"} & _gated_columns(policies)):
         with_content = [question for question in questions if question.scores.get("groundedness") is not None]
         checked = sum(question.scores.get(names[0]) is not None for question in with_content)
         unchecked = len(with_content) - checked
         if unchecked >= FEWEST_CASES and checked < _HALF * len(with_content):
-            message = (
-                f"{', '.join(names)}: only {checked} of {len(with_content)} answers with chunk texts have a sentence"
-            )
-            message += " that is checked"
+            message = f"{', '.join(names)}: only {checked} of {len(with_content)} answers with chunk texts"
+            message += " have a sentence that is checked"
             fix = "Questions, code and statements about gaps are not checked: see docs/groundedness.md."
             yield Finding("unchecked-answers", "error", message, f"{fix} Gate groundedness, which reads all of them.")
 
@@ -180,7 +180,3 @@ def _flags_everything(questions: Sequence[Question], policies: Sequence[Policy])
             message += f", so {', '.join(blind)} cannot fail" if blind else ""
             fix = f"Gate {raised[0]}, or fix the guardrail." if blind else "Fix the guardrail."
             yield Finding("flags-everything", "error" if blind else "warning", message, fix)
-
-
-def _is_tenth(some_answers: Sequence[object], answers: Sequence[object]) -> bool:
-    return len(some_answers) >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL))

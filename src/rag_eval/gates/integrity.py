@@ -97,6 +97,11 @@ def commit_of(about: Mapping[str, Any]) -> str:
     return described[1] if described else text
 
 
+def is_tenth(count: int, total: int) -> bool:
+    """Return whether so many of ``total`` answers are at least a tenth, and not few enough to be chance."""
+    return count >= max(FEWEST_CASES, total * (1 - ALMOST_ALL))
+
+
 def levels_of(*policies: Policy) -> dict[str, str]:
     """Return the level of each finding under all policies together: the most severe of theirs."""
     stated = {code: {policy.integrity.get(code, level) for policy in policies} for code, level in LEVELS.items()}

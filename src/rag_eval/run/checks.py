@@ -16,7 +16,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import answer_integrity, integrity
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, UNJUDGED, at_levels, levels_of, provenance
+from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, UNJUDGED, at_levels, is_tenth, levels_of, provenance
 from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -176,7 +176,7 @@ def _hidden(answers: Sequence[Case]) -> Iterator[Finding]:
         claim, expected = answer.claim.lower(), answer.gold.substrings
         if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
             unseen.append(answer.gold.qid)
-    if len(unseen) >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
+    if is_tenth(len(unseen), len(answers)):
         some = ", ".join(unseen[:FEWEST_CASES])
         message = f"{len(unseen)} of {len(answers)} right answers have the expected text only where no reader sees it"
         message += f", such as in a comment of HTML: {quoted(some, 60)}"
@@ -186,7 +186,7 @@ def _hidden(answers: Sequence[Case]) -> Iterator[Finding]:
 def _constant(answers: Sequence[Case]) -> Iterator[Finding]:
     groups = [group for group in _group_similar(answers) if _count_different(group) >= FEWEST_CASES]
     same = sum(map(len, groups))
-    if not groups or same < len(answers) * (1 - ALMOST_ALL):
+    if not is_tenth(same, len(answers)):
         return
     largest = max(groups, key=len)
     item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
@@ -240,7 +240,7 @@ def _padded(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterat
         others = [texts for texts in probes if texts.isdisjoint(expected)]
         count = sum([holds_any(texts, lowered) for texts in others])
         padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
-    if padded >= max(FEWEST_CASES, len(answers) * (1 - ALMOST_ALL)):
+    if is_tenth(padded, len(answers)):
         message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
         yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
@@ -317,11 +317,9 @@ def _unrecognised_refusals(answers: Answers, cases: Sequence[Case]) -> list[Find
     refusals = [claim for claim in claims if len(claim) <= PHRASE_LIMIT and recognise(claim)]
     if not refusals:
         return []
-    message = (
-        f"{len(refusals)} of {len(claims)} answers to unanswerable questions refuse in other words than the token: "
-    )
+    message = f"{len(refusals)} of {len(claims)} answers to unanswerable questions refuse in other words than the token"
     worded = [claim for claim in refusals if claim.strip()]
-    message += quoted(min(worded, key=len), 60) if worded else "they are empty"
+    message += f": {quoted(min(worded, key=len), 60) if worded else 'they are empty'}"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
     return [Finding("unrecognised-refusals", "warning", message, fix, answers.inputs.policy.trace)]
 

@@ -45,6 +45,7 @@ Row = dict[str, Any]
 
 _GOLD = "eval/gold.jsonl"
 _WARM_UP, _BAR, _RUN_JSON = "Hello?", 24, "run.json"
+_NO_SERVER = "--request and --preset describe a server. Use them with --url, or remove them."
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
 
 
@@ -107,8 +108,7 @@ def run(args: argparse.Namespace) -> int:
     out = Path(args.out)
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
     facts = f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl"
-    server = "--request and --preset describe a server. Use them with --url, or remove them."
-    refuse((out.name == _RUN_JSON, facts), (not args.url and (args.request or args.preset != "plain"), server))
+    refuse((out.name == _RUN_JSON, facts), (not args.url and (args.request or args.preset != "plain"), _NO_SERVER))
     refuse_existing(out, force=args.force or is_replaceable)
     digests = Digests()
     with checked_reader() as reader:
