@@ -78,7 +78,7 @@ class GroupedCases:
         self._columns: dict[str, tuple[bool, ColumnScores]] = {}
         self._distinct: dict[bool, tuple[list[Mapping[str, Shown]], list[int]]] = {}
         self._by_run: dict[bool, Counter[tuple[str | None, int]]] = {}
-        self._units: dict[bool, Counter[Unit]] = {}
+        self._units: dict[bool, Counter[tuple[int, ...]]] = {}
 
     @cached_property
     def by_question(self) -> GroupedCases:
@@ -92,8 +92,7 @@ class GroupedCases:
             if shared not in self._distinct:
                 self._distinct[shared] = distinct(list(map(_SCORES, self._cases)), shared)
                 rest = iter(self._distinct[shared][1])
-                groups = (Counter(islice(rest, size)) for size in self._sizes)
-                self._units[shared] = Counter([tuple(sorted(group.items())) for group in groups])
+                self._units[shared] = Counter([tuple(sorted(islice(rest, size))) for size in self._sizes])
             self._columns[column] = shared, tuple([scores.get(column) for scores in self._distinct[shared][0]])
         return self._columns[column]
 
@@ -102,11 +101,8 @@ class GroupedCases:
         shared, scores = self.scores(column)
         units: Counter[Unit] = Counter()
         for unit, questions in self._units[shared].items():
-            counts: dict[Shown, int] = {}
-            for index, count in unit:
-                score = scores[index]
-                if score is not None:
-                    counts[score] = counts.get(score, 0) + count
+            counts = Counter(map(scores.__getitem__, unit))
+            del counts[None]
             if counts:
                 units[tuple(sorted(counts.items()))] += questions
         return units
@@ -114,17 +110,12 @@ class GroupedCases:
     def totals(self, column: str) -> Counter[tuple[float, int]]:
         """Count the questions by the sum (to twelve decimals) and the number of their scores, if they have any."""
         shared, scores = self.scores(column)
-        whole = [None if score is None else round(score * _ONE) for score in scores]  # type: ignore[arg-type]
+        whole = [0 if score is None else round(score * _ONE) for score in scores]  # type: ignore[arg-type]
+        has_score = [score is not None for score in scores]
         groups: Counter[tuple[float, int]] = Counter()
         for unit, questions in self._units[shared].items():
-            total = size = 0
-            for index, count in unit:
-                score = whole[index]
-                if score is not None:
-                    total += score * count
-                    size += count
-            if size:
-                groups[round(total / _ONE, DECIMALS), size] += questions
+            if size := sum(map(has_score.__getitem__, unit)):
+                groups[round(sum(map(whole.__getitem__, unit)) / _ONE, DECIMALS), size] += questions
         return groups
 
     def runs(self, column: str) -> list[tuple[int, float, float]]:
@@ -150,9 +141,11 @@ class GroupedCases:
         if measure.fold not in MEANS:
             return enclosed_units(measure, self.column(measure.column), confidence)
         limits, by_run = bounds(measure), self.runs(measure.column)
-        interval = intervals.interval_of_totals(self.totals(measure.column), limits, confidence)
+        totals = self.totals(measure.column)
+        interval = intervals.interval_of_totals(totals, limits, confidence)
         if interval and len(by_run) > 1:
-            runs = intervals.between_runs(self.by_question.totals(measure.column), by_run)
+            of_questions = self.by_question.totals(measure.column) if self._cluster else totals
+            runs = intervals.between_runs(of_questions, by_run)
             value = fsum(total for _, total, _ in by_run) / sum(n for n, _, _ in by_run)
             interval = intervals.with_runs(interval, value, runs, limits, confidence)
         return from_mean(measure, interval)
