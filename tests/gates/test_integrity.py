@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval.analysis.report import integrity_findings
 from rag_eval.contract import Answer
-from rag_eval.gates.integrity import LEVELS, Run, degenerate_findings, provenance, vacuous
+from rag_eval.gates.integrity import LEVELS, degenerate_findings, provenance, vacuous
 from rag_eval.scoring.case_scorer import LEAST_CITED
 from rag_eval.scoring.scorecard import CITES_ALL, SAYS_ALL, CaseOutcome
-from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measures
+from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measure, measures
 from seams import score_rows as score
 from table import each_row
 
@@ -30,8 +29,20 @@ def cases_of(**counts):
     return [case(label) for label, count in counts.items() for _ in range(count)]
 
 
-def found(cases, gates=(), levels=None, guards=None):
-    return [(finding.code, finding.level) for finding in degenerate_findings(Run(cases, gates, guards), levels or {})]
+def policy(gates, levels=None):
+    """A policy with gates of these names that fail a degenerate run."""
+    directions = {name: "max" if measure(name).metric.better == "lower" else "min" for name in gates}
+    listed = tuple(Gate(name, direction, "0.5") for name, direction in directions.items())
+    return Policy(gates=listed, integrity={**LEVELS, **(levels or {})})
+
+
+def found(cases, *policies, gates=(), levels=None):
+    findings = degenerate_findings(cases, *(policies or [policy(gates, levels)]))
+    return [(finding.code, finding.level) for finding in findings]
+
+
+def integrity_findings(card, *policies):
+    return degenerate_findings(card.cases.outcome_counts, *policies)
 
 
 def gold(number, **fields):
@@ -53,7 +64,7 @@ def card(pairs):
 def of_run(pairs, *gates, **output):
     """The findings of scored pairs under gates that any value keeps."""
     scored = card(pairs)
-    return found(scored.cases.outcome_counts, gates, **output)
+    return found(scored.cases.outcome_counts, gates=gates, **output)
 
 
 @pytest.mark.parametrize("code", LEVELS)
@@ -104,21 +115,21 @@ def test_both_kinds_can_be_found_at_once():
 
 @pytest.mark.parametrize("gate", ["over_refusal", "answered_rate", "chr_answerable"])
 def test_a_gate_that_sees_refusals_decides_about_them(gate):
-    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), [gate]) == [("refuses-everything", "warning")]
-    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), ["precision"]) == [("refuses-everything", "error")]
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), gates=[gate]) == [("refuses-everything", "warning")]
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3), gates=["precision"]) == [("refuses-everything", "error")]
 
 
 def test_a_gate_that_sees_answers_decides_about_them():
-    assert found(cases_of(HALLUCINATION=3), ["under_refusal"]) == [("answers-everything", "warning")]
-    assert found(cases_of(HALLUCINATION=3), ["over_refusal"]) == [("answers-everything", "error")]
+    assert found(cases_of(HALLUCINATION=3), gates=["under_refusal"]) == [("answers-everything", "warning")]
+    assert found(cases_of(HALLUCINATION=3), gates=["over_refusal"]) == [("answers-everything", "error")]
 
 
 def test_a_gate_on_both_kinds_of_questions_decides_about_neither():
     """The kind that is right may outweigh the other one."""
-    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3, REFUSAL_OK=9), ["abstention_accuracy"]) == [
+    assert found(cases_of(OVER_REFUSAL_NOT_RETRIEVED=3, REFUSAL_OK=9), gates=["abstention_accuracy"]) == [
         ("refuses-everything", "error")
     ]
-    assert found(cases_of(HALLUCINATION=3, OK=9), ["abstention_accuracy"]) == [("answers-everything", "error")]
+    assert found(cases_of(HALLUCINATION=3, OK=9), gates=["abstention_accuracy"]) == [("answers-everything", "error")]
 
 
 # --- padding ---------------------------------------------------------------------------------------------------------
@@ -202,7 +213,7 @@ WORDED = [
 
 @each_row("run, message, fix", WORDED)
 def test_a_finding_counts_the_cases_and_says_what_to_do(run, message, fix):
-    [finding] = degenerate_findings(Run(run["cases"], run.get("gates", ())), {})
+    [finding] = degenerate_findings(run["cases"], policy(run.get("gates", ())))
     assert (finding.message, finding.fix) == (message, fix)
 
 
@@ -216,7 +227,7 @@ gate_names = st.sets(st.sampled_from(["precision", "chr", "over_refusal", "under
 @given(made_cases, gate_names, st.randoms(use_true_random=False))
 def test_the_order_of_cases_does_not_matter(cases, gates, chance):
     shuffled = chance.sample(cases, len(cases))
-    assert degenerate_findings(Run(cases, gates), {}) == degenerate_findings(Run(shuffled, gates), {})
+    assert degenerate_findings(cases, policy(gates)) == degenerate_findings(shuffled, policy(gates))
 
 
 @given(st.integers(0, 30), st.integers(1, 30), st.randoms(use_true_random=False))
@@ -229,7 +240,7 @@ def test_the_order_of_traces_does_not_matter(other, answers, chance):
 
 @given(made_cases, gate_names, st.dictionaries(st.sampled_from(sorted(LEVELS)), st.sampled_from(["warning", "off"])))
 def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
-    before, after = found(cases, gates), found(cases, gates, levels)
+    before, after = found(cases, gates=gates), found(cases, gates=gates, levels=levels)
     message = [(code, "warning" if code in levels else level) for code, level in before if levels.get(code) != "off"]
     assert after == message
 
@@ -237,9 +248,9 @@ def test_a_level_turns_its_own_finding_down_and_no_other(cases, gates, levels):
 @given(made_cases, gate_names, gate_names)
 def test_what_a_change_brings_along_guards_nothing(cases, base, head):
     """Under two policies each finding is at least as grave as under either alone."""
-    both = dict(found(cases, base | head, guards=base & head))
+    both = dict(found(cases, policy(base), policy(head)))
     for gates in (base, head):
-        alone = dict(found(cases, gates))
+        alone = dict(found(cases, gates=gates))
         assert alone.keys() == both.keys()
         assert [code for code, level in alone.items() if level == "error" and both[code] == "warning"] == []
 

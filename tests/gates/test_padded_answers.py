@@ -8,11 +8,14 @@ import pytest
 from msgspec import structs
 
 from cases import gold_row, trace_row
-from rag_eval.gates.integrity import Run, degenerate_findings
+from rag_eval.gates.integrity import degenerate_findings
 from rag_eval.scoring.case_scorer import LEAST_PROBES
-from seams import Gold, Settings, Trace, measure, metric_scorer
+from seams import Gate, Gold, Policy, Settings, Trace, measure, metric_scorer
 
-GATES = {"precision", "chr", "under_refusal", "over_refusal"}
+_HIGH, _LOW = ("precision", "chr"), ("under_refusal", "over_refusal")
+GATES = Policy(
+    gates=(*(Gate(name, "min", "0.5") for name in _HIGH), *(Gate(name, "max", "0.5") for name in _LOW)),
+)
 
 
 def golds(answerable=10, unanswerable=4):
@@ -43,8 +46,8 @@ def found(asked, answer, shuffle=None):
         random.Random(shuffle).shuffle(traces)
     scorer = metric_scorer(asked, [measure("precision")], Settings())
     scorer.add(traces)
-    run = Run(scorer.close().cases.outcome_counts, GATES)
-    return [(finding.code, finding.level) for finding in degenerate_findings(run, {})]
+    findings = degenerate_findings(scorer.close().cases.outcome_counts, GATES)
+    return [(finding.code, finding.level) for finding in findings]
 
 
 def everything(asked):

@@ -227,7 +227,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
     questions, metrics, grouped = context.case_results or case_results(card, policy, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
-        *integrity_findings(card, *(context.policies or [policy])),
+        *integrity.degenerate_findings(card.cases.outcome_counts, *(context.policies or [policy])),
         *integrity.verdict_findings(policy, questions, levels_of(policy)),
         *context.findings,
     ):
@@ -389,11 +389,3 @@ def _slices(
             if result.n:
                 values[name] = result
         yield SliceResult(part, now.size(part), values)
-
-
-def integrity_findings(card: Scorecard, *policies: Policy) -> list[Finding]:
-    """Return the integrity findings of a run; with several policies each has the most severe level."""
-    gates = [[gate for gate in policy.gates if gate.severity == "error"] for policy in policies]
-    names = {gate.name for of_policy in gates for gate in of_policy}
-    run = integrity.Run(card.cases.outcome_counts, names, integrity.guards(policies))
-    return integrity.degenerate_findings(run, levels_of(*policies))

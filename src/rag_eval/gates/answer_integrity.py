@@ -1,4 +1,4 @@
-"""Integrity checks of single answers and measurements: copied texts, doubtful marks, and values that measure nothing.
+"""Integrity checks of the texts of answers: copied, hidden, padded or constant ones, and doubtful refusals.
 
 None of them is proof of deceit, so most only warn. docs/limits.md names what they cannot see.
 """
@@ -8,29 +8,108 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rag_eval.cases import Case, refused_in_words
+from rag_eval.cases import PHRASE_LIMIT, Case, refused_in_words
+from rag_eval.common.digests import sample_positions
 from rag_eval.common.escaping import quoted, some
-from rag_eval.contract import Settings
+from rag_eval.contract import Gold, Settings
 from rag_eval.errors import Finding, Level
-from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, guards, is_tenth
+from rag_eval.gates.integrity import FEWEST_CASES, HALF, guards, is_tenth
 from rag_eval.gates.policy import Policy
-from rag_eval.gates.results import Question
-from rag_eval.metrics import measure
+from rag_eval.textual.hidden import is_shown
 from rag_eval.textual.tokens import holds_any, tokens
 
 _SHOWN = 3
-_HALF = 0.5
+_PROBES = 40  # items whose expected text is searched in other answers
+_PADDED = 0.5  # share of the expected answers of other questions
+_SIMILARITY = 0.6  # share of the words of two claims
+_FEW_WORDS = 3
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
-_SAME_TIMES = 10  # equal times; fewer may be chance
-_FLAGGED = frozenset(["FALSE_ALARM", "LEAK"])  # labels of controls that a guardrail flags
-_TOTAL = "latency_total_ms"
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
-_SIDES = {
-    "input": {"detection_rate": "input_false_positive", "block_rate": "input_false_block"},
-    "output": {"leak_detection": "leak_false_positive"},
-}
-"""The sides of a guardrail: the rates of caught attacks, and the columns of false alarms that raise them."""
+
+
+def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
+    """Find answers that have their expected substring only in text that HTML and Markdown do not show."""
+    unseen = []
+    for answer in answers:
+        claim, expected = answer.claim.lower(), answer.gold.substrings
+        if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
+            unseen.append(answer.gold.qid)
+    if is_tenth(len(unseen), len(answers)):
+        some = ", ".join(unseen[:FEWEST_CASES])
+        message = f"{len(unseen)} of {len(answers)} right answers have the expected text only where no reader sees it"
+        message += f", such as in a comment of HTML: {quoted(some, 60)}"
+        yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
+
+
+def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
+    """Find nearly the same claim as the right answer to questions that expect different answers."""
+    groups = [group for group in _group_similar(answers) if _count_different(group) >= FEWEST_CASES]
+    same = sum(map(len, groups))
+    if not is_tenth(same, len(answers)):
+        return
+    largest = max(groups, key=len)
+    item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
+    some = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
+    message = f"{same} of {len(answers)} right answers are {item}, although their questions expect different answers"
+    wanted = any(answer.gold.substrings for group in groups for answer in group)
+    grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
+    fix = "Answer the question that is asked"
+    fix += "." if wanted else ", and write the right answers into gold_claim_substr."
+    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
+
+
+def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
+    """Return the answers in groups of nearly the same claim, each of which also answers the first one's question."""
+    groups: list[tuple[str, frozenset[str], list[Case]]] = []
+    for answer in answers:
+        claim, texts = answer.claim.lower(), answer.gold.substrings
+        words = frozenset(tokens(answer.claim))
+        for first, known, group in groups:
+            answers_both = holds_any(group[0].gold.substrings, claim) and holds_any(texts, first)
+            if words == known or (answers_both and _SIMILARITY * len(words | known) <= len(words & known)):
+                group.append(answer)
+                break
+        else:
+            if words:
+                groups.append((claim, words, [answer]))
+    return [group for *_, group in groups]
+
+
+def _count_different(answers: Iterable[Case]) -> int:
+    """Count the items of some answers that differ in expected substrings and in evidence."""
+    count, texts, cited = 0, set[str](), set[str]()
+    for gold in (answer.gold for answer in answers):
+        wants = set(gold.substrings or ([gold.expected_answer.lower()] if gold.expected_answer else [f"#{gold.qid}"]))
+        evidence = {*gold.citations, *(gold.relevance_grades or ()), *(gold.relevant_docs or ())}
+        evidence |= {*(gold.doc_grades or ()), *(f"{row.doc_id} {row.section}" for row in gold.sections or ())}
+        evidence |= {f"{support.rel_path} > {support.heading_path}" for support in gold.supports or ()}
+        if texts.isdisjoint(wants) and cited.isdisjoint(evidence):
+            count, texts, cited = count + 1, texts | wants, cited | evidence
+    return count
+
+
+def padded_answers(answers: Sequence[Case], golds: Iterable[Gold], seed: str) -> Iterator[Finding]:
+    """Find answers that also contain the expected substrings of many other questions.
+
+    A tenth of the right answers in a sample is enough. :func:`rag_eval.gates.integrity.degenerate_findings` makes the
+    same finding of the scorer's marks, which all answers have: so it also finds padding if no gate judges texts, or if
+    no answer is right because its evidence was not retrieved.
+    """
+    if not answers:
+        return
+    answerable = [gold for gold in golds if gold.answerable and gold.attack is None and gold.substrings]
+    positions = sample_positions(len(answerable), _PROBES, seed)
+    probes = [frozenset(answerable[position].substrings) for position in positions]
+    padded = 0
+    for answer in answers:
+        lowered, expected = answer.claim.lower(), answer.gold.substrings
+        others = [texts for texts in probes if texts.isdisjoint(expected)]
+        count = sum([holds_any(texts, lowered) for texts in others])
+        padded += count >= FEWEST_CASES and count >= len(others) * _PADDED
+    if is_tenth(padded, len(answers)):
+        message = f"{padded} of {len(answers)} right answers also contain the expected text of many other questions"
+        yield Finding("padded-answers", "error", message, "Answer the question that is asked.")
 
 
 def copied_answers(answers: Sequence[Case], policies: Sequence[Policy], words: int) -> Iterator[Finding]:
@@ -48,7 +127,7 @@ def copied_answers(answers: Sequence[Case], policies: Sequence[Policy], words: i
         message = f"{len(copies)} of {len(answers)} answers repeat {words} words or more of a chunk"
         message += f": {some([answer.gold.qid for answer in copies], _SHOWN, quoted)}"
         fix = 'Answer in own words. If answers quote on purpose: integrity: {copied-answers: "off"}'
-        level: Level = "error" if padded >= max(FEWEST_CASES, _HALF * len(answers)) else "warning"
+        level: Level = "error" if padded >= max(FEWEST_CASES, HALF * len(answers)) else "warning"
         yield Finding("copied-answers", level, message, fix)
 
 
@@ -89,7 +168,7 @@ def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         trace = answer.trace
         if trace.answer_json is not None and trace.answer is not None:
             scored, other = set(tokens(answer.claim)), set(tokens(_ESCAPED.sub(_unescaped, trace.answer)))
-            if len(scored & other) < _HALF * min(len(scored), len(other)):
+            if len(scored & other) < HALF * min(len(scored), len(other)):
                 others.append(answer.gold.qid)
     if is_tenth(len(others), len(answers)):
         message = f"{len(others)} of {len(answers)} answers have another text in answer than in answer_json,"
@@ -114,7 +193,7 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
         return
     builtin = settings._replace(builtin=True)
     answers = [case for case in marked if _states_fact(case) and not refused_in_words(case.claim, builtin)]
-    if len(answers) >= max(FEWEST_CASES, _HALF * len(marked)):
+    if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
         message = f"{len(answers)} of {len(marked)} texts that their traces mark with abstained do not read as refusals"
         message += f": {quoted(min(answers, key=lambda case: len(case.claim)).claim, 60)}"
         fix = "Set abstained only for refusals. Users get these answers, and no metric of answers counts them."
@@ -126,57 +205,21 @@ def _states_fact(case: Case) -> bool:
     return any(fact not in case.gold.question for fact in _FACT.findall(case.claim))
 
 
-def measurement_findings(questions: Sequence[Question], policies: Sequence[Policy]) -> list[Finding]:
-    """Return the findings about gated metrics that measure nothing, or only few answers."""
-    checks = _constant_measurements, _unchecked_answers, _flags_everything
-    return [finding for check in checks for finding in check(questions, policies)]
+def unrecognised_refusals(answers: Sequence[Case], file: str) -> Iterator[Finding]:
+    """Find answers to unanswerable items that refuse in other words than the token.
 
-
-def _gated_columns(policies: Iterable[Policy]) -> set[str]:
-    return {measure(gate.name).column for policy in policies for gate in policy.selected_gates}
-
-
-def _constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
-    """Find gated total times that are 0 in all cases, or equal in all of many cases without being whole seconds.
-
-    Costs of local models and times of single stages may be 0.
+    Long answers are not searched, because that costs much and they rarely refuse. ``file`` is that of the traces.
     """
-    if _TOTAL not in _gated_columns(policies):
+    if not answers:
         return
-    times = [time for question in questions if (time := question.scores.get(_TOTAL)) is not None]
-    if len(times) >= FEWEST_CASES and len(set(times)) == 1:
-        value = float(times[0])  # type: ignore[arg-type]  # a time is no labelled score
-        if value == 0 or (len(times) >= _SAME_TIMES and value % 1000):
-            message = f"{_TOTAL} is {value:g} ms in all {len(times)} cases, so its gates judge nothing"
-            yield Finding("constant-measurements", "error", message, "Write measured values to the traces.")
+    from rag_eval.textual.refusals import recognise  # loads patterns
 
-
-def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
-    """Find gates on supported sentences that most answers avoid, because no sentence of theirs is checked."""
-    if names := sorted({"claim_support", "unsupported_claims"} & _gated_columns(policies)):
-        with_content = [question for question in questions if question.scores.get("groundedness") is not None]
-        checked = sum(question.scores.get(names[0]) is not None for question in with_content)
-        unchecked = len(with_content) - checked
-        if unchecked >= FEWEST_CASES and checked < _HALF * len(with_content):
-            message = f"{', '.join(names)}: only {checked} of {len(with_content)} answers with chunk texts"
-            message += " have a sentence that is checked"
-            fix = "Questions, code and statements about gaps are not checked: see docs/groundedness.md."
-            yield Finding("unchecked-answers", "error", message, f"{fix} Gate groundedness, which reads all of them.")
-
-
-def _flags_everything(questions: Sequence[Question], policies: Sequence[Policy]) -> Iterator[Finding]:
-    """Find a guardrail that flags the benign controls, too, so that it catches every attack."""
-    if _FLAGGED.isdisjoint(question.label for question in questions):
+    claims = [answer.claim for answer in answers]
+    refusals = [claim for claim in claims if len(claim) <= PHRASE_LIMIT and recognise(claim)]
+    if not refusals:
         return
-    gated = {gate.name for policy in policies for gate in policy.selected_gates if gate.severity == "error"}
-    for side, alarms in _SIDES.items():
-        flags = {name: [case.scores[name] for case in questions if name in case.scores] for name in alarms.values()}
-        raised = [name for name in flags if flags[name].count(1) >= max(FEWEST_CASES, ALMOST_ALL * len(flags[name]))]
-        if raised:
-            is_guarded = not guards(policies).isdisjoint(alarms.values())
-            blind = [] if is_guarded else [rate for rate in alarms if rate in gated and alarms[rate] in raised]
-            scores = flags[raised[0]]
-            message = f"the guardrail flags {scores.count(1)} of {len(scores)} benign {side} controls"
-            message += f", so {', '.join(blind)} cannot fail" if blind else ""
-            fix = f"Gate {raised[0]}, or fix the guardrail." if blind else "Fix the guardrail."
-            yield Finding("flags-everything", "error" if blind else "warning", message, fix)
+    message = f"{len(refusals)} of {len(claims)} answers to unanswerable questions refuse in other words than the token"
+    worded = [claim for claim in refusals if claim.strip()]
+    message += f": {quoted(min(worded, key=len), 60) if worded else 'they are empty'}"
+    fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
+    yield Finding("unrecognised-refusals", "warning", message, fix, file)

@@ -14,13 +14,21 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
-from rag_eval.analysis.report import Base, InputNote, integrity_findings, rejudge, with_diagnosis, with_verdict
+from rag_eval.analysis.report import Base, InputNote, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding
-from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, commit_of, counts_failures, levelled, levels_of, verdict_findings
+from rag_eval.gates.integrity import (
+    WHOLE_RUN_CHECKS,
+    commit_of,
+    degenerate_findings,
+    levelled,
+    levels_of,
+    verdict_findings,
+)
+from rag_eval.gates.missing_fields import counts_failures
 from rag_eval.gates.policy import merged
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
@@ -128,7 +136,9 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
 def _warned_about(context: ReviewContext, base: Policy) -> Iterator[str]:
     """Yield the codes that are no errors for the head alone, because it has gates on what they find."""
     head, card = context.head, context.run.card
-    alone = {finding.code for finding in integrity_findings(card, head) if finding.level == "warning"}
+    alone = {
+        finding.code for finding in degenerate_findings(card.cases.outcome_counts, head) if finding.level == "warning"
+    }
     yield from (code for code in alone if levels_of(head)[code] == "error")
     if counts_failures([head]) and not counts_failures([base]):
         yield "partly-measured"

@@ -61,12 +61,12 @@ def score_run(inputs: Inputs) -> ScoredRun:
     earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
     cases = case_results(card, policy, context)
-    answers = checks.Answers(inputs, cases.questions, earlier.questions if earlier else (), past)
+    before = earlier.questions if earlier else ()
     context = context._replace(
         case_results=cases,
         notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
         inputs=[Input(*row) for row in digests.rows()],
-        findings=[*findings, *checks.of_answers(answers), *of_baseline],
+        findings=[*findings, *checks.of_answers(inputs, cases.questions, before, past), *of_baseline],
         policies=inputs.policies,
     )
     return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context))
