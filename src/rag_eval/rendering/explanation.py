@@ -50,12 +50,8 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     bound = "min: 0.80" if metric.better == "higher" else f"max: {limit}"
     if metric.name in ("groundedness", "claim_support"):
         bound = "max_drop: 0.05"  # levels differ between systems
-    yield from (
-        f"{metric.name} ({metric.perspective}; {metric.better} is better)",
-        "",
-        *wrap(metric.text, _COLUMNS),
-        "",
-    )
+    head = f"{metric.name} ({metric.perspective}; {metric.better} is better)"
+    yield from (head, "", *wrap(metric.text, _COLUMNS), "")
     yield f"applies to   {metric.applies}"
     yield f"score        {score_in_words(metric)}"
     yield f"range        {range_in_words(metric)}"
@@ -69,8 +65,7 @@ def metric_lines(metric: Metric) -> Iterator[str]:
     yield from (f"  {item}" for item in examples)
     for example in examples:
         if example.case:
-            yield ""
-            yield f"the first that {example.verb} {example.score.rstrip(',')} is"
+            yield from ("", f"the first that {example.verb} {example.score.rstrip(',')} is")
             yield from (f"  {key:<10} {json.dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
 
 
@@ -196,7 +191,8 @@ def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
     scores: dict[str, Any] = {}
     for name, score in _scores(case, wanted).items():
         scores[name] = None if score is None else single_score(name, as_shown(score))
-    answer = _pieces(case.claim, [*answer_marks(case.evidence), *_answer_masks(case)])
+    masks = [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
+    answer = _pieces(case.claim, [*answer_marks(case.evidence), *masks])
     return {
         "run": case.trace.run or None,
         "label": label(case),
@@ -234,18 +230,14 @@ def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
 
 def _claim_part(case: Case, start: int, end: int) -> str:
     """Return the characters of the claim from ``start`` to ``end``, leaked values masked."""
-    inside = [mark for mark in _answer_masks(case) if mark.start < end and mark.end > start]
-    masks = [Mark(max(mark.start, start) - start, min(mark.end, end) - start, mark.state) for mark in inside]
+    inside = [leak for leak in _values(case.leaks) if leak.start < end and leak.end > start]
+    masks = [Mark(max(leak.start, start) - start, min(leak.end, end) - start, MASKED) for leak in inside]
     return "".join(text for text, _ in _pieces(case.claim[start:end], masks))
 
 
 def _values(leaks: Sequence[Leak]) -> list[Leak]:
     """Return the leaks that are values; long runs of a source's words are shown, as in the text form."""
     return [leak for leak in leaks if leak.category != VERBATIM]
-
-
-def _answer_masks(case: Case) -> list[Mark]:
-    return [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
 
 
 def _masks(text: str, leaks: Sequence[Leak]) -> Iterator[Mark]:
