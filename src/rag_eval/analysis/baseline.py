@@ -56,6 +56,11 @@ class Flip(NamedTuple):
     before: str
     after: str
 
+    @property
+    def is_fixed(self) -> bool:
+        """Return whether the case failed before and passes now."""
+        return self.after in GOOD
+
 
 class Effect(NamedTuple):
     """A metric's change in parts: by the change of the system, and by the change of the gold."""
@@ -69,7 +74,7 @@ def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
     """Return the cases that pass on one side only, newly broken ones first."""
     turned = [(old, new) for old, new in pairs if (old.label in GOOD) != (new.label in GOOD)]
     changed = [Flip(new.qid, new.run, old.label, new.label) for old, new in turned]
-    return sorted(changed, key=lambda flip: (flip.after in GOOD, flip.qid, flip.run or ""))
+    return sorted(changed, key=lambda flip: (flip.is_fixed, flip.qid, flip.run or ""))
 
 
 def effects(names: Iterable[str], recorded: Baseline, now: RunEvidence) -> list[Effect]:

@@ -164,7 +164,7 @@ def compared_with(report: Report, formatter: TextFormatter = PLAIN) -> str:
 
 def fixed(report: Report) -> list[Flip]:
     """Return the cases that failed in the baseline and pass now."""
-    return [flip for flip in report.flips if flip.after in GOOD]
+    return [flip for flip in report.flips if flip.is_fixed]
 
 
 def count_flips(report: Report) -> str:
@@ -190,13 +190,13 @@ def flips(report: Report, formatter: TextFormatter, where: str = "report.json", 
     head = f"{formatter.strong(f'{count_flips(report)}.')} {_count_failing(report)}".rstrip()
     if brief:
         return [Paragraph(head)]
-    broken = [flip for flip in report.flips if flip.after not in GOOD]
+    broken = [flip for flip in report.flips if not flip.is_fixed]
     chosen = [*broken[:_BROKEN], *fixed(report)[:_FIXED]]
     several = has_several_runs(report.questions)
     texts = {(question.qid, question.run): question.question for question in report.questions}
     rows = []
     for flip in chosen:
-        sign = formatter.sign("passed" if flip.after in GOOD else "failed")
+        sign = formatter.sign("passed" if flip.is_fixed else "failed")
         cells = [
             formatter.code(flip.qid, _QID),
             *([formatter.code(flip.run or "", _RUN)] if several else []),
@@ -206,7 +206,7 @@ def flips(report: Report, formatter: TextFormatter, where: str = "report.json", 
         ]
         rows.append(cells)
     headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
-    names = {flip.after for flip in chosen if flip.after in MEANING and flip.after not in GOOD}
+    names = {flip.after for flip in chosen if flip.after in MEANING and not flip.is_fixed}
     return [
         Paragraph(f"{head} {compared_with(report, formatter)}"),
         *table_of("Cases that flipped since the baseline", headers, rows),
@@ -239,7 +239,7 @@ def render_csv(report: Report) -> str:
     """
     named = map(column_of, report.metrics)  # several values of a metric share one column
     names = list(dict.fromkeys(name for name in named if name not in METRICS or METRICS[name].level == "case"))
-    changes = {(flip.qid, flip.run): "fixed" if flip.after in GOOD else "broken" for flip in report.flips}
+    changes = {(flip.qid, flip.run): "fixed" if flip.is_fixed else "broken" for flip in report.flips}
     flip = ["flip"] if report.baseline is not None else []
     slices = ["slices"] if any(question.slices for question in report.questions) else []
     columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]

@@ -8,7 +8,6 @@ from functools import partial
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cases import GOOD
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.common.version import __version__
 from rag_eval.gates.policy import SPENDING
@@ -184,7 +183,7 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
         cut = [f"The first {_FLIPS} are shown; --format json has all."] if len(run.flips) > _FLIPS else []
         flips = [
             [
-                "broken" if flip.after not in GOOD else "fixed",
+                "fixed" if flip.is_fixed else "broken",
                 formatter.code(flip.qid, _QID),
                 *(formatter.words(label, _NAME) for label in (flip.before, flip.after)),  # untrusted in a report.json
             ]
@@ -208,7 +207,7 @@ def _difference(comparison: SideBySide, row: Row, against: BaseDifference) -> li
 
 
 def _count_flips(run: Standing) -> str:
-    broken = sum(flip.after not in GOOD for flip in run.flips)
+    broken = sum(not flip.is_fixed for flip in run.flips)
     return f"{broken} newly broken, {len(run.flips) - broken} newly fixed."
 
 

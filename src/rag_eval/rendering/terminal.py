@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 from wcwidth import wcswidth
 
-from rag_eval.cases import GOOD, MEANING
+from rag_eval.cases import MEANING
 from rag_eval.common.escaping import log_line, one_line, quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
@@ -229,7 +229,7 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
 
 def _failures(report: Report, limit: int) -> str:
     """Return the table of the first wrong questions, newly broken ones first, and what their labels mean."""
-    was = {(flip.qid, flip.run): f"was {flip.before}" for flip in report.flips if flip.after not in GOOD}
+    was = {(flip.qid, flip.run): f"was {flip.before}" for flip in report.flips if not flip.is_fixed}
     failing = sorted(cases.failing(report), key=lambda item: (item.qid, item.run) not in was)
     if not failing:
         return ""

@@ -245,7 +245,7 @@ def _questions(report: Report, details: Details) -> tuple[Markup, Markup]:
 
 def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
-    flips = {(flip.qid, flip.run): "newly fixed" if flip.after in GOOD else "newly broken" for flip in report.flips}
+    flips = {(flip.qid, flip.run): "newly fixed" if flip.is_fixed else "newly broken" for flip in report.flips}
     run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
     change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), "")))
     parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(visible, item.slices)), "slices"))
