@@ -22,7 +22,7 @@ def series(labels, values=(0.9, 0.8, None, 0.7, 0.6, 0.5, 0.4)):
 def trend(texts):
     """What a page of a history is made of, its names from ``texts``: series, reports, runs, flaky questions."""
     label, commit, date, question, failed = texts[:5]
-    verdict = RunVerdict(False, (failed,), 3, 1, 9, date)
+    verdict = RunVerdict(False, (failed,), 1, 9, date)
     runs = [Point(label, {}, {}, (), Completeness(0, 0, 0, 0, 0, 0), commit=commit, verdict=verdict)]
     unsteady = [Flaky(question, label, 1, 3, 2, (failed,))]
     [item] = series(texts)

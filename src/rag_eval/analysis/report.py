@@ -151,6 +151,11 @@ class Report(NamedTuple):
         return [finding for finding in self.findings if finding.level != "error"]
 
 
+def system_commit(report: Report) -> str:
+    """Return the commit of the system as run.json names it, otherwise as the CI run does; empty if unknown."""
+    return str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else "")
+
+
 class Earlier(NamedTuple):
     """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_eval.analysis.report import system_commit
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.common.version import __version__
@@ -104,13 +105,8 @@ def _without_captions(parts: Iterable[Markup]) -> str:
 def _system(report: Report) -> str:
     """Return the subject of the report: repository and commit if they are known, otherwise the file of the traces."""
     trace = next((item.path for item in report.inputs if item.role == "trace"), "")
-    named = " at ".join(filter(None, [report.ci.repository if report.ci else "", _commit(report)]))
+    named = " at ".join(filter(None, [report.ci.repository if report.ci else "", system_commit(report)[:_COMMIT]]))
     return one_line(named or trace.rpartition("/")[2] or report.gates_file or "traces", 90)
-
-
-def _commit(report: Report) -> str:
-    """Return the commit of the system as run.json names it, otherwise as the CI run does."""
-    return (str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else ""))[:_COMMIT]
 
 
 def _header(report: Report) -> Markup:
@@ -146,7 +142,7 @@ def _facts(report: Report) -> Markup:
     facts = {
         "Repository": ci.repository if ci else "",
         "Branch": ci.branch if ci else "",
-        "Commit": _commit(report),
+        "Commit": system_commit(report)[:_COMMIT],
         "Pull request": f"#{ci.pull_request}" if ci and ci.pull_request else "",
         "Run": f"#{ci.run}" if ci and ci.run else "",
         "Date": next(dates, ""),
