@@ -32,7 +32,6 @@ _DEFAULTS = {
 }
 """Limits without a gate: the reference scorer's, and those of the framework that the safety metrics come from."""
 _STAGE = re.compile(r"latency_(\w+)_ms\.(\w+)")
-_COUNTS = "completeness."
 _UNSAID, _UNCITED, _UNRETRIEVED = ("WRONG_CLAIM",), ("NOT_CITED", "CITED_UNRETRIEVED"), ("NOT_RETRIEVED", "BELOW_K")
 _UNHIT = (*_UNCITED, *_UNRETRIEVED, "HALLUCINATION")
 """The labels of answers that cite no evidence."""
@@ -90,7 +89,7 @@ def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
     """Return the threshold of each metric, the strictest if several gates have one."""
     limits: dict[str, float] = {}
     for gate in gates:
-        lower = gate.name.startswith(_COUNTS) or _lower_is_better(gate.name)
+        lower = gate.is_completeness or _lower_is_better(gate.name)
         if not gate.slice and gate.direction == ("max" if lower else "min"):
             limit = float(gate.threshold)
             limits[gate.name] = (min if lower else max)(limit, limits.get(gate.name, limit))
@@ -115,7 +114,7 @@ class _Figures(NamedTuple):
 
     def exceeds(self, name: str, count: int) -> bool:
         """Return whether more traces are missing, unknown or duplicate than the gates allow."""
-        return count > self.limits.get(f"{_COUNTS}{name}", count)
+        return count > self.limits.get(f"completeness.{name}", count)
 
     def of(self, perspective: str) -> list[str]:
         """Return the names of a metric group that have a value and a limit."""

@@ -44,7 +44,7 @@ def gated(report: Report) -> dict[str, list[GateResult]]:
     """Return the gates that a case of the run can count in, by the column of their scores."""
     results: dict[str, list[GateResult]] = {}
     for gate in report.gates:
-        if not gate.name.startswith("completeness."):
+        if not gate.is_completeness:
             results.setdefault(measure(gate.name).column, []).append(gate)
     return results
 

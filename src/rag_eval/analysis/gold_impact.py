@@ -14,7 +14,7 @@ from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
 
 Verb = Literal["added", "changed", "removed"]
-_NAMED, _COUNTS = 5, "completeness."
+_NAMED = 5
 _SEPARATELY = "Review the gold changes separately from the system."
 _REASON = "Keep the questions, or give the reason for removing them."
 
@@ -69,7 +69,7 @@ def gate_turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> lis
     """
     old = {(item.label, item.direction): item for item in before}
     both = [(old[item.label, item.direction], item) for item in after if (item.label, item.direction) in old]
-    turned = [(a, b) for a, b in both if a.outcome != b.outcome and not a.name.startswith(_COUNTS)]
+    turned = [(a, b) for a, b in both if a.outcome != b.outcome and not a.is_completeness]
     return [GateTurn(a.label, a.outcome, b.outcome, a.value, b.value) for a, b in turned]
 
 
@@ -162,7 +162,7 @@ def lost_labels(
 
 
 def _without_counts(gates: Iterable[str]) -> list[str]:
-    return [name for name in dict.fromkeys(gates) if not name.startswith(_COUNTS)]
+    return [name for name in dict.fromkeys(gates) if not name.startswith("completeness.")]
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -336,7 +336,7 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: S
     earlier, statistics = setup.context.earlier, setup.policy.statistics
     repeated = rerun_unperturbed(setup, samples, report)
     whole = report if earlier else repeated
-    gates = [gate.gate.written for gate in whole.gates if not gate.name.startswith("completeness.")]
+    gates = [gate.gate.written for gate in whole.gates if not gate.is_completeness]
     failing = [gate.gate.written for gate in whole.failed_gates]
     failing += [finding.code for judged in (whole, report) for finding in judged.errors]
     # The error rates of each regression gate on a mean, with the noise between the run and its baseline.

@@ -167,6 +167,11 @@ class GateResult(NamedTuple):
         return self.broken and self.severity == "error" and not (self.unclear and self.inconclusive != "fail")
 
     @property
+    def is_completeness(self) -> bool:
+        """Return whether the gate is on completeness, whose value is a number of traces."""
+        return self.name.startswith("completeness.")
+
+    @property
     def unclear(self) -> bool:
         """Return whether there are too few cases to decide."""
         return self.outcome == "inconclusive"

@@ -14,7 +14,7 @@ from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.cases import failing
 from rag_eval.rendering.document import PLAIN
-from rag_eval.rendering.gates_table import bound, cases_of, is_completeness, outcome, reason
+from rag_eval.rendering.gates_table import bound, cases_of, outcome, reason
 from rag_eval.rendering.summary import headline
 from rag_eval.stats.tally import as_float
 
@@ -195,8 +195,8 @@ def render_junit(report: Report) -> str:
         counts = f"{len(questions):,} of {len(wrong):,} wrong questions are test cases"
         lines.append(f"{counts}; {len(report.questions):,} were asked.")
     suites = {
-        "gates": [*(_of_gate(report, gate) for gate in report.gates if not is_completeness(gate)), *left_out],
-        "completeness": [_of_gate(report, gate) for gate in report.gates if is_completeness(gate)],
+        "gates": [*(_of_gate(report, gate) for gate in report.gates if not gate.is_completeness), *left_out],
+        "completeness": [_of_gate(report, gate) for gate in report.gates if gate.is_completeness],
         "findings": [
             _Test(
                 finding.code,

@@ -92,7 +92,7 @@ def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult])
 
 def by_severity(gates: Iterable[GateResult]) -> list[GateResult]:
     """Return the gates that fail the run first, among these completeness: missing answers explain the others."""
-    return sorted(gates, key=lambda gate: (not gate.blocks, not is_completeness(gate)))
+    return sorted(gates, key=lambda gate: (not gate.blocks, not gate.is_completeness))
 
 
 def kind(gate: GateResult) -> str:
@@ -132,8 +132,8 @@ def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResul
     """Return the gates that get a row, and those that would get one if there were fewer."""
     order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
     summarized = {id(gate) for gate in _summarized(gates)}
-    rows = [gate for gate in gates if id(gate) not in summarized and (gate.broken or not is_completeness(gate))]
-    rows.sort(key=lambda gate: (_ORDER.index(kind(gate)), not is_completeness(gate), order[gate.name]))
+    rows = [gate for gate in gates if id(gate) not in summarized and (gate.broken or not gate.is_completeness)]
+    rows.sort(key=lambda gate: (_ORDER.index(kind(gate)), not gate.is_completeness, order[gate.name]))
     return rows[:_MOST_ROWS], rows[_MOST_ROWS:]
 
 
@@ -247,7 +247,7 @@ def _legend_of_intervals(report: Report, gates: Sequence[GateResult], formatter:
 def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -> str:
     """Return why a gate did not pass, in a few words, and whether the change under test lacks this gate."""
     foreign = gate.origin == "base" and report.base is not None
-    if is_completeness(gate) and gate.value is not None:
+    if gate.is_completeness and gate.value is not None:
         what = f"{gate.name.split('.')[1]} trace{'s' if gate.value != 1 else ''}"
         return f"{gate.value:g} {what} ({'the base branch allows' if foreign else 'allowed'}: {gate.threshold})"
     return _reason(report, gate, formatter) + (" (a gate of the base branch)" if foreign else "")
@@ -330,7 +330,7 @@ def value(gate: GateResult) -> str:
         return f"{before} → {after}"
     if gate.value is None:
         return "–"
-    if is_completeness(gate):
+    if gate.is_completeness:
         return f"{gate.value:g}"
     exact, least = exactly(gate.as_value().number or 0.0), decimals(gate.value, gate.name)
     return f"{shown(exact, gate.gate.keeps, least)}{unit(gate.name)}"
@@ -411,8 +411,3 @@ def bound(gate: GateResult) -> str:
 def regression_text(gate: GateResult) -> str:
     """Return the word for a regression of a margin's metric: drop or rise."""
     return "drop" if gate.direction == "max_drop" else "rise"
-
-
-def is_completeness(gate: GateResult) -> bool:
-    """Return whether a gate is on completeness, whose value is a number of traces."""
-    return gate.name.startswith("completeness.")

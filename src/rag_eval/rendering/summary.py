@@ -22,7 +22,7 @@ from rag_eval.rendering.document import (
     paragraphs,
     table_of,
 )
-from rag_eval.rendering.gates_table import by_severity, is_completeness, reason
+from rag_eval.rendering.gates_table import by_severity, reason
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -60,7 +60,7 @@ def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     if failed or errors:
         why = "; ".join([*_reasons(report, failed, errors, formatter), *not_passed(report)])
         return f"{evaluated} Failed: {why}. {left_out(report)}".rstrip()
-    gates = [gate for gate in report.gates if not is_completeness(gate)]
+    gates = [gate for gate in report.gates if not gate.is_completeness]
     passing = sum(gate.outcome == "passed" for gate in gates)
     names = [f"{passing} of {quantity(len(gates), 'gate')}"] if gates else []
     names += ["completeness"] if len(gates) < len(report.gates) else []

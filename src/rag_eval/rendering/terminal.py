@@ -14,7 +14,6 @@ from rag_eval.common.escaping import log_line, one_line, quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering.document import PLAIN, Paragraph, Table
-from rag_eval.rendering.gates_table import is_completeness
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -177,7 +176,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     if not verbose:
         valued = [result for result in report.metrics.values() if result.n]
         groups = quantity(len({result.perspective for result in valued}), "group")
-        rest = sum(gate.outcome == "passed" and not is_completeness(gate) for gate in report.gates)
+        rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
         parts.append(
             wrapped(f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}. {_MORE} everything.")
@@ -187,14 +186,14 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
 
 def verdict(report: Report) -> str:
     """Return the verdict with its counts in one line: ``FAILED  4 of 8 gates · 6 of 14 questions wrong``."""
-    counted = [gate for gate in report.gates if not is_completeness(gate)]
+    counted = [gate for gate in report.gates if not gate.is_completeness]
     of_gates = f"of {quantity(len(counted), 'gate')}"
     if report.passed:
         passing = sum(gate.outcome == "passed" for gate in counted)
         reasons = [f"{passing} {of_gates}", *summary.not_passed(report)] if counted else []
     else:
         failed, codes = sum(gate.blocks for gate in counted), list({finding.code for finding in report.errors})
-        reasons = [gates_table.reason(report, gate) for gate in report.failed_gates if is_completeness(gate)]
+        reasons = [gates_table.reason(report, gate) for gate in report.failed_gates if gate.is_completeness]
         reasons += [f"{failed} {of_gates}"] if failed else []
         reasons += codes if len(codes) <= 1 else [f"{len(codes)} kinds of errors"]
     total, wrong = len(report.questions), len(cases.failing(report))

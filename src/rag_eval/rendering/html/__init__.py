@@ -18,7 +18,6 @@ from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections, significant_differences
 from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs
-from rag_eval.rendering.gates_table import is_completeness
 from rag_eval.rendering.html import plots
 from rag_eval.rendering.html.element import (
     FORMATTER,
@@ -113,7 +112,7 @@ def _header(report: Report) -> Markup:
     kind = "inconclusive" if summary.passed_in_part(report) else report.verdict
     counts = dict.fromkeys(("failed", "warning", "inconclusive", "no_data", "passed"), 0)
     for gate in report.gates:
-        if not is_completeness(gate):  # it has its own section and counts
+        if not gate.is_completeness:  # it has its own section and counts
             counts[gates_table.kind(gate)] += 1
     words = {"warning": "warning only", **gates_table.OUTCOMES}
     tiles = [

@@ -20,7 +20,6 @@ from rag_eval.rendering.gates_table import (
     bound,
     gates_with_row,
     has_two_sides,
-    is_completeness,
     kind,
     value,
     value_with_interval,
@@ -317,7 +316,7 @@ def gates(report: Report) -> Iterator[Markup]:
     """Yield bounds with their thresholds: shares on one scale, amounts each on its own."""
     rows = []
     for gate in gates_with_row(report.gates):
-        if gate.direction not in MARGINS and gate.value is not None and not is_completeness(gate):
+        if gate.direction not in MARGINS and gate.value is not None and not gate.is_completeness:
             text = f"{value_with_interval(gate)}, gate {bound(gate)}"
             ends = gate.low, gate.high, float(gate.threshold), gate.direction
             row = PlotRow(_label(report, gate), kind(gate), text, gate.value, *ends, amount=bool(unit(gate.name)))
