@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     INLINE_GATES,
-    gates_path,
     input_options,
     is_sample,
     print_notes,
@@ -23,17 +22,25 @@ from rag_eval.cli.commands._shared import (
     write_report,
 )
 from rag_eval.cli.parser import Parser, names, whole
-from rag_eval.common.escaping import log_line
+from rag_eval.common.digests import Digests
+from rag_eval.common.escaping import log_line, quantity
+from rag_eval.common.paths import nearest_gates
 from rag_eval.common.progress import watch as progress
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
-from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.readers.source import checked_reader
+from rag_eval.engines.work import Task, Work, score_file
+from rag_eval.errors import GATE_FAILED, PASSED, RagEvalError, UsageError
+from rag_eval.readers.gold_file import read_gold_as
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import Reader, checked_reader
+from rag_eval.run.options import Options, headline
+from rag_eval.scoring import reference
+from rag_eval.scoring.scorer import QuestionIndex
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.rendering import Details
-    from rag_eval.run.options import Options
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
 _MOST_JOBS, _PAUSE = 512, 0.5
@@ -169,12 +176,40 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
         (args.save_trace, "--save-trace needs a report. Remove --format scores"),
         (args.out, "--format scores writes no report. Remove --out and redirect the output"),
     )
-    from rag_eval.cli.commands._reference_scores import reference_scores
-
     scores, notes = reference_scores(options, inline)
     print_notes(*notes, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2) + "\n")
-    return 0 if scores["pass"] else 1
+    return PASSED if scores["pass"] else GATE_FAILED
+
+
+def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
+    if options.gates:
+        from rag_eval.run.inputs import open_policy
+
+        reader, policy, _ = open_policy(options)
+        stated = {gate.name: gate.threshold for gate in policy.gates}
+        names = reference.FLOORS | reference.CEILINGS
+        gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
+        gold, trace, k, token = policy.gold, policy.trace, policy.k, policy.token
+    else:
+        gold, trace = options.gold or DEFAULT_GOLD, options.trace or DEFAULT_TRACE
+        reader = Reader(ProblemCollector(), root=options.root, contents=options.contents)
+        k, token, gates = headline(options.cutoffs, Settings().k), Settings().token, reference.DEFAULT_GATES
+    gates = reference.parse_gates(inline) if inline else gates
+    empty = reference.ReferenceScorer(read_gold_as(reader, gold, None, reference.PackedGold.of), k, token)
+    work = Work(empty, QuestionIndex(empty), reader.limits, is_complete=True)
+    scorer = score_file(Task(work, reader, trace, execution=options.execution))
+    card = scorer.close()
+    reader.ledger.stop_on_problems()
+    notes = [str(note) for note in reader.ledger.notes]
+    counts = {name: getattr(card.completeness, name) for name in ("missing", "duplicate", "unknown")}
+    reason = "--format scores counts them but has no gate on them."
+    notes += [f"{trace}: {quantity(number, f'{name} trace')}. {reason}" for name, number in counts.items() if number]
+    if scorer.unread:
+        hint = "It reads only qid, q_id and answer_json. Other formats read all fields."
+        notes.append(f"{trace}: --format scores finds no answer in {quantity(scorer.unread, 'trace')}. {hint}")
+    return reference.scores(card, k, gates), notes
 
 
 def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
@@ -196,15 +231,13 @@ def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
 
 def _files(args: argparse.Namespace) -> list[str]:
     """Return the files that the verdict depends on, as far as the gates file can be read."""
-    from rag_eval.common.digests import Digests
     from rag_eval.gates.policy import Policy
     from rag_eval.readers.run_file import sidecar_of
     from rag_eval.run.inputs import read_gates_policy
-    from rag_eval.run.options import Options
 
     gates, policy = "", Policy()
     with suppress(RagEvalError), checked_reader() as reader:
-        gates = "" if "=" in args.gates else gates_path(args.gates)
+        gates = "" if "=" in args.gates else args.gates or nearest_gates()
         policy = read_gates_policy(reader, Options(gates=gates), Digests())
     files = gates, args.gold, args.trace, args.verdicts, args.baseline, *policy.files
     return [path for path in (*files, sidecar_of(args.trace or policy.trace)) if path]
