@@ -10,10 +10,9 @@ from rag_eval.analysis import gold_impact
 from rag_eval.analysis.policy_changes import PolicyEffects, changes
 from rag_eval.analysis.report import rejudge
 from rag_eval.cases import GOOD
-from rag_eval.cli.commands._shared import gates_path
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
-from rag_eval.common.paths import from_here
+from rag_eval.common.paths import from_here, nearest_gates
 from rag_eval.contract import DEFAULT_TRACE
 from rag_eval.errors import InputError, RagEvalError
 from rag_eval.gates.policy import Policy
@@ -35,7 +34,7 @@ def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> 
     old, new = (read(tree, gold) for tree in (states.base, states.head))
     if not (old and new) or old == new:
         return
-    options = Options(from_here(os.path.join(git.top, gold)), trace, gates_path(gates))  # noqa: PTH118
+    options = Options(from_here(os.path.join(git.top, gold)), trace, gates or nearest_gates())  # noqa: PTH118
     try:
         reader, policy, digests = open_policy(options)
         if not os.path.exists(policy.trace):  # noqa: PTH110
@@ -64,7 +63,7 @@ def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> 
 
 def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
     """Return the changes of the gates file and the effects of each on local traces, the loosest first."""
-    path = gates_path(gates)
+    path = gates or nearest_gates()
     inside = git.inside(path) if path else ""
     old, new = (read(tree, inside) if inside else None for tree in (states.base, states.head))
     if old is None or new is None or old == new:

@@ -45,11 +45,6 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 # Open inputs
 
 
-def gates_path(given: str) -> str:
-    """Return the gates file that applies: the named one, otherwise the nearest one from the current folder upward."""
-    return given or nearest_gates()
-
-
 def input_options(args: argparse.Namespace) -> Options:
     """Return the files and cutoffs that the options of :meth:`Parser.add_inputs` name; ``-`` is read from stdin."""
     from rag_eval.run.options import Options
@@ -60,7 +55,7 @@ def input_options(args: argparse.Namespace) -> Options:
     contents = {STDIN: sys.stdin.buffer.read()} if stdin else {}
     gold, trace = (STDIN if name in stdin else getattr(args, name) for name in ("gold", "trace"))
     cutoffs = getattr(args, "k", ())  # judge has none
-    return Options(gold, trace, gates_path(args.gates), cutoffs, contents=contents)
+    return Options(gold, trace, args.gates or nearest_gates(), cutoffs, contents=contents)
 
 
 def file_bytes(path: str) -> bytes:

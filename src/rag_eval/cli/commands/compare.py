@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rag_eval.cli.commands._shared import gates_path, print_notes, refuse
+from rag_eval.cli.commands._shared import print_notes, refuse
 from rag_eval.cli.parser import Parser, names
+from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import PASSED
 from rag_eval.rendering.comparison import render, render_repeats
 from rag_eval.rendering.html import comparison_page, repeats_page
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         (args.repeats and compares, "--repeats does not compare runs. Remove --base, --metric, --all and --pareto."),
         (args.all and args.metric, "--all and --metric cannot be used together. Remove one of them."),
     )
-    options = Options(args.gold, "", gates_path(args.gates), args.k)
+    options = Options(args.gold, "", args.gates or nearest_gates(), args.k)
     columns, notes = read_runs(args.runs, options)
     print_notes(*dict.fromkeys(notes), quiet=args.quiet)
     if args.repeats:

@@ -15,7 +15,6 @@ from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
     ask,
     file_bytes,
-    gates_path,
     given,
     print_lines,
     print_notes,
@@ -27,7 +26,7 @@ from rag_eval.cli.commands.gold_files import json_lines
 from rag_eval.cli.commands.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
-from rag_eval.common.paths import shell_line
+from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
@@ -114,7 +113,7 @@ def run_draft(args: Namespace) -> int:
     """
     if unknown := [kind for kind in args.select if kind not in KINDS]:
         raise UsageError(f"--select {quoted(unknown[0], 40)} is not a kind of draft. Choose from: {', '.join(KINDS)}")
-    reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
+    reader, policy, _ = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     known = read_drafts(args.drafts)
     texts = [*(gold.question for gold in golds.values()), *(str(row.get("question", "")) for row in known)]
@@ -213,7 +212,7 @@ def run_review(args: Namespace) -> int:
       rag-eval gold review --signer ann@example.org
     """
     drafts = read_drafts(args.drafts)
-    reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
+    reader, policy, _ = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     reader.ledger.stop_on_problems()
     data = json_lines(policy.gold, "gold review adds lines to")

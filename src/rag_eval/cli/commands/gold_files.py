@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from rag_eval.cli.commands._shared import gates_path, given, print_lines, print_notes, print_result, write, write_data
+from rag_eval.cli.commands._shared import given, print_lines, print_notes, print_result, write, write_data
 from rag_eval.cli.commands.gold_signoff import capped
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
-from rag_eval.common.paths import repository_root, shell_line
+from rag_eval.common.paths import nearest_gates, repository_root, shell_line
 from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
@@ -60,7 +60,7 @@ def run_lint(args: Namespace) -> int:
     Examples:
       rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl
     """
-    reader, policy, digests = open_policy(Options(args.gold, gates=gates_path(args.gates)))
+    reader, policy, digests = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold)
     traces = chain.from_iterable(paired_traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
     seen = watch(golds, traces, policy.settings) if args.trace else None
@@ -100,7 +100,7 @@ def run_stats(args: Namespace) -> int:
     Examples:
       rag-eval gold stats --gold eval/gold.jsonl
     """
-    reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else gates_path("")))
+    reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else nearest_gates()))
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
     counts = {"gold": policy.gold, **counts_of(entries)}
@@ -243,7 +243,7 @@ def run_relink(args: Namespace) -> int:
     Examples:
       rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write
     """
-    reader, policy, _ = open_policy(Options(args.gold, gates=gates_path(args.gates)))
+    reader, policy, _ = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold)
     if not args.old and not policy.baseline_trace:
         fix = "Name its chunks or traces with --old, or baseline.trace in the gates file"
