@@ -142,7 +142,8 @@ def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome
     """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
         _remove_old_reports(inputs, runner)
-    outcome = outcome._replace(text=partial(markdown.named_within, posting.name_of(inputs.comment_id), outcome.text))
+    name = posting.comment_name(inputs.comment_id)
+    outcome = outcome._replace(text=partial(markdown.named_within, name, outcome.text))
     for note in limit_per_level(outcome.notes) if inputs.annotations else ():
         print(annotation(*note))
     if outcome.why:

@@ -22,13 +22,13 @@ from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.github.posting import (
     DEFAULT_COMMENT_ID,
+    INVALID_ID,
     LONGEST_MESSAGE,
     MODES,
-    UNFIT,
     Annotation,
     attempt,
-    fits,
-    of_folder,
+    default_comment_id,
+    is_comment_id,
 )
 from rag_eval.readers.source import RELATIVE
 from rag_eval.run.options import as_cutoffs
@@ -181,7 +181,7 @@ def read_inputs(environ: Mapping[str, str]) -> tuple[ActionInputs, UsageError | 
             given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
     folder = given.get("working_directory", "")
     given |= {name: f"{folder}/{given[name]}" for name in _PATHS if folder and name in given}
-    return ActionInputs(**{"comment_id": of_folder(folder), **given}), wrong
+    return ActionInputs(**{"comment_id": default_comment_id(folder), **given}), wrong
 
 
 def variable(field: str) -> str:
@@ -239,8 +239,8 @@ def _certificates(text: str) -> str:
 
 
 def _comment_id(text: str) -> str:
-    if not fits(text):
-        raise ValueError(UNFIT)
+    if not is_comment_id(text):
+        raise ValueError(INVALID_ID)
     return text
 
 

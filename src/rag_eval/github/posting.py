@@ -42,20 +42,16 @@ DEFAULT_COMMENT_ID = "rag-eval"
 """The comment-id where none is set and no working directory tells several uses apart."""
 
 _LONGEST_ID = 100
-UNFIT = f"is not valid. Use 1 to {_LONGEST_ID} printable characters."
+INVALID_ID = f"is not valid. Use 1 to {_LONGEST_ID} printable characters."
 _MARKER = re.compile(
     r"<!-- rag-eval-action id=(?P<id>[\w.~%-]+) head=(?P<head>[0-9A-Za-z]+) run=(?P<run>[0-9]{1,18})"
     r"(?: workflow=(?P<workflow>[0-9a-f]{12}))?(?: by=(?P<by>[0-9]{1,18}\.[0-9]{1,9}))?(?P<failed> failed)?"
     r" -->(?:\r?\n|\Z)",
     re.ASCII,
 )
-
-
 _RUN = r"run [0-9]+"
 _LAST = re.compile(rf"\n\nCommit `[0-9A-Za-z]{{1,7}}`(?: · (?:{_RUN}|\[{_RUN}\]\([^\s()<>]+\)))?\s*\Z", re.ASCII)
 _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
-
-
 _FAILED = "another use in this run, which failed,"
 LIMITS = Limits(whole_mib=64, depth=16)
 """A report of 10,000 questions has about a fifth of that."""
@@ -111,18 +107,18 @@ class Posted(NamedTuple):
         return self.action in ("created", "updated")
 
 
-def fits(comment_id: str) -> bool:
+def is_comment_id(comment_id: str) -> bool:
     """Return whether a marker can hold this id."""
     return 0 < len(comment_id) <= _LONGEST_ID and comment_id.isprintable()
 
 
-def of_folder(folder: str) -> str:
+def default_comment_id(folder: str) -> str:
     """Return the default comment-id of a use in a folder of the workspace: each folder has its own comment."""
     shortened = f"{DEFAULT_COMMENT_ID}:{folder[len(DEFAULT_COMMENT_ID) + 1 - _LONGEST_ID :]}"
-    return shortened if folder and fits(shortened) else DEFAULT_COMMENT_ID
+    return shortened if folder and is_comment_id(shortened) else DEFAULT_COMMENT_ID
 
 
-def name_of(comment_id: str) -> str:
+def comment_name(comment_id: str) -> str:
     """Return the name that distinguishes one of several comments; empty for a single one."""
     return "" if comment_id == DEFAULT_COMMENT_ID else comment_id.removeprefix(f"{DEFAULT_COMMENT_ID}:")
 
@@ -138,8 +134,8 @@ def marker(comment_id: str, head: str, run: int, workflow: str = "", by: str = "
     ``workflow`` is the path of its file, with the repository's name before it and perhaps a ref behind an ``@``, ``by``
     the result of :func:`attempt`.
     """
-    if not fits(comment_id):
-        raise UsageError(f"comment-id {quoted(comment_id)} {UNFIT}")
+    if not is_comment_id(comment_id):
+        raise UsageError(f"comment-id {quoted(comment_id)} {INVALID_ID}")
     name = quote(comment_id, safe="")
     commit = re.sub(r"[^0-9A-Za-z]", "", head)[:64] or "unknown"
     path = workflow.partition("@")[0]
@@ -311,7 +307,7 @@ def publish(
     workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
     first = marker(comment_id, origin.head, origin.run, workflow, by, failed=content.verdict != "passed")
     last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
-    body = f"{first}\n{markdown.named(content.text, name_of(comment_id))}{last}"
+    body = f"{first}\n{markdown.named(content.text, comment_name(comment_id))}{last}"
     return post(api, pull.number, body, mode)
 
 
