@@ -186,8 +186,9 @@ def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Cal
                 message = f"turn {gold.turn} of {quoted(gold.conversation)} is already on line {line}"
                 ledger.problem(path, gold.line, "/turn", message, "Number the turns of a conversation from 1.")
         # JSON Schema accepts 0.0 as an integer; Python does not accept it as an index.
-        indices = [index for group in gold.support_groups or () for index in group]
-        if not all([type(index) is int and index < len(gold.supports or ()) for index in indices]):
+        if gold.support_groups and not all(
+            [type(index) is int and index < len(gold.supports or ()) for index in chain(*gold.support_groups)]
+        ):
             hint = "Count the entries of supports from 0, in whole numbers."
             message = "names an entry that supports does not have"
             ledger.problem(path, gold.line, "/required_support_groups", message, hint)
