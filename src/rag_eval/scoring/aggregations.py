@@ -31,7 +31,7 @@ from rag_eval.stats.paired import (
     swap,
     units_of,
 )
-from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean
+from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean, tally
 
 if TYPE_CHECKING:
     from rag_eval.metrics import Measure, Metric
@@ -324,10 +324,7 @@ def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> fl
 
 
 def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
-    counted = Counter(scores)
-    counted.pop(None, None)
-    value = FOLDS[fold].value(counted).number  # type: ignore[arg-type]
-    return None if value is None else float(value)
+    return FOLDS[fold].value(tally(scores)).as_float
 
 
 def values_in_words(metric: Metric) -> list[tuple[str, str]]:

@@ -247,9 +247,13 @@ def _open_mean(points: Points, bounds: Ends, tail: float) -> Ends:
         off = t - tilt / 6
         return (cbrt(1 + tilt * off) - 1) * 3 / tilt if abs(tilt) > 1e-6 else off  # the limit
 
-    low, high = mean - error * max(t, unskewed(t)), mean - error * min(-t, unskewed(-t))
+    return _within(mean - error * max(t, unskewed(t)), mean - error * min(-t, unskewed(-t)), bounds)
+
+
+def _within(low: float | None, high: float | None, bounds: Ends) -> Ends:
     minimum, maximum = bounds
-    return low if minimum is None else max(low, minimum), high if maximum is None else min(high, maximum)
+    low = low if low is None or minimum is None else max(low, minimum)
+    return low, high if high is None or maximum is None else min(high, maximum)
 
 
 def _ranked(points: Points, rank: int) -> float:
@@ -325,11 +329,9 @@ def with_runs(interval: Interval, value: float, runs: BetweenRuns | None, bounds
     if runs is None:
         return interval
     half = student_upper((1 - confidence) / 2, runs.runs - 1) * sqrt(runs.variance)
-    minimum, maximum = bounds
     low = None if interval.low is None else value - sqrt(max(0.0, value - interval.low) ** 2 + half**2)
     high = None if interval.high is None else value + sqrt(max(0.0, interval.high - value) ** 2 + half**2)
-    low = low if low is None or minimum is None else max(low, minimum)
-    high = high if high is None or maximum is None else min(high, maximum)
+    low, high = _within(low, high, bounds)
     return interval._replace(low=settled(low), high=settled(high))
 
 

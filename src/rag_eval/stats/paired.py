@@ -81,15 +81,6 @@ def has_gaps(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
     return any(None in pair for unit in units_of(pairs) for pair, _ in unit)
 
 
-def enough_in_both(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
-    """Return whether both runs score enough of the cases that either does."""
-    either = both = 0
-    for unit, count in units_of(pairs).items():
-        either += sum([times for pair, times in unit if pair != (None, None)]) * count
-        both += sum([times for pair, times in unit if None not in pair]) * count
-    return both >= LEAST_IN_BOTH * either
-
-
 def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     """Return the units of the pairs that have both scores."""
     units = Units()
@@ -103,7 +94,11 @@ def complete(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
 def testable(pairs: Counter[Any] | Units) -> Units:
     """Return the units that a test of means uses: if few have both scores, only those."""
     units = units_of(pairs)
-    return complete(units) if has_gaps(units) and not enough_in_both(units) else units
+    either = both = 0
+    for unit, count in units.items():
+        either += sum([times for pair, times in unit if pair != (None, None)]) * count
+        both += sum([times for pair, times in unit if None not in pair]) * count
+    return complete(units) if both < LEAST_IN_BOTH * either else units
 
 
 def moves(units: Units, *, changed: bool = False) -> Units:
@@ -131,13 +126,6 @@ def share(unit: Unit, middles: Sequence[float], sizes: Sequence[int]) -> float:
             if score is not None:
                 moved.append(times * (sign * (score - middle) / size))
     return fsum(moved)
-
-
-def mean(units: Units, side: int) -> tuple[float, int]:
-    """Return a run's mean, and its number of scores."""
-    scores = _scores(units, side)
-    size = sum([count for _, count in scores])
-    return total(scores) / size, size
 
 
 def total(points: Iterable[tuple[float, int]]) -> float:
@@ -171,19 +159,20 @@ class Effects(NamedTuple):
 def effects(pairs: Iterable[Pair] | Units, bounds: Ends = UNIT) -> Effects:
     """Return the effect of each unit on the difference of the two means, the first minus the second."""
     units = units_of(pairs)
-    (first, n), (second, m) = (mean(units, side) for side in (0, 1))
-    total = units.total()
+    sides = [_scores(units, side) for side in (0, 1)]
+    n, m = (sum([count for _, count in side]) for side in sides)
+    first, second, number = total(sides[0]) / n, total(sides[1]) / m, units.total()
     counts: Counter[float] = Counter()
     for unit, count in units.items():
-        counts[round(first - second + total * share(unit, (first, second), (n, m)), DECIMALS) + 0.0] += count
+        counts[round(first - second + number * share(unit, (first, second), (n, m)), DECIMALS) + 0.0] += count
     low, high = bounds
     if low is None or high is None:
         return Effects(counts, 0.0, 0.0)
     # Units differ in size; the next one is as large as the unit of a case drawn at random.
     sizes = [(sum(times for pair, times in unit if pair != (None, None)), count) for unit, count in units.items()]
     size = sum(s * s * count for s, count in sizes) / sum(s * count for s, count in sizes)
-    falls = first - second + total * size * ((low - first) / n - (high - second) / m)
-    rises = first - second + total * size * ((high - first) / n - (low - second) / m)
+    falls = first - second + number * size * ((low - first) / n - (high - second) / m)
+    rises = first - second + number * size * ((high - first) / n - (low - second) / m)
     return Effects(counts, min(falls, *counts), max(rises, *counts))
 
 

@@ -68,10 +68,18 @@ def mean(scores: Tally) -> Value:
     n = scores.total()
     if not n:
         return Value(None, 0)
-    hits = scores[True] if all(type(score) is bool for score in scores) else None
     if any(type(score) is float for score in scores):
         return Value(round(fsum(as_float(score) * count for score, count in scores.items()) / n, DECIMALS), n)
-    return Value(_exact_mean(scores, n), n, hits)
+    by_denominator: Counter[int] = Counter()
+    numerator: Any
+    denominator: Any
+    for score, count in scores.items():
+        numerator, denominator = score if isinstance(score, tuple) else (int(score), 1)
+        by_denominator[denominator] += numerator * count
+    common = lcm(*by_denominator)
+    total = sum([part * (common // denominator) for denominator, part in by_denominator.items()])
+    hits = scores[True] if all(type(score) is bool for score in scores) else None
+    return Value(Fraction(total, common * n), n, hits)
 
 
 def as_float(score: Score) -> float:
@@ -99,15 +107,3 @@ def shown(number: Fraction, condition: Callable[[Fraction], object], least: int 
             whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)
             return f"{whole}.{rest:0{decimals}d}" if decimals else str(whole)
     return str(number)
-
-
-def _exact_mean(scores: Tally, n: int) -> Fraction:
-    by_denominator: Counter[int] = Counter()
-    numerator: Any
-    denominator: Any
-    for score, count in scores.items():
-        numerator, denominator = score if isinstance(score, tuple) else (int(score), 1)
-        by_denominator[denominator] += numerator * count
-    common = lcm(*by_denominator)
-    total = sum([total * (common // denominator) for denominator, total in by_denominator.items()])
-    return Fraction(total, common * n)
