@@ -54,14 +54,6 @@ def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
     return value
 
 
-def read_report_exactly(reader: Reader, path: str) -> dict[str, Any] | None:
-    """Return the value of a valid report.json with plain questions, or None with the problems in the ledger."""
-    data = reader.read(path)
-    if data is None:
-        return None
-    return decode_exactly(reader, path, data, Contract("report", reader.limits.depth), _with_current_names)
-
-
 def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
     """Return the value of a report, decoded by parts; None if only the exact reader can decide.
 

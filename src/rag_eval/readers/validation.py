@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,7 +18,7 @@ from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import NO_QID, looks_like, read_traces
-from rag_eval.readers.report_file import read_report_exactly
+from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader
@@ -165,8 +166,8 @@ def _signoff(reader: Reader, path: str) -> str:
     return "a signoff file" if isinstance(record, Record) else ""
 
 
-def _object(schema: str, read: Callable[..., Any] = read_json) -> Callable[[Reader, str], str]:
-    return lambda reader, path: f"a {schema} file" if read(reader, path, schema) is not None else ""
+def _object(kind: str, read: Callable[[Reader, str], Any]) -> Callable[[Reader, str], str]:
+    return lambda reader, path: f"a {kind} file" if read(reader, path) is not None else ""
 
 
 KINDS: dict[str, Callable[[Reader, str], str]] = {
@@ -174,11 +175,11 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "trace": _trace,
     "labels": _labels,
     "gates": _gates,
-    "report": _object("report", lambda reader, path, _: read_report_exactly(reader, path)),
-    "run": _object("run", lambda reader, path, _: read_sidecar(reader, path)),
+    "report": _object("report", read_report),
+    "run": _object("run", read_sidecar),
     "signoff": _signoff,
-    "freeze": _object("freeze"),
-    "rag-server-run": _object("rag-server-run"),
+    "freeze": _object("freeze", partial(read_json, schema="freeze")),
+    "rag-server-run": _object("rag-server-run", partial(read_json, schema="rag-server-run")),
     "jsonl": _jsonl,
     "json": _json,
 }
