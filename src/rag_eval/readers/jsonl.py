@@ -37,7 +37,6 @@ def report_wrong_kind(ledger: ProblemCollector, path: str, number: int, other: s
     """Report once that a file is of another kind than expected."""
     hint = f"Check if gold and trace files were swapped: a {kind} file is expected here."
     ledger.problem(path, number, "", f"looks like a row of a {other} file", hint)
-    ledger.foreign = path
 
 
 def looks_like(line: bytes) -> str:
@@ -77,6 +76,7 @@ class JsonLines(Generic[R]):
         self._typed: msgspec.json.Decoder[R] = msgspec.json.Decoder(record)
         self._untyped = msgspec.json.Decoder()
         self._has_unknown_fields = False
+        self._is_other_kind = False  # further rows would only repeat that
 
     def blocks(self, source: SourceFile) -> Iterator[list[R]]:
         """Yield the valid rows of a file, many at a time."""
@@ -89,14 +89,14 @@ class JsonLines(Generic[R]):
                 for number, record in enumerate(records, first):
                     record.line = number
                 yield records
-            if self._ledger.foreign == self._path:
+            if self._is_other_kind:
                 return
 
     def rows(self, source: SourceFile) -> Iterator[tuple[R, Row]]:
         """Yield the valid rows of a file, each as a record and as it was decoded."""
         for first, lines in source.line_blocks():
             yield from self._lines(first, lines)
-            if self._ledger.foreign == self._path:
+            if self._is_other_kind:
                 return
 
     def _block(self, first: int, lines: list[bytes]) -> list[R] | None:
@@ -127,7 +127,7 @@ class JsonLines(Generic[R]):
                 record = msgspec.convert(known, self._record)
             except _REFUSED as error:
                 self._refuse(number, line, str(error))
-                if self._ledger.foreign == self._path:
+                if self._is_other_kind:
                     return
                 continue
             self._has_unknown_fields = self._has_unknown_fields or bool(unknown)
@@ -148,6 +148,7 @@ class JsonLines(Generic[R]):
         other = looks_like(line)
         if other not in ("", kind):
             report_wrong_kind(self._ledger, self._path, number, other, kind)
+            self._is_other_kind = True
         elif self._ledger.full:
             self._ledger.more += 1  # one for each line, so it needs no explanation
         else:

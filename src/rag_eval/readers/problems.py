@@ -39,7 +39,6 @@ class ProblemCollector:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.more = 0  # problems that are only counted
-        self.foreign = ""  # the last file of an unexpected kind: further rows would only repeat that
         self._notes: dict[tuple[str, str], Note] = {}
         self._unknown_fields: set[tuple[str, str]] = set()
 
