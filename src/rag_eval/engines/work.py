@@ -23,7 +23,7 @@ from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import JsonLines, pair_finder, read_traces
 from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
-from rag_eval.readers.source import BOM, Digest, Reader, SourceFile, large
+from rag_eval.readers.source import BOM, Digest, Reader, SourceFile
 from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
@@ -80,7 +80,7 @@ def _in_ranges(task: Task) -> Scorer | None:
     It is None for small and packed files, and for files with problems, which are read again to report them.
     """
     is_dask = task.execution.engine == "dask"
-    if task.path in task.reader.contents or not (is_dask or large(task.path, LARGE)):
+    if task.path in task.reader.contents or not (is_dask or _file_size(task.path) >= LARGE):
         return None
     source = task.reader._replace(ledger=ProblemCollector()).open(task.path)
     if source is None:
@@ -96,11 +96,16 @@ def _digest(task: Task) -> Any:
     digest = task.digests.of("trace", task.path) if task.digests else None
     if task.execution.watch is SILENT:
         return digest
-    try:
-        task.execution.watch.begin(os.stat(task.path).st_size)  # noqa: PTH116 - a path may be of bytes that are no UTF-8
-    except (OSError, ValueError):  # reading it reports the error
-        return digest
+    task.execution.watch.begin(_file_size(task.path))
     return Watched(digest, task.execution.watch)
+
+
+def _file_size(path: str) -> int:
+    """Return the size of a file in bytes, 0 if it is unknown: reading the file reports the error."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - a path may be of bytes that are no UTF-8
+    except (OSError, ValueError):
+        return 0
 
 
 def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:

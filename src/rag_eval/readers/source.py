@@ -30,7 +30,6 @@ DEEPEST = 200  # the maximum of limits.depth: Python's parser recurses
 
 _AS_LINES = "Write it as JSON Lines, one object per line."
 _BLOCK = 64 * 1024  # larger blocks keep more rows alive at once and are slower
-_AT_ONCE = 4 << 20  # of a file that must be read whole anyway
 BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 PACKED = (_GZIP, b"\x28\xb5\x2f\xfd")  # the latter is zstd
@@ -156,8 +155,6 @@ class SourceFile:
     @property
     def size(self) -> int:
         """Return the size of the stored file in bytes."""
-        if isinstance(self._file, io.FileIO):
-            return os.fstat(self._file.fileno()).st_size
         position = self._file.tell()
         size = self._file.seek(0, os.SEEK_END)
         self._file.seek(position)
@@ -219,7 +216,7 @@ class SourceFile:
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
         if isinstance(self._file, io.BytesIO) and self._stream is self._file and self.size <= largest:
             return self._file.getvalue().removeprefix(BOM)  # already in memory: large files need not be copied
-        for block in self.blocks(_AT_ONCE):
+        for block in self.blocks():
             blocks.append(block)
             size += len(block)
             if size > largest:
@@ -228,7 +225,7 @@ class SourceFile:
                 return None
         return None if self._cut else b"".join(blocks)
 
-    def blocks(self, step: int | None = None) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[bytes]:
         """Yield the bytes as they are read; a truncated file is a problem."""
         maximum, size = self.limits.expanded_mib * MIB if self._packed else sys.maxsize, 0
         block = self.head
@@ -240,7 +237,7 @@ class SourceFile:
                 self._give_up(f"more than {self.limits.expanded_mib} MiB when expanded", hint)
                 return
             try:
-                block = self._stream.read(step or _BLOCK)
+                block = self._stream.read(_BLOCK)
             except self._faults as error:
                 self._give_up(f"cannot be read to its end: {error}", "The file looks cut off; write it again.")
                 return
@@ -338,14 +335,6 @@ def _inside(path: str, folder: str) -> bool:
     try:
         return os.path.commonpath([folder, path]) == folder
     except ValueError:  # on different drives
-        return False
-
-
-def large(path: str, least: int) -> bool:
-    """Return whether a file has at least ``least`` bytes."""
-    try:
-        return os.stat(path).st_size >= least  # noqa: PTH116 - pathlib costs start-up time
-    except (OSError, ValueError):
         return False
 
 
