@@ -201,10 +201,8 @@ def _policy(document: YamlDocument, path: str) -> Policy:
     fields |= {name: in_folder_of(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
     fields |= {"verdicts": in_folder_of(path, value["verdicts"])} if "verdicts" in value else {}
     stated = value.get("judge", {})
-    judge, recorded = (
-        Judge(**{name: stated[name] for name in Judge._fields if name in stated}),
-        stated.get("calibration", {}),
-    )
+    judge = Judge(**{name: stated[name] for name in Judge._fields if name in stated})
+    recorded = stated.get("calibration", {})
     measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
     calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
     slices, gates = value.get("slices", {}), tuple(_gates(document))

@@ -16,7 +16,7 @@ from rag_eval.errors import InputError
 from rag_eval.readers import strict_json
 from rag_eval.readers.jsonl import JsonLines, array_rows, is_golden, unique
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import BOM, DEEPEST, DEFAULTS, Digest, Reader, SourceFile
+from rag_eval.readers.source import BOM, DEEPEST, DEFAULTS, Digest, Reader
 
 Row = dict[str, Any]
 
@@ -77,26 +77,20 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
     if source is None:
         return
     with source:
-        if source.is_array:
-            yield from _array_entries(reader, source)
-            return
-        lines = JsonLines(Gold, reader, path)
-        if with_rows:
-            yield from lines.rows(source)
+        if source.is_array and is_golden(source.head):
+            from rag_eval.readers.import_inputs import foreign_gold
+
+            for line, row in foreign_gold(reader, path, "rag-server-golden", opened=source):
+                yield Gold.from_row(row, line), row
+        elif source.is_array:
+            from rag_eval.importers.example08 import converted
+
+            for line, row in array_rows(reader, source):
+                yield Gold.from_row(converted(row), line), row
+        elif with_rows:
+            yield from JsonLines(Gold, reader, path).rows(source)
         else:
-            yield from zip(chain.from_iterable(lines.blocks(source)), repeat({}))
-
-
-def _array_entries(reader: Reader, source: SourceFile) -> Iterator[tuple[Gold, Row]]:
-    from rag_eval.importers.example08 import converted
-    from rag_eval.readers.import_inputs import foreign_gold
-
-    if is_golden(source.head):
-        for line, row in foreign_gold(reader, source.path, "rag-server-golden", opened=source):
-            yield Gold.from_row(row, line), row
-    else:
-        for line, row in array_rows(reader, source):
-            yield Gold.from_row(converted(row), line), row
+            yield from zip(chain.from_iterable(JsonLines(Gold, reader, path).blocks(source)), repeat({}))
 
 
 def is_array(blob: bytes) -> bool:

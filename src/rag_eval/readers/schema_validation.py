@@ -234,7 +234,7 @@ def describe_error(error: SchemaError) -> RowError:
     return RowError(pointer(error.path), message, _schema_hint(error) or hint, keyword)
 
 
-def unknown_key(error: SchemaError, key: str, *, hint: bool = True) -> RowError:
+def unknown_key(error: SchemaError, key: str, *, hint: bool) -> RowError:
     """Return the error of one unknown key; a ``hint`` costs a search for similar names."""
     known = error.schema.get("properties", {})
     text = (_schema_hint(error) or did_you_mean(key, known) or _known_keys(known)) if hint else ""
