@@ -251,9 +251,11 @@ class Case:
         gold, retrieved, terms = self.gold, self.trace.retrieved, self.settings.retrieval
         if gold.citations or gold.relevance_grades:
             ranking = rank_ids("chunk", gold.citations, gold.relevance_grades, retrieved, terms)
-            return ranking._replace(complete_at=self._by_supports.complete_at) if gold.support_groups else ranking
+            if gold.support_groups:
+                return ranking._replace(complete_at=rank_supports(gold, self._units).complete_at)
+            return ranking
         if gold.supports:
-            return self._by_supports
+            return rank_supports(gold, self._units)
         if gold.doc_grades or gold.relevant_docs:
             docs = dict.fromkeys([chunk.doc_id for chunk in self._units if chunk.doc_id is not None])
             labels = () if gold.doc_grades else gold.relevant_docs or ()
@@ -278,10 +280,6 @@ class Case:
     def _units(self) -> tuple[Chunk, ...]:
         """Return the retrieved chunks by rank; an id without a chunk is a chunk without text."""
         return tuple(map(self._chunk, self.trace.retrieved))
-
-    @cached_property
-    def _by_supports(self) -> Ranking:
-        return rank_supports(self.gold, self._units)
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:

@@ -110,24 +110,22 @@ def rank_ids(
 
     With grades, labels decide only if every positive grade is relevant.
     """
+    relevant, gain_of = frozenset(labels), grades or dict.fromkeys(labels, 1)
+    if grades and (terms.relevant_from != 1 or not relevant):
+        relevant = frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
+    ranks = tuple(ranks_of(relevant, retrieved))
+    gains = tuple([(rank, gain_of[retrieved[rank - 1]]) for rank in ranks_of(gain_of, retrieved)])
+    complete, ideal = max(ranks, default=0) if len(ranks) == len(relevant) else None, _ideal(gain_of.values())
+    ranking = Ranking(level, len(relevant), ranks, ranks, complete, gains, ideal, counts=bool(relevant))
     if not grades:
-        return _rank_units(level, frozenset(labels), dict.fromkeys(labels, 1), retrieved)
-    relevant = frozenset(labels) if terms.relevant_from == 1 else frozenset[str]()
-    relevant = relevant or frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
+        return ranking
     rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
-    return _rank_units(level, relevant, grades, retrieved)._replace(
+    return ranking._replace(
         rejected=tuple(ranks_of(rejected, retrieved)),
         irrelevant=len(rejected),
         depth=len(retrieved),
         counts=bool(relevant) or terms.no_relevant == "zero",
     )
-
-
-def _rank_units(level: str, relevant: frozenset[str], grades: Mapping[str, int], retrieved: Sequence[str]) -> Ranking:
-    ranks = tuple(ranks_of(relevant, retrieved))
-    gains = tuple([(rank, grades[retrieved[rank - 1]]) for rank in ranks_of(grades, retrieved)])
-    complete = max(ranks, default=0) if len(ranks) == len(relevant) else None
-    return Ranking(level, len(relevant), ranks, ranks, complete, gains, _ideal(grades.values()), counts=bool(relevant))
 
 
 def rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cases.ranking import matches
+from rag_eval.cases.ranking import matches, section_of, sections_of
 from rag_eval.metrics._metric import metric
 from rag_eval.textual.tokens import content_words, passage
 
@@ -88,8 +88,8 @@ def section_accuracy(case: Case) -> Ratio | None:
     """Share of an answer's citations whose document and section are a gold pair."""
     if not case.is_answerable or not case.gold.sections or not _cites(case):
         return None
-    wanted = {(section.doc_id, section.section) for section in case.gold.sections}
-    return sum((chunk.doc_id, chunk.section) in wanted for chunk in case.cited_chunks), len(case.cites)
+    wanted = sections_of(case.gold)
+    return sum(section_of(chunk) in wanted for chunk in case.cited_chunks), len(case.cites)
 
 
 @metric(
