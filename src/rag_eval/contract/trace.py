@@ -124,24 +124,21 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
     line: int = field(default=0, name=" line")  # a name that no row uses: the reader overwrites it
 
     def __post_init__(self) -> None:
-        """Refuse a trace with neither an answer nor an error."""
+        """Refuse a trace with neither an answer nor an error; fill missing fields from all its retrievals."""
         if self.answer_json is None and self.answer is None and self.error is None:
             raise ValueError("a trace needs answer_json, answer or error")
-        if self.retrievals is not None:
-            self._join_retrievals(self.retrievals)
-
-    def _join_retrievals(self, retrievals: tuple[Retrieval, ...]) -> None:
-        """Set missing fields of the trace from all retrievals in their order."""
+        if self.retrievals is None:
+            return
         if self.retrieved_ids is None:
-            ids = [name for retrieval in retrievals for name in retrieval.retrieved]
+            ids = [name for retrieval in self.retrievals for name in retrieval.retrieved]
             self.retrieved_ids = tuple(dict.fromkeys(ids))
-        if self.chunks is None and any([retrieval.chunks is not None for retrieval in retrievals]):
+        if self.chunks is None and any([retrieval.chunks is not None for retrieval in self.retrievals]):
             chunks: dict[str, Chunk] = {}
-            for retrieval in retrievals:
+            for retrieval in self.retrievals:
                 for chunk in retrieval.chunks or ():
                     chunks.setdefault(chunk.id, chunk)
             self.chunks = tuple(chunks.values())
-        self.retrievals = tuple([Retrieval(one.query, one.retrieved, None, one.ms) for one in retrievals])
+        self.retrievals = tuple([Retrieval(one.query, one.retrieved, None, one.ms) for one in self.retrievals])
 
     @classmethod
     def from_row(cls, row: dict[str, Any], qid: str, line: int) -> Self:

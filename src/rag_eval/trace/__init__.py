@@ -24,7 +24,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from io import FileIO
 from numbers import Real
 from pathlib import Path
 from types import TracebackType
@@ -266,23 +265,21 @@ def _lacks_value(number: Any) -> bool:
 
 
 def append_line(path: Path, text: str) -> None:
-    """Append a line to a file, in one write that no other thread or process can cut."""
-    line = (text + "\n").encode("utf-8", "replace")
+    """Append a line to a file, in one write that no other thread or process can cut.
+
+    If the disk is full nothing is written: half of a line would make the next row invalid as well.
+    """
+    line = memoryview((text + "\n").encode("utf-8", "replace"))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab", buffering=0) as file, _locked(file.fileno()):
-        _write_whole(file, memoryview(line))
-
-
-def _write_whole(file: FileIO, line: memoryview) -> None:
-    """Write a line or, if the disk is full, nothing: half of a line would make the next row invalid as well."""
-    size = os.fstat(file.fileno()).st_size
-    try:
-        while line:
-            line = line[file.write(line) :]
-    except BaseException:
-        with suppress(OSError):  # a pipe cannot be cut
-            file.truncate(size)
-        raise
+        size = os.fstat(file.fileno()).st_size
+        try:
+            while line:
+                line = line[file.write(line) :]
+        except BaseException:
+            with suppress(OSError):  # a pipe cannot be cut
+                file.truncate(size)
+            raise
 
 
 @contextmanager

@@ -36,17 +36,15 @@ Done = Callable[[str, str], None]
 """Called with the answer and the error of a query, empty if there is none."""
 
 
-def _no_queries() -> ContextVar[tuple[tuple[str, Row], ...]]:
-    return ContextVar("open_queries", default=())
-
-
 class QueryHandler(BaseEventHandler):  # type: ignore[misc]
     """Collects what a query and the queries inside it retrieve, and the answer or the error of the outermost one."""
 
     path: str
     run: str = ""
     # Span and row of each query that this thread or task has open, the outermost first.
-    _open: ContextVar[tuple[tuple[str, Row], ...]] = PrivateAttr(default_factory=_no_queries)
+    _open: ContextVar[tuple[tuple[str, Row], ...]] = PrivateAttr(
+        default_factory=lambda: ContextVar("open_queries", default=())
+    )
 
     @classmethod
     def class_name(cls) -> str:
