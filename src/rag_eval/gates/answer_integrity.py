@@ -167,7 +167,8 @@ def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
     for answer in answers:
         trace = answer.trace
         if trace.answer_json is not None and trace.answer is not None:
-            scored, other = set(tokens(answer.claim)), set(tokens(_ESCAPED.sub(_unescaped, trace.answer)))
+            plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), trace.answer)
+            scored, other = set(tokens(answer.claim)), set(tokens(plain))
             if len(scored & other) < HALF * min(len(scored), len(other)):
                 others.append(answer.gold.qid)
     if is_tenth(len(others), len(answers)):
@@ -175,10 +176,6 @@ def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         message += f" which is scored: {some(others, _SHOWN, quoted)}"
         fix = "Write one of the two: the answer that users get."
         yield Finding("other-answer", "error", message, fix)
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16))
 
 
 def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Finding]:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice, repeat
+from itertools import islice
 from math import fsum
-from operator import attrgetter, ne
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from rag_eval.gates.results import Layouts, MetricResult, Question, distinct
@@ -38,8 +38,7 @@ _ONE = 10**15  # sums of whole numbers are exact in any order, and quicker than 
 
 def has_several_runs(cases: Iterable[Question]) -> bool:
     """Return whether there are several runs, so that a question may have several cases."""
-    runs = map(_RUN, cases)
-    return any(map(ne, repeat(next(runs, None)), runs))
+    return len(set(map(_RUN, cases))) > 1
 
 
 def count_questions(cases: Iterable[Question]) -> int:

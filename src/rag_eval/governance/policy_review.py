@@ -302,7 +302,7 @@ def _entry_of(tree: CommitTree, path: str) -> str:
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
     """Return the gates of a policy that this run fails on its own gold and traces."""
     policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
-    run, measures = context.run, select_measures(context.options, policy)
+    run, measures = context.run, select_measures(context.options.cutoffs, policy)
     if _same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):
         report = rejudge(run.report, policy, run.earlier)
     else:

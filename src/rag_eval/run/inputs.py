@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
@@ -107,7 +107,7 @@ def read_inputs(
         authority,
         gold,
         in_suite(gold.golds, policy.suite),
-        select_measures(options, *policies),
+        select_measures(options.cutoffs, *policies),
         options.execution,
     )
     path = options.baseline or next((item.baseline for item in reversed(policies) if item.baseline), "")
@@ -140,7 +140,7 @@ def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """
     digests, is_dask = Digests(), options.execution.engine == "dask"
     reader = Reader(ProblemCollector(), root=options.root, contents=options.contents, urls=is_dask)
-    policy = read_gates_policy(reader, options, digests)
+    policy = read_gates_policy(reader, options.gates, digests, options.folder)
     reader = reader._replace(limits=Limits(**policy.limits))
     policy = _with_options(policy, options)
     slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
@@ -189,11 +189,11 @@ def _with_verdicts(policy: Policy, reader: Reader, digests: Digests, *, is_requi
     return with_verdicts(policy, reader, digests, is_required=is_required)
 
 
-def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Policy:
-    """Return the policy of the gates file; the default gates if there is none."""
-    path, usual = options.gates, Policy(gates=REFERENCE_GATES)
+def read_gates_policy(reader: Reader, path: str, digests: Digests, folder: str = "") -> Policy:
+    """Return the policy of the gates file at ``path``; without a path the default gates of files in ``folder``."""
     if not path:
-        gold, trace = (os.path.join(options.folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
+        usual = Policy(gates=REFERENCE_GATES)
+        gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
         return usual._replace(gold=gold, trace=trace)
     from rag_eval.readers.gates_file import read_policy
 
@@ -204,11 +204,11 @@ def read_gates_policy(reader: Reader, options: Options, digests: Digests) -> Pol
     return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
 
 
-def select_measures(options: Options, *policies: Policy) -> tuple[Measure, ...]:
-    """Return what to measure: for the requested cutoffs, for the gates, and for the labels."""
+def select_measures(cutoffs: Sequence[int], *policies: Policy) -> tuple[Measure, ...]:
+    """Return what to measure: for the requested cutoffs or the usual ones, for the gates, and for the labels."""
     gates = [gate.name for policy in policies for gate in policy.gates]
     labels = [f"recall_all@{policy.k}" for policy in policies]
-    selected = measures(options.cutoffs or DEFAULT_CUTOFFS, gates + labels)
+    selected = measures(cutoffs or DEFAULT_CUTOFFS, gates + labels)
     if not any(policy.verdicts for policy in policies):
         selected = tuple([item for item in selected if item.metric.perspective != "judge" or item.name in gates])
     return within(selected, policies[0])

@@ -86,5 +86,5 @@ def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
 
 def _read_policy(options: Options, data: bytes) -> Policy:
     reader = Reader(ProblemCollector(), contents={options.gates: data})
-    policy = read_gates_policy(reader, options, Digests())
+    policy = read_gates_policy(reader, options.gates, Digests())
     return policy._replace(trace=options.trace or policy.trace)

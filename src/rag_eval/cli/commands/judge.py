@@ -35,7 +35,6 @@ from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import read_gates_policy
-from rag_eval.run.options import Options
 
 Row = dict[str, Any]
 
@@ -56,7 +55,7 @@ def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[Answer
     """Return the policy, prompt and judge, and the last answer to each question in the order of the gold set."""
     given = input_options(args)
     with checked_reader() as reader:
-        policy = read_gates_policy(reader, Options(gates=given.gates), Digests())
+        policy = read_gates_policy(reader, given.gates, Digests())
         reader = reader._replace(limits=Limits(**policy.limits), contents=given.contents)
         golds = read_gold(reader, given.gold or policy.gold)
         traces = paired_traces(reader, golds, given.trace or policy.trace, Digests())

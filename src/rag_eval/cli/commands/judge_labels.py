@@ -45,7 +45,6 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import checked_reader
 from rag_eval.rendering.html import grading_form
 from rag_eval.run.inputs import read_gates_policy
-from rag_eval.run.options import Options
 
 Row = dict[str, Any]
 
@@ -65,7 +64,7 @@ def _add_recorded(parser: Parser) -> None:
 def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
     """Return the policy, the verdict file, the judge, and its rows."""
     with checked_reader() as reader:
-        policy = read_gates_policy(reader, Options(gates=args.gates or nearest_gates()), Digests())
+        policy = read_gates_policy(reader, args.gates or nearest_gates(), Digests())
     path = Path(args.verdicts or policy.verdicts or USUAL_VERDICTS)
     rows = recorded(path)
     if not rows and not path.exists():

@@ -107,7 +107,7 @@ def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
     rows, counts = {"gold": len(golds), "trace": 0}, Counter[str]()
     for gold in golds.values():
         counts.update(present_fields("gold", gold))
-    scorer = metric_scorer(golds, select_measures(options, policy), policy.settings)
+    scorer = metric_scorer(golds, select_measures(options.cutoffs, policy), policy.settings)
     for trace in paired_traces(reader, golds, policy.trace, digests):
         rows["trace"] += 1
         counts.update(present_fields("trace", trace))

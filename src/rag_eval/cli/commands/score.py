@@ -238,7 +238,7 @@ def _files(args: argparse.Namespace) -> list[str]:
     gates, policy = "", Policy()
     with suppress(RagEvalError), checked_reader() as reader:
         gates = "" if "=" in args.gates else args.gates or nearest_gates()
-        policy = read_gates_policy(reader, Options(gates=gates), Digests())
+        policy = read_gates_policy(reader, gates, Digests())
     files = gates, args.gold, args.trace, args.verdicts, args.baseline, *policy.files
     return [path for path in (*files, sidecar_of(args.trace or policy.trace)) if path]
 
