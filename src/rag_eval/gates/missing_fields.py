@@ -176,14 +176,14 @@ def partly_measured(
     suspected: Iterable[tuple[Question, Case]],
     columns: Mapping[str, tuple[Measure, str]],
     before: Sequence[Question],
-    *,
-    is_failure_counted: bool,
+    policies: Sequence[Policy],
 ) -> Iterator[Finding]:
     """Yield one finding for all ``watched`` columns that the same cases are missing from, because traces lack fields.
 
     It is an error if the baseline (``before``) has the missing measurements. Cases that failed without an answer are
-    left out if another gate counts them (``is_failure_counted``).
+    left out if another gate counts them.
     """
+    is_failure_counted = counts_failures(policies)
     single = len({case.run for case in questions}) < 2 and len({case.run for case in before}) < 2
     key: Callable[[Question], object] = attrgetter("qid") if single else attrgetter("qid", "run")
     earlier = {key(case): case.scores for case in before}

@@ -146,9 +146,8 @@ def _partly_measured(inputs: Inputs, questions: Sequence[Question], before: Sequ
     suspects = missing_fields.suspects(questions, inputs.golds, gated, inputs.policy.settings)
     if not suspects:
         return ()
-    is_failure_counted = missing_fields.counts_failures(inputs.policies)
     cases = _cases(inputs, suspects)
-    return missing_fields.partly_measured(questions, cases, watched, before, is_failure_counted=is_failure_counted)
+    return missing_fields.partly_measured(questions, cases, watched, before, inputs.policies)
 
 
 def _pairs_with_baseline(
