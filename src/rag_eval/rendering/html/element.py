@@ -41,19 +41,16 @@ def tag(name: str, /, *children: str, **attributes: str | float | bool | None) -
     Attributes are named with ``_`` for ``-`` and may end in one (``class_``); None and False leave one out, True is one
     without a value.
     """
-    attribute_text = "".join([_attribute(key, value) for key, value in attributes.items()])
+    opening = name
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        opening += f" {key.rstrip('_').replace('_', '-')}"
+        if value is not True:
+            shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+            opening += f'="{hypertext(shown)}"'
     inner = "".join([child if type(child) is Markup else hypertext(child) for child in children])
-    return Markup(f"<{name}{attribute_text}>") if name in _VOID else Markup(f"<{name}{attribute_text}>{inner}</{name}>")
-
-
-def _attribute(key: str, value: str | float | bool | None) -> str:
-    if value is None or value is False:
-        return ""
-    name = key.rstrip("_").replace("_", "-")
-    if value is True:
-        return f" {name}"
-    shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
-    return f' {name}="{hypertext(shown)}"'
+    return Markup(f"<{opening}>") if name in _VOID else Markup(f"<{opening}>{inner}</{name}>")
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -74,19 +71,17 @@ def inline(sentence: str) -> Markup:
     """Return a sentence of :data:`FORMATTER` with names as code, and so on; all else is text."""
     parts, at = [], 0
     for match in _MARKED.finditer(sentence):
-        parts += [Markup(hypertext(sentence[at : match.start()])), _marked(match[1], match[2])]
-        at = match.end()
+        parts.append(hypertext(sentence[at : match.start()]))
+        at, (kind, text) = match.end(), match.groups()
+        if kind == _SIGN and text in GLYPHS:
+            parts.append(sign(text))
+        elif kind == _FIGURE:
+            parts.append(tag("span", text, class_="nowrap"))
+        elif not text:
+            parts.append(tag("em", "(empty)"))
+        else:
+            parts.append(tag({_CODE: "code", _STRONG: "strong"}.get(kind, "bdi"), text))
     return Markup("".join([*parts, hypertext(sentence[at:])]))
-
-
-def _marked(kind: str, text: str) -> Markup:
-    if kind == _SIGN and text in GLYPHS:
-        return sign(text)
-    if kind == _FIGURE:
-        return tag("span", text, class_="nowrap")
-    if not text:
-        return tag("em", "(empty)")
-    return tag({_CODE: "code", _STRONG: "strong"}.get(kind, "bdi"), text)
 
 
 def sign(kind: str) -> Markup:
@@ -128,19 +123,19 @@ FORMATTER = TextFormatter(
 
 def write_blocks(blocks: Iterable[Block]) -> Markup:
     """Return the blocks of a report, one below the other."""
-    return join(map(_block, blocks))
-
-
-def _block(block: Block) -> Markup:
-    if isinstance(block, Table):
-        return table(block)
-    if isinstance(block, Paragraph):
-        return tag("p", inline(block.text))
-    lines = []
-    for item in block.items:
-        below = tag("ul", join(tag("li", inline(line)) for line in item.below)) if item.below else NOTHING
-        lines.append(tag("li", inline(item.text), below))
-    return tag("ul", join(lines))
+    parts = []
+    for block in blocks:
+        if isinstance(block, Table):
+            parts.append(table(block))
+        elif isinstance(block, Paragraph):
+            parts.append(tag("p", inline(block.text)))
+        else:
+            lines = []
+            for item in block.items:
+                below = tag("ul", join(tag("li", inline(line)) for line in item.below)) if item.below else NOTHING
+                lines.append(tag("li", inline(item.text), below))
+            parts.append(tag("ul", join(lines)))
+    return join(parts)
 
 
 def table(block: Table, classes: Iterable[Sequence[str | None]] = repeat(()), kind: str | None = None) -> Markup:
