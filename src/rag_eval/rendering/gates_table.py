@@ -128,25 +128,24 @@ def gates_with_row(gates: Sequence[GateResult]) -> list[GateResult]:
     return _rows(gates)[0]
 
 
-def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResult]]:
-    """Return the gates that get a row, and those that would get one if there were fewer."""
-    order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
-    summarized = {id(gate) for gate in _summarized(gates)}
-    rows = [gate for gate in gates if id(gate) not in summarized and (gate.broken or not gate.is_completeness)]
-    rows.sort(key=lambda gate: (_ORDER.index(kind(gate)), not gate.is_completeness, order[gate.name]))
-    return rows[:_MOST_ROWS], rows[_MOST_ROWS:]
+def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResult], list[GateResult]]:
+    """Return the gates that get a row, those that would get one if there were fewer, and those that a line counts.
 
-
-def _summarized(gates: Sequence[GateResult]) -> list[GateResult]:
-    """Return the gates on slices that passed, and inconclusive ones that fail nothing, if they are many."""
+    The last are the gates on slices that passed, and inconclusive ones that fail nothing, if they are many.
+    """
     slices = [gate for gate in gates if gate.slice and not gate.blocks]
     same_outcome = ([gate for gate in slices if gate.outcome == outcome] for outcome in ("passed", "inconclusive"))
-    return [gate for group in same_outcome if len(group) > _MOST_SLICES for gate in group]
+    summarized = [gate for group in same_outcome if len(group) > _MOST_SLICES for gate in group]
+    without_row = {id(gate) for gate in summarized}
+    rows = [gate for gate in gates if id(gate) not in without_row and (gate.broken or not gate.is_completeness)]
+    order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
+    rows.sort(key=lambda gate: (_ORDER.index(kind(gate)), not gate.is_completeness, order[gate.name]))
+    return rows[:_MOST_ROWS], rows[_MOST_ROWS:], summarized
 
 
 def gate_notes(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
     """Return a line for each gate that needs one; gates with the same note share a line, and too many are counted."""
-    (gates, cut), summarized = _rows(report.gates), _summarized(report.gates)
+    gates, cut, summarized = _rows(report.gates)
     notes: dict[str, list[str]] = {}
     for gate in [*gates, *(gate for gate in summarized if gate.unclear)]:
         if text := "; ".join(_notes_of(report, gate, formatter)):
