@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -360,14 +360,14 @@ def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
     comparison = gate.comparison
     if comparison is None or (comparison.low is None and comparison.high is None):
         return ""
-    ends: list[tuple[float | None, Callable[[Fraction], bool]]]
-    ends = [(end, gate.gate.keeps) for end in (comparison.low, comparison.high)]
-    if turned:
-        ends = [(None if end is None else -end, lambda number: gate.gate.keeps(-number)) for end, _ in reversed(ends)]
+    sign = -1 if turned else 1
     texts: list[str | None] = []
-    for end, keeps in ends:
-        least = decimals(abs(end), gate.name) if end is not None and (unit(gate.name) or abs(end) > 1) else 3
-        texts.append(None if end is None else signed_bound(exactly(end), keeps, least))
+    for end in (comparison.low, comparison.high)[::sign]:
+        if end is None:
+            texts.append(None)
+        else:
+            least = decimals(abs(end), gate.name) if unit(gate.name) or abs(end) > 1 else 3
+            texts.append(signed_bound(exactly(sign * end), lambda number: gate.gate.keeps(sign * number), least))
     return between(*texts)
 
 
