@@ -409,17 +409,15 @@ def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids:
             question = runs[0][1][qid].question
             questions.append(RepeatedQuestion(qid, question, sum(label in GOOD for label in labels), labels))
     n, passes = len(runs), Counter(question.passes for question in questions)
-    cutoffs = [*(k for k in _CUTOFFS if k < n), n]
-    at = tuple(_all_of(k, n, passes) for k in cutoffs)
-    return Repeats(name, tuple(run for run, _ in runs), tuple(questions), at if questions else ())
-
-
-def _all_of(k: int, n: int, passes: Counter[int]) -> AllOfK:
-    scores: Counter[float] = Counter()
-    for c, questions in passes.items():
-        scores[float(pass_hat_k(n, c, k))] += questions
-    # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
-    bounds = interval(scores, "rate" if k == n else "mean")
-    total = sum((pass_hat_k(n, c, k) * questions for c, questions in passes.items()), Fraction(0))
-    value = float(total / passes.total()) if passes else 0.0
-    return AllOfK(k, value, bounds.low if bounds else None, bounds.high if bounds else None)
+    at = []
+    for k in [*(k for k in _CUTOFFS if k < n), n] if questions else ():
+        scores: Counter[float] = Counter()
+        total = Fraction(0)
+        for c, count in passes.items():
+            scores[float(pass_hat_k(n, c, k))] += count
+            total += pass_hat_k(n, c, k) * count
+        # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
+        bounds = interval(scores, "rate" if k == n else "mean")
+        ends = (bounds.low, bounds.high) if bounds else (None, None)
+        at.append(AllOfK(k, float(total / len(questions)), *ends))
+    return Repeats(name, tuple(run for run, _ in runs), tuple(questions), tuple(at))
