@@ -208,29 +208,32 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
         golds.append(counts if any(counts) else None)
     pairs = _Pairs(points)
     series: list[Series] = []
-    spots = []  # the index of a series that is compared, and of its points: the newest, the oldest, the best of so many
+    compared: list[int] = []  # the series with an earlier reading to compare with
+    with_oldest: list[tuple[str, int, int]] = []
+    with_best: list[tuple[str, int, int]] = []
+    choices: list[int] = []  # how many readings each best one was chosen from, for which its test is corrected
     for index, name in enumerate(names):
-        there = [at for at, point in enumerate(points) if _value(point, name) is not None]
-        newest = points[there[-1]].contracts.get(name) if there else None
-        comparable = [at for at in there if points[at].contracts.get(name) == newest]
+        measured = [at for at, point in enumerate(points) if _value(point, name) is not None]
+        newest = points[measured[-1]].contracts.get(name) if measured else None
+        comparable = [at for at in measured if points[at].contracts.get(name) == newest]
         series.append(_series(name, points, golds, pairs, comparable))
         *earlier, last = comparable or [0]
         shared = [old for old in earlier if pairs.moved(name, old, last)]
         if shared:
             sign = -1 if series[-1].better == "higher" else 1
             values = {old: sign * (_value(points[old], name) or 0.0) for old in shared}
-            best = min(shared, key=values.__getitem__)
-            spots.append((index, last, shared[0], best, len(earlier)))
-    oldest = pairs.tested([(series[index].metric, first, last) for index, last, first, _, _ in spots])
-    picked = [(series[index].metric, best, last) for index, last, _, best, _ in spots]
-    best_ones = pairs.tested(picked, [among for *_, among in spots])  # corrects for the choice of the best of so many
-    for (index, *_), first, top in zip(spots, oldest, best_ones, strict=True):
-        series[index] = series[index]._replace(oldest=first, best=top)
+            compared.append(index)
+            with_oldest.append((name, shared[0], last))
+            with_best.append((name, min(shared, key=values.__getitem__), last))
+            choices.append(len(earlier))
+    contrasts_of_series = zip(compared, pairs.tested(with_oldest), pairs.tested(with_best, choices), strict=True)
+    for index, oldest, best in contrasts_of_series:
+        series[index] = series[index]._replace(oldest=oldest, best=best)
     return series
 
 
 class _Pairs:
-    """Comparisons of two points, computed once for all metrics."""
+    """Comparisons of two points; the pairing of their cases is computed once for all metrics."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
