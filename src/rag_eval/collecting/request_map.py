@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
@@ -22,20 +23,19 @@ _SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|.*(api-?ke
 _STAGES = (*STAGES, "total")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestMap:
+class RequestMap(Struct, frozen=True):
     """A request, with ``{question}`` and ``{qid}`` in its texts, and JSON Pointers into the reply."""
 
     method: str = "POST"
     path: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     body: Any = field(default_factory=lambda: {"question": "{question}"})
     answer: str = "/answer"
     citations: str = "/citations"
     chunks: str = "/chunks"
-    chunk: Mapping[str, str] = field(default_factory=dict)  # id, text, doc_id, score: pointers from the chunk
-    latency_ms: Mapping[str, str] = field(default_factory=dict)
-    usage: Mapping[str, str] = field(default_factory=dict)
+    chunk: Mapping[str, str] = {}  # id, text, doc_id, score: pointers from the chunk
+    latency_ms: Mapping[str, str] = {}
+    usage: Mapping[str, str] = {}
     health: str = ""
     config: str = ""
 
@@ -87,12 +87,12 @@ PRESETS: dict[str, RequestMap] = {
 
 def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
     """Return a preset with the parts of a map laid over it; raise UsageError for an invalid map."""
-    known = RequestMap.__dataclass_fields__
-    if unknown := sorted(stated.keys() - known.keys()):
-        raise UsageError(f"the request map has no '{unknown[0]}'. Its keys are: {', '.join(known)}")
+    if unknown := sorted(stated.keys() - set(RequestMap.__struct_fields__)):
+        keys = ", ".join(RequestMap.__struct_fields__)
+        raise UsageError(f"the request map has no '{unknown[0]}'. Its keys are: {keys}")
     for name, value in stated.items():
-        body = (dict, list, str)
-        if not isinstance(value, body if name == "body" else str if known[name].type == "str" else dict):
+        usual = getattr(PLAIN, name)
+        if not isinstance(value, (dict, list, str) if name == "body" else type(usual)):
             raise UsageError(f"'{name}' of the request map has the wrong type: {str(value)[:60]!r}")
     mapped = replace(PRESETS[preset], **stated)
     for name in ("answer", "citations", "chunks"):
