@@ -118,7 +118,7 @@ def answers_by_hash(answers: Iterable[AnswerToJudge], judge: Judge) -> dict[str,
     return by_hash
 
 
-def merged(
+def merge_replies(
     rows: Iterable[Row], asked: Mapping[str, AnswerToJudge], judge: Judge, replies: Mapping[str, Row]
 ) -> Iterator[Row]:
     """Yield the rows of a verdict file, replaced by ``replies`` (by hash) if they have one, then the new ones."""

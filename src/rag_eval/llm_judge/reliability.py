@@ -61,7 +61,7 @@ class Matched(NamedTuple):
     ambiguous: Sequence[Label]
 
 
-def matched(rows: Iterable[Row], labels: Sequence[Label]) -> Matched:
+def match_labels(rows: Iterable[Row], labels: Sequence[Label]) -> Matched:
     """Match labels with recorded verdicts, by digest of the input if they state it, otherwise by question and run."""
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     for row in rows:
@@ -130,7 +130,7 @@ class Agreement(NamedTuple):
     notes: tuple[str, ...]
 
 
-def agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool) -> Agreement:
+def measure_agreement(score: str, graded: Sequence[Graded], cut: float, *, binary: bool) -> Agreement:
     """Measure how far people agree with the judge on a score. ``cut`` is a score from 0 to 5."""
     good = [item.people > 0.5 if binary else item.people >= cut - 1e-9 for item in graded]
     by_judge = [item.judge >= cut for item in graded]
@@ -274,7 +274,7 @@ def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> I
         yield "kappa has no interval: people give every answer the same score, or there are fewer than 3 questions"
 
 
-def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, Any]:
+def calibration_record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, Any]:
     """Return the record for the gates file: for each score the lower ends of its intervals, rounded down."""
     scores = {}
     for item in measured:
@@ -285,7 +285,7 @@ def record(measured: Sequence[Agreement], judge: str, labels: str) -> dict[str, 
     return {"judge": judge, "labels": labels, "scores": scores}
 
 
-def shown(estimate: Estimate, *, sign: bool = False) -> str:
+def _text(estimate: Estimate, *, sign: bool = False) -> str:
     """Return a value with its interval as text."""
     if estimate.value is None:
         return "none"
@@ -308,10 +308,10 @@ def agreement_lines(scales: Mapping[str, Scale], pairs: Matched, measured: Seque
         counted = quantity(len(pairs.unjudged), "label")
         yield f"not counted: {counted} on answers without a verdict of this judge: {some}"
     for item in measured:
-        yield from ("", *_agreement_lines(item, scales[item.score]))
+        yield from ("", *_score_lines(item, scales[item.score]))
 
 
-def _agreement_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
+def _score_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
     labels = "0 or 1" if agreement.binary else f"{scale[0]:g} to {scale[1]:g}"
     counts = f"answers: {agreement.n}, questions: {agreement.units}, labels: {agreement.votes} from {labels}"
     yield f"{agreement.score} ({counts})"
@@ -319,18 +319,18 @@ def _agreement_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
     unit = "share of answers" if agreement.binary else "points"
     how = f"judge cut at {agreement.cut:g}" if agreement.binary else "quadratic weights"
     rows = [
-        ("kappa", shown(agreement.kappa), how),
-        ("AUROC", shown(agreement.auroc), f"good: {good}"),
-        ("base rate", shown(agreement.base_rate), f"good by people; by the judge {agreement.judge_rate:.3f}"),
-        ("bias", shown(agreement.bias, sign=True), f"judge minus people, {unit}"),
+        ("kappa", _text(agreement.kappa), how),
+        ("AUROC", _text(agreement.auroc), f"good: {good}"),
+        ("base rate", _text(agreement.base_rate), f"good by people; by the judge {agreement.judge_rate:.3f}"),
+        ("bias", _text(agreement.bias, sign=True), f"judge minus people, {unit}"),
     ]
     if agreement.people:
-        rows.insert(1, ("kappa of people", shown(agreement.people), "one person and the mean of the others"))
+        rows.insert(1, ("kappa of people", _text(agreement.people), "one person and the mean of the others"))
     for name, bias in (("length", agreement.length), ("position", agreement.position)):
         if bias:
             groups = "; ".join(f"{label} {_rounded(mean, sign=True)} ({n})" for label, n, mean in bias.groups)
-            rows.append((f"bias by {name}", shown(bias.difference, sign=True), f"difference: {groups}"))
-            rows.append(("", shown(bias.correlation, sign=True), f"correlation of bias and {name}"))
+            rows.append((f"bias by {name}", _text(bias.difference, sign=True), f"difference: {groups}"))
+            rows.append(("", _text(bias.correlation, sign=True), f"correlation of bias and {name}"))
     yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
     yield ""
     people = ["bad", "good"] if agreement.binary else [str(score) for score in range(6)]
@@ -391,7 +391,7 @@ class Margin(NamedTuple):
     share: float | None
 
 
-def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
+def measure_noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
     """Measure the noise of a metric; None if no answer has grades."""
     graded = [(item.answer.qid, grades) for item in answers if (grades := item.grades(metric))]
     if not graded:
@@ -410,7 +410,7 @@ def noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise | None:
     return Noise(metric, n, whole, estimate, sqrt(within), kappa, means, sqrt(within / whole))
 
 
-def margin(gate: str, threshold: float, noise: Noise) -> Margin:
+def measure_margin(gate: str, threshold: float, noise: Noise) -> Margin:
     """Return the share of the distance between value and threshold that is within the noise of asking once."""
     value = sum(noise.means) / len(noise.means)
     distance = abs(value - threshold)
@@ -418,13 +418,13 @@ def margin(gate: str, threshold: float, noise: Noise) -> Margin:
     return Margin(gate, threshold, value, share)
 
 
-def metrics(gated: Sequence[str]) -> list[str]:
+def metrics_to_measure(gated: Sequence[str]) -> list[str]:
     """Return the metrics of a judge to measure: those with gates, otherwise all scores."""
     names = dict.fromkeys(name.partition(".")[0] for name in gated if name.startswith("judge_"))
     return list(names) or [f"judge_{score}" for score in SCORES]
 
 
-def as_rows(replies: Mapping[tuple[str, str], Row], asked: Mapping[str, AnswerToJudge]) -> list[Row]:
+def reply_rows(replies: Mapping[tuple[str, str], Row], asked: Mapping[str, AnswerToJudge]) -> list[Row]:
     """Return a row for each reply: ``replies`` by repeat and hash to the answers that were ``asked`` about."""
     by_answer = {(name, int(repeat)): reply for (repeat, name), reply in replies.items() if name in asked}
     return [asked[key[0]].row(by_answer[key], {"hash": key[0], "repeat": key[1]}) for key in sorted(by_answer)]
@@ -437,7 +437,7 @@ def noise_lines(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[
         return
     rows = []
     for item in noises:
-        values = shown(item.same), f"{item.deviation:.3f}", shown(item.kappa), f"±{_NORMAL * item.of_mean:.3f}"
+        values = _text(item.same), f"{item.deviation:.3f}", _text(item.kappa), f"±{_NORMAL * item.of_mean:.3f}"
         rows.append([item.metric, str(item.n), *values])
     headers = ["metric", "answers", "same grade every time", "sd", "kappa between repeats", "noise of the value"]
     yield from grid(headers, rows).split("\n")

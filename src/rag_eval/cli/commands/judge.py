@@ -28,8 +28,15 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy
-from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merged
-from rag_eval.llm_judge.reliability import Repeated, as_rows, margin, metrics, noise, noise_lines
+from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merge_replies
+from rag_eval.llm_judge.reliability import (
+    Repeated,
+    measure_margin,
+    measure_noise,
+    metrics_to_measure,
+    noise_lines,
+    reply_rows,
+)
 from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
@@ -158,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         _ask(args, judge, todo, policy, answers)
     finally:  # on Ctrl-C too: the verdicts so far are a valid file
-        rows = list(merged(rows, asked, judge, {name: row for (_, name), row in answers.items()}))
+        rows = list(merge_replies(rows, asked, judge, {name: row for (_, name), row in answers.items()}))
         if rows or os.path.lexists(args.out):
             write_rows(args.out, rows)
     Path(f"{args.out}.partial").unlink(missing_ok=True)  # stays after Ctrl-C, for replies still to come
@@ -228,14 +235,16 @@ def run_repeat(args: argparse.Namespace) -> int:
     answers: dict[tuple[str, str], Row] = {}
     todo = [(name, prompt.text(question.shown)) for name, question in chosen.items()]
     _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
-    rows = as_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
+    rows = reply_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
     write_rows(args.out, rows)
     Path(f"{args.out}.partial").unlink(missing_ok=True)
     repeated = list(_repeated(chosen, known, rows, args.n))
-    measured = [noise(name, repeated, len(by_hash)) for name in metrics([gate.name for gate in policy.gates])]
+    measured = [
+        measure_noise(name, repeated, len(by_hash)) for name in metrics_to_measure([gate.name for gate in policy.gates])
+    ]
     noises = {item.metric: item for item in measured if item}
     margins = [
-        margin(f"{gate.label} {gate.direction}", float(gate.threshold), noises[gate.name])
+        measure_margin(f"{gate.label} {gate.direction}", float(gate.threshold), noises[gate.name])
         for gate in policy.gates
         if gate.name in noises and gate.direction in ("min", "max") and not gate.slice
     ]

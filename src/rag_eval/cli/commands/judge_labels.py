@@ -37,7 +37,13 @@ from rag_eval.gates.policy import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.llm_judge.labels import BINARY, SampledVerdict, Scale, read_labels, sample_verdicts
-from rag_eval.llm_judge.reliability import Matched, agreement, agreement_lines, matched, record
+from rag_eval.llm_judge.reliability import (
+    Matched,
+    agreement_lines,
+    calibration_record,
+    match_labels,
+    measure_agreement,
+)
 from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
@@ -116,14 +122,14 @@ def run_calibrate(args: argparse.Namespace) -> int:
         labels, scales = read_labels(files, dict(args.column), args.scale)
     digests = [files.digest(path) for path in files.paths]
     digest = digests[0] if len(digests) == 1 else sha256("\n".join(sorted(digests)).encode()).hexdigest()
-    pairs = matched(rows, labels)
+    pairs = match_labels(rows, labels)
     _refuse(pairs, path, judge)
     measured = [
-        agreement(score, some, args.cut, binary=scales[score] == BINARY) for score, some in pairs.graded.items()
+        measure_agreement(score, some, args.cut, binary=scales[score] == BINARY) for score, some in pairs.graded.items()
     ]
     floor = dict(args.floor) or policy.stated.get("judge", {}).get("floor") or USUAL_FLOOR
     floor = {name: float(value) for name, value in floor.items()}
-    calibration = record(measured, digest_of(judge._asdict()), f"sha256:{digest}")
+    calibration = calibration_record(measured, digest_of(judge._asdict()), f"sha256:{digest}")
     block = _block(judge, floor, calibration)
     if args.format == "json":
         unused = [{"qid": item.qid, "run": item.run, "file": item.file, "line": item.line} for item in pairs.unjudged]
