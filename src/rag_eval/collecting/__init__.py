@@ -95,17 +95,17 @@ def collect(
     todo = [(qid, text) for qid, text in questions if (run, qid) not in journal.rows]
     turns = _Turns(pace.rate)
 
-    def one(qid: str, text: str) -> bool:
-        row = {"qid": qid, "q": text, **({"run": run} if run else {}), **_asked(system, qid, text, pace, turns)}
+    def answer(qid: str, text: str) -> bool:
+        row = {"qid": qid, "q": text, **({"run": run} if run else {}), **_ask(system, qid, text, pace, turns)}
         journal.add(row)
         return "error" in row
 
     pool = ThreadPoolExecutor(pace.concurrency)
     try:
-        answers = [pool.submit(one, *question) for question in todo]
+        answers = [pool.submit(answer, *question) for question in todo]
         errors = 0
-        for done, answer in enumerate(as_completed(answers), len(questions) - len(todo) + 1):
-            errors += answer.result()
+        for done, has_error in enumerate(as_completed(answers), len(questions) - len(todo) + 1):
+            errors += has_error.result()
             report(done, errors)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -113,7 +113,7 @@ def collect(
     pool.shutdown()
 
 
-def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Row:
+def _ask(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Row:
     """Return the answer to one question, or the error; retry a busy system with increasing delays."""
     for attempt in range(pace.retries + 1):
         turns.take()
@@ -122,20 +122,21 @@ def _asked(system: System, qid: str, text: str, pace: Pace, turns: _Turns) -> Ro
             row = system.ask(qid, text, pace.timeout)
             json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair cannot be written
         except TimeoutError as error:
-            row = {"error": _shown(f"timeout: {error}"), "ok": False, "timed_out": True}
+            row = {"error": _writable(f"timeout: {error}"), "ok": False, "timed_out": True}
         except Busy as error:
             if attempt < pace.retries:
                 time.sleep(pause(attempt, error.seconds))
                 continue
-            return {"ts": began, "error": _shown(str(error)), "ok": False}
+            return {"ts": began, "error": _writable(str(error)), "ok": False}
         except Exception as error:  # noqa: BLE001 - whatever the system raises is its answer to this question
-            return {"ts": began, "error": _shown(f"{type(error).__name__}: {error}"), "ok": False}
+            return {"ts": began, "error": _writable(f"{type(error).__name__}: {error}"), "ok": False}
         spent = round((time.perf_counter() - clock) * 1000, 3)
         return {"ts": began, **row, "latency_ms": {"total": spent, **row.get("latency_ms", {})}}
     raise AssertionError("every attempt returns")
 
 
-def _shown(error: str) -> str:
+def _writable(error: str) -> str:
+    """Return the beginning of an error, without halves of surrogate pairs."""
     return error[:2000].encode("utf-8", "backslashreplace").decode()
 
 
