@@ -34,9 +34,9 @@ DOCUMENT_KEYS = (
 SCORE_KEYS = ("score", "relevance_score")
 CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
-    retrieved_chunks context_chunks passages search_results
+    retrieved_chunks context_chunks passages search_results source_nodes
 """.split()  # fmt: skip
-_LISTS = ("documents", "nodes", "source_nodes", *CONTEXT_KEYS, "results", "output")
+_LISTS = ("documents", "nodes", *CONTEXT_KEYS, "results", "output", "outputs")
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
 REDACTED = "__REDACTED__"
