@@ -34,7 +34,7 @@ _OPERATIONS = {
 }  # fmt: skip
 _OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
 _RETRIEVING = re.compile(r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker)(?:\.task|\.workflow)?$")
-_PROPERTIES = "traceloop.association.properties."
+_PROPERTIES = ("traceloop.association.properties.", "ai.telemetry.metadata.")
 _TRULENS = "ai.observability"
 _SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
 _QUERIES = ("gen_ai.retrieval.query.text", f"{_TRULENS}.retrieval.query_text", f"{_TRULENS}.reranking.query_text")
@@ -42,6 +42,11 @@ _DOCUMENTS = (
     "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
     f"{_TRULENS}.retrieval.retrieved_contexts",
 )  # fmt: skip
+_RESULTS = (
+    "output.value", "traceloop.entity.output", "haystack.component.output", "gen_ai.tool.call.result",
+    "tool_response", "ai.toolCall.result", "gen_ai.output.messages",
+)  # fmt: skip
+"""The outputs of retrievers without documents of a convention, such as tools; ``tool_response`` is of Pydantic AI."""
 _AI = {  # of Vercel's AI SDK
     "input": ("ai.prompt", "ai.prompt.messages"), "output": ("ai.response.text", "ai.response.object"),
 }  # fmt: skip
@@ -56,8 +61,8 @@ _READ = re.compile(
     r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
     r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion)Tokens)$"
     r"|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
-    r"|traceloop\.association\.properties\.(session_id|conversation_id|thread_id)$"
-    r"|(traceloop\.association\.properties\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
+    r"|(traceloop\.association\.properties|ai\.telemetry\.metadata)\.(session_id|conversation_id|thread_id)$"
+    r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
 _LANGFUSE = "langfuse.observation."
 _OF_LANGFUSE = {
@@ -332,7 +337,8 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
         span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
     read_contents(conversion, span, asked, output, flat)
     metadata = decoded(flat.get("metadata"))
-    properties = {key.removeprefix(_PROPERTIES): value for key, value in flat.items() if key.startswith(_PROPERTIES)}
+    prefixes = [(key, prefix) for key in flat for prefix in _PROPERTIES if key.startswith(prefix)]
+    properties = {key.removeprefix(prefix): flat[key] for key, prefix in prefixes}
     span.qid = conversion.qid(flat, metadata, properties) if span.kind != RETRIEVER else None
     span.model = unwrap.first_id(_MODELS, flat) or as_id(unwrap.at(output, "/meta/0/model"))
     counts = {_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)}
@@ -344,7 +350,7 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     if span.failed and span.error is None:
         span.error = unwrap.first_id((f"{_TRULENS}.record_root.error", "error.type"), flat)
     for key in flat:
-        if not _READ.match(key):
+        if not _READ.match(key) and not (key in _RESULTS and span.kind == RETRIEVER):
             conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
 
 
@@ -390,8 +396,11 @@ def kind_of(span: TraceSpan, flat: Row) -> str:
     return span.kind
 
 
-def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 0) -> list[Any] | None:
-    """Return the documents of a retriever or reranker; ``cut`` is the number of attributes that the SDK dropped."""
+def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 0) -> Any:
+    """Return the documents of a retriever or reranker, otherwise its output.
+
+    ``cut`` is the number of attributes that the SDK dropped.
+    """
     prefix = "reranker.output_documents" if span.kind == RERANKER else "retrieval.documents"
     by_index = indexed(flat, prefix)
     missing = (max(by_index) + 1 - len(by_index)) if by_index else 0
@@ -405,11 +414,13 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 
     for name in _DOCUMENTS:
         if (documents := unwrap.documents_in(decoded(flat.get(name)))) is not None:
             return documents
-    names = ("output.value", "traceloop.entity.output", "haystack.component.output")
-    output = next((flat[name] for name in names if name in flat), None)
-    documents = unwrap.documents_in(decoded(output))
+    name = next((name for name in _RESULTS if name in flat), "")
+    output = decoded(flat.get(name))
+    documents = unwrap.documents_in(output)
+    if documents is None:
+        return output
     if documents:
-        conversion.account.renamed("output.value of a retriever", "chunks")
+        conversion.account.renamed(f"{name} of a retriever", "chunks")
         nodes = [decoded(document) for document in documents]  # OpenLLMetry records LlamaIndex's nodes as JSON
         documents = nodes if all("node" in as_dict(node) for node in nodes) else documents
     return documents

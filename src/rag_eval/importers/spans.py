@@ -61,12 +61,18 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
 
     The prompt of a generation below the root is used only without another source of the question.
     """
-    if span.name and span.name == conversion.options.retriever:
+    is_named = bool(span.name) and span.name == conversion.options.retriever
+    if is_named:
         span.kind = RETRIEVER
     if span.kind in (RETRIEVER, RERANKER):
         documents = unwrap.documents_in(output)
+        if documents is None and is_named and (text := unwrap.answer_text(output)):  # such as a tool of an agent
+            conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
+            documents = [text]
         if documents is not None:
             span.chunks = conversion.chunks(documents)
+        elif output is not None:
+            conversion.account.dropped(f"output of the {span.kind} '{span.name}'", "it is no list of documents")
         span.query = unwrap.question_text(asked)[0]
         return
     if asked is not None or row is not None:
@@ -172,7 +178,7 @@ def drafts(conversion: Conversion, spans: Iterable[TraceSpan], run: str = "") ->
         draft.run = root.run if several_runs else None
         if draft.chunks is None and not draft.is_empty():
             without += 1
-            names.update(span.name for span in members if span is not root)
+            names.update(span.name for span in members if span is not root and span.kind != RETRIEVER)
         if root.conversation and trace in turn_numbers:
             draft.conversation, draft.turn = root.conversation, turn_numbers[trace]
             draft.turns = len(turns[root.conversation])

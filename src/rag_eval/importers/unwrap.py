@@ -31,7 +31,7 @@ THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
 )  # fmt: skip
-SCORE_KEYS = ("score", "relevance_score")
+SCORE_KEYS = ("score", "relevance_score", "similarity")
 CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
     retrieved_chunks context_chunks passages search_results source_nodes
