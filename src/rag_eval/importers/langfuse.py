@@ -155,6 +155,7 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     metadata = unwrap.decoded(row.get("metadata"))
     root.question, root.answer, root.parent = question or root.question, answer or root.answer, ""
     root.place, root.citations = conversion.place, unwrap.stated_citations(output) or root.citations
+    root.documents = root.documents or unwrap.documents_in(unwrap.contexts_in(output))
     root.conversation = root.conversation or unwrap.as_id(row.get("sessionId"))
     root.qid = conversion.qid(metadata, row) or next((span.qid for span in spans_of_trace if span.qid), None)
     root.run = next((span.run for span in spans_of_trace if span.run), None)
@@ -171,8 +172,8 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     span.kind = spans.KINDS.get(str(row.get("type") or "").upper(), spans.OTHER)
     metadata = unwrap.as_dict(unwrap.decoded(row.get("metadata")))
     asked, output = (unwrap.decoded(row.get(key), 2) for key in ("input", "output"))
-    if str(row.get("type")).upper() == "SPAN" and spans.is_retrieval(name, output):  # as before version 3
-        span.kind = spans.RETRIEVER
+    if str(row.get("type")).upper() == "SPAN":  # as before version 3
+        span.kind = spans.retrieval_kind(name, output) or span.kind
     if flat := flatten(unwrap.as_dict(unwrap.decoded(metadata.get("attributes")))):  # OpenTelemetry sent it
         kind = kind_of(span, flat)
         span.kind = kind if kind in (spans.RETRIEVER, spans.RERANKER) else span.kind

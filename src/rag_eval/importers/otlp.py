@@ -321,8 +321,8 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     is_named = bool(span.name) and span.name == conversion.options.retriever
     span.kind = RETRIEVER if is_named else kind_of(span, flat)
     entity = decoded(flat.get("traceloop.entity.output"))
-    if flat.get("traceloop.span.kind") == "task" and spans.is_retrieval(span.name, entity):
-        span.kind = RETRIEVER
+    if flat.get("traceloop.span.kind") == "task":
+        span.kind = spans.retrieval_kind(span.name, entity) or span.kind
     asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
     if span.kind in (RETRIEVER, RERANKER):
         queries = (flat.get(name) for name in _QUERIES)

@@ -20,7 +20,7 @@ _NAMES_OF_KINDS = {
 }  # fmt: skip
 KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
 """The kinds of spans, by the names that tools give them."""
-_RETRIEVER = re.compile(r"(?i)retriev|(?<!re)search")
+_RETRIEVER, _RERANKER = re.compile(r"(?i)retriev|(?<!re)search"), re.compile(r"(?i)re-?_?rank")
 _JUDGED = ("feedback_scores", "span_feedback_scores", "scores", "comments")
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
@@ -84,13 +84,16 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
         span.answer, span.citations = conversion.answer(output, row), unwrap.stated_citations(output)
     if not span.parent:
-        lists = (unwrap.documents_in(unwrap.as_dict(output).get(name)) for name in unwrap.CONTEXT_KEYS)
-        span.documents = next((documents for documents in lists if documents), None)
+        span.documents = unwrap.documents_in(unwrap.contexts_in(output))
 
 
-def is_retrieval(name: str, output: Any) -> bool:
-    """Return whether a step of a tool that knows no retrievers is one: by its name, and by documents in its output."""
-    return bool(_RETRIEVER.search(name) and unwrap.documents_in(output))
+def retrieval_kind(name: str, output: Any) -> str:
+    """Return the kind of a step that returns documents, by its name; '' for any other step.
+
+    Some tools know no retrievers and rerankers.
+    """
+    kind = RERANKER if _RERANKER.search(name) else RETRIEVER if _RETRIEVER.search(name) else ""
+    return kind if kind and unwrap.documents_in(output) else ""
 
 
 class SpanNames(NamedTuple):
@@ -121,9 +124,7 @@ def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceS
     times = (time * 1000 if isinstance(time, float) else time for time in (fields["start"], fields["end"]))
     span.start, span.end = map(unwrap.nanoseconds, times)
     asked, output, metadata = record.get("input"), record.get("output"), record.get("metadata")
-    span.kind = KINDS.get(str(fields["kind"]).upper(), OTHER)
-    if is_retrieval(name, output):
-        span.kind = RETRIEVER
+    span.kind = retrieval_kind(name, output) or KINDS.get(str(fields["kind"]).upper(), OTHER)
     read_contents(conversion, span, asked, output, record)
     span.qid, span.conversation = conversion.qid(metadata, asked, record), unwrap.as_id(fields["conversation"])
     span.failed = bool(fields["error"])
@@ -343,6 +344,10 @@ def _read_retrievals(
             steps = [step for step in steps if step not in replaced]
             query = next((step[0] for step in replaced if step[0]), query)
             parts += [item for step in replaced for item in step[1]]
+            known = {chunk["id"]: chunk for step in replaced for chunk in step[2]}
+            for chunk in chunks:  # some rerankers record only ids
+                texts = {name: known.get(chunk["id"], {}).get(name) for name in ("text", "doc_id")}
+                chunk |= {name: text for name, text in texts.items() if text and name not in chunk}
         elif inner := [
             step for step in _descendants(span, below) if step.kind == RETRIEVER and step.chunks is not None
         ]:
