@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import answer_text, as_id, number
 
-_PREDICTED = ("response", "predicted_answer", "generated_answer")  # next to them, answer is the reference
+_PREDICTED = tuple(takewhile("answer".__ne__, table.FORMS["table"]["answer"]))  # next to one, answer is the reference
+_HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
 _READ = {*_META, *"""
@@ -32,7 +35,8 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             account.lacking(f"chunk ids are derived from texts: {fix}")
         if contexts == []:
             account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable")
-        cited = list(map(str, ids)) if ids else conversion.reference_ids(map(str, contexts or ()))
+        texts = [_HOP.sub("", str(text), count=1) for text in contexts or ()]
+        cited = list(map(str, ids)) if ids else conversion.reference_ids(texts)
         meta = {name: row[name] for name in _META if isinstance(row.get(name), (str, int, float, bool))}
         yield conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
 
