@@ -254,6 +254,9 @@ def _assertions(conversion: Conversion, assertions: Any) -> tuple[list[str], str
         elif kind != "is-refusal":
             all_of = "all its values must match, but here one matching substring is enough"
             conversion.account.dropped(f"assertion {kind}", all_of if kind.endswith("contains-all") else NOT_READ)
+    if sum(kind in _ONE_OF for kind in kinds) > 1:
+        why = "all of them must match, but here one matching substring is enough"
+        conversion.account.lacking(f"tests with several assertions of substrings: {why}")
     refused = kinds == ["is-refusal"]
     if refused:
         conversion.account.renamed("assertion is-refusal", "answerable: false")
