@@ -7,7 +7,7 @@ from itertools import chain
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
-from rag_eval.importers.unwrap import as_dict, as_id, decoded, hex_id, nanos
+from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded, hex_id, nanos
 
 _READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
 _REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
@@ -36,7 +36,10 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         labels["contexts"] = [document for document in contexts if document.get("content")]
         item = {**record, "id": record.get("dataset_record_id"), "metadata": decoded(record.get("tags"))}
         docs = [document["doc_uri"] for document in contexts if isinstance(document.get("doc_uri"), str)]
-        asked, more = decoded(record.get("inputs")), {"relevant_docs": docs}
+        facts = [fact for fact in as_list(labels.pop("expected_facts", None)) if isinstance(fact, str)]
+        if facts:
+            conversion.account.renamed("expected_facts", "expected_claims")
+        asked, more = decoded(record.get("inputs")), {"relevant_docs": docs, "expected_claims": facts}
         yield from conversion.dataset_item(item, asked, labels, _DATASET, "/inputs/question", "mlflow", **more)
 
 
