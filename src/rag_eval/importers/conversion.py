@@ -142,6 +142,8 @@ class Conversion:
         if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
             return value
         hint = "Export the samples as JSON Lines, which keeps lists."
+        if isinstance(value, list):
+            hint = "Write a list of ids or texts, or leave the field out of the map: --map FILE"
         self.problem(f"/{name}", "is not a list of texts", hint)
         return None
 

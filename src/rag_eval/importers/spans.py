@@ -62,18 +62,16 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
     The prompt of a generation below the root is used only without another source of the question.
     """
     is_named = bool(span.name) and span.name == conversion.options.retriever
-    if is_named:
-        span.kind = RETRIEVER
+    span.kind = RETRIEVER if is_named else span.kind
     if span.kind in (RETRIEVER, RERANKER):
+        span.query = unwrap.question_text(asked)[0]
         documents = unwrap.documents_in(output)
         if documents is None and is_named and (text := unwrap.answer_text(output)):  # such as a tool of an agent
             conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
             documents = [text]
-        if documents is not None:
-            span.chunks = conversion.chunks(documents)
-        elif output is not None:
+        elif documents is None and output is not None:
             conversion.account.dropped(f"output of the {span.kind} '{span.name}'", "it is no list of documents")
-        span.query = unwrap.question_text(asked)[0]
+        span.chunks = None if documents is None else conversion.chunks(documents)
         return
     if asked is not None or row is not None:
         text = conversion.question(asked, row)

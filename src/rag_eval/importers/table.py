@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 from rag_eval.common.escaping import quoted
@@ -15,11 +15,11 @@ from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 
 _NAMES = """
-qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id id
+qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json choices
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json choices result
 citations: citations cited cited_ids citation_ids cited_sources
-chunks: chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references
+chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
 chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
 rank: rank rank_position position
@@ -36,7 +36,7 @@ time: timestamp ts created_at start_time
 """  # noqa: E501
 _GOLD_NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
 answerable: answerable is_answerable
 expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold answer output outputs answers
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
@@ -59,13 +59,14 @@ FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 """The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
-_NO_WORD = re.compile(r"[^\w.]+")
+_NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*[,;|\n]\s*")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 _OPERATIONS = """
 error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
 """.split()
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
+_USAGES, _FIRST_RECORDS = ("usage", "usageMetadata"), 100
 _LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
 
 
@@ -120,7 +121,7 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
 
     Of a name with dots, such as input.question, the whole counts first, then its last part; of input.value the first.
     """
-    plain = {name: _NO_WORD.sub("_", name.casefold()).strip("_") for name in names}
+    plain = {name: _NO_WORD.sub("_", _CAMEL.sub("_", name).casefold()).strip("_") for name in names}
     spelled = {text: name for name, text in reversed(plain.items())}
     for name, text in plain.items():
         begin, _, last = text.rpartition(".")
@@ -134,6 +135,9 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
             free = [name for name in free if not answers or plain[name] not in _OF_ANSWERS]
         if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
             known[field] = free[0]
+    is_verdict = "chunks" not in known and plain.get(known.get("question", "")) != "query"  # as LangChain calls it
+    if plain.get(known.get("answer", "")) == "result" and is_verdict:
+        del known["answer"]
     answer = "answer" if form == "table" else "expected_answer"
     if plain.get(known.get("question", "")) == "messages" and known.keys().isdisjoint((answer, *_LABELS)):
         known[answer] = known["question"]  # a conversation has both
@@ -154,9 +158,9 @@ def operations(*names: str) -> dict[str, str]:
 
 
 def header(inputs: ImportInputs, path: str) -> list[str]:
-    """Return the names of the columns of a CSV, or of the fields of the first record."""
+    """Return the names of the columns of a CSV, or of the fields of the first records."""
     records = csv_rows(inputs, path) if is_csv(inputs, path) else _objects(inputs, path)
-    return list(next(records, (0, {}))[1])
+    return list(dict.fromkeys(name for _, record in islice(records, _FIRST_RECORDS) for name in record))
 
 
 def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
@@ -165,6 +169,7 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
         inner = unwrap.as_dict(value.get("init_parameters", value))
         if inner.keys() >= {"data", "query", "documents"}:  # an answer of Haystack
             value = {("answer" if name == "data" else name): item for name, item in inner.items()}
+        value = _with_documents(value)
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
         if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
             yield from ((line, row) for row in lists[0] if isinstance(row, dict))
@@ -172,6 +177,15 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
             yield from ((line, row) for row in rows)
         else:
             yield line, value
+
+
+def _with_documents(value: Row) -> Row:
+    """Return a record with the retrieved documents in the response of a model's API as ``chunks``."""
+    if value.get("object") == "response":  # of OpenAI; its id names no question
+        rest = {name: item for name, item in value.items() if name not in ("id", "object", "metadata")}
+        value = {**unwrap.as_dict(value.get("metadata")), **rest}
+    documents = unwrap.documents_of_response(value)
+    return {**value, "chunks": documents} if documents and "chunks" not in suggested(list(value), "table") else value
 
 
 def _merged(lists: list[list[Any]]) -> list[Row]:
@@ -254,7 +268,8 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
     texts = _items(values.get("chunks"))
     if texts is None and ids is None:
-        texts = _items(unwrap.contexts_in(unwrap.decoded(values.get("answer"))))
+        output = unwrap.decoded(values.get("answer"))
+        texts = _items(unwrap.contexts_in(output, unwrap.at(output, "/body")))
     if isinstance(values.get("chunks"), str) and texts and len(texts) == 1:
         if ids and len(ids) > 1:
             conversion.account.dropped("texts of chunks", "they are one text, and there are several ids")
@@ -274,7 +289,8 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
 def read_operations(draft: Draft, values: Row) -> None:
     """Fill error, latency, tokens, cost, time and conversation of a sample from its values."""
     if values.get("error") and not draft.answer:
-        draft.answer, draft.error, draft.ok = None, str(values["error"]), False
+        message = unwrap.first_id(("message", "code"), values["error"])
+        draft.answer, draft.error, draft.ok = None, message or str(values["error"]), False
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(float(number * scale), 3)
@@ -297,10 +313,12 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
         conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
-    read = (*unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, "citations")
+    read = (*unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, "citations", *_USAGES)
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read)
     draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
     draft.citations = unwrap.stated_citations(output)
+    response = unwrap.at(output, "/body") or output
+    draft.usage = unwrap.usage(*(unwrap.at(response, f"/{name}") for name in _USAGES))
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
         citations = unwrap.decoded(values["citations"])

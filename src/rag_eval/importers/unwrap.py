@@ -9,6 +9,7 @@ import math
 import re
 from calendar import monthrange, timegm
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,17 +20,19 @@ Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 QUESTION_FIELDS = (*QUESTION_KEYS, *"""
     query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
-    user_question user_query
+    user_question user_query contents
 """.split())  # fmt: skip
 ANSWER_FIELDS = """
     answer output response result output_text content text replies messages outputs message kwargs return_values
-    final_output value claim summary
+    final_output value claim summary body
 """.split()
-TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content")
+TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content", "snippet")
+_WRAPPED_TEXTS = ("text_resource", "content", "data")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
+    "uri", "x-amz-bedrock-kb-source-uri",
 )  # fmt: skip
 SCORE_KEYS = ("score", "relevance_score", "similarity")
 CONTEXT_KEYS = """
@@ -38,14 +41,23 @@ CONTEXT_KEYS = """
 """.split()  # fmt: skip
 _LISTS = ("documents", "nodes", *CONTEXT_KEYS, "results", "output", "outputs")
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
-CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid")
+CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
+_OF_RESPONSES = (
+    "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
+    "metadata/retriever_resources", "reference/chunks",
+)  # fmt: skip
+"""Where OpenAI's Responses, Gemini, Bedrock, Dify and RAGFlow return retrieved documents, through any lists."""
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
 _ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
 TOKEN_KEYS = {
-    "input_tokens": "input_tokens prompt_tokens promptTokens input prompt inputTokenCount".split(),
-    "output_tokens": "output_tokens completion_tokens completionTokens output completion outputTokenCount".split(),
+    "input_tokens": """
+        input_tokens prompt_tokens promptTokens input prompt inputTokenCount promptTokenCount
+    """.split(),
+    "output_tokens": """
+        output_tokens completion_tokens completionTokens output completion outputTokenCount candidatesTokenCount
+    """.split(),
 }
 _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
 _ISO = re.compile(
@@ -94,7 +106,8 @@ def message_text(message: Value) -> str | None:
         return content
     parts = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
     texts = [text for part in parts if (text := _part_text(part)) is not None]
-    return "\n".join(texts) if texts else None
+    is_annotated = any(not {"citations", "annotations"}.isdisjoint(as_dict(part)) for part in parts)
+    return ("" if is_annotated else "\n").join(texts) if texts else None  # citations divide one text
 
 
 def _part_text(part: Value) -> str | None:
@@ -255,7 +268,20 @@ def contexts_in(*mappings: Value) -> Value:
             if mapping.get(name):
                 return mapping[name]
     lists = (as_dict(mapping).get(name) for mapping in mappings for name in SOURCE_KEYS)
-    return next((named_documents(item) for item in lists if isinstance(item, list) and item), None)
+    named = next((named_documents(item) for item in lists if isinstance(item, list) and item), None)
+    return named or next(filter(None, map(documents_of_response, mappings)), None)
+
+
+def documents_of_response(response: Value) -> list[Value]:
+    """Return the retrieved documents in the response of a model's API; an empty list if it has none."""
+    for path in _OF_RESPONSES:
+        values = [response]
+        for name in path.split("/"):
+            fields = [as_dict(value).get(name) for value in values]
+            values = list(chain.from_iterable(map(as_list, fields)))
+        if documents := [value for value in values if isinstance(value, dict)]:
+            return documents
+    return []
 
 
 def named_documents(values: list[Value]) -> list[Value]:
@@ -285,9 +311,9 @@ def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]
 
 def text_of(document: dict[str, Value]) -> str | None:
     """Return the text of a document; None if it has none."""
-    text = next((document[key] for key in TEXT_KEYS if isinstance(document.get(key), str)), None)
-    resource = document.get("text_resource")
-    return resource.get("text") if text is None and isinstance(resource, dict) else text
+    texts = [document.get(key) for key in TEXT_KEYS]
+    texts += [as_dict(document.get(key)).get("text") for key in _WRAPPED_TEXTS]
+    return next((text for text in texts if isinstance(text, str)), None)
 
 
 def error_text(text: str) -> str:
@@ -393,7 +419,7 @@ def first_id(names: Iterable[str], *mappings: Value) -> str | None:
 
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id that a document states, in its own fields first, then in its metadata."""
-    stated = first_id(("id", "id_", "node_id", "chunk_id"), document) or first_id(CHUNK_KEYS, metadata)
+    stated = first_id(("id", "id_", "node_id", "chunk_id", "segment_id"), document) or first_id(CHUNK_KEYS, metadata)
     base, part = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
     if text_of(document) is None:
         stated = stated or as_id(document.get("document_id"))
