@@ -35,28 +35,34 @@ _MAIL = (
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """Endings of files, which look like the end of an address: icon@2x.png."""
 
+_NO_MAIL = r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
 _CREDENTIALS = 130  # characters of a URL before the host
 
 _GAPS = b" .-/()"
 _FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A else byte for byte in range(256))
 """All figures as 0 and all capital letters as A, of a text's bytes."""
 _GAP = r"[ .\-/()]{0,2}"
-_BEFORE, _AFTER = r"(?<![\w.,:+/\-])", r"(?![\w\-]|[.,:/][0-9])"
-_INTERNATIONAL = rf"(?<![\w+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])"
+# Letters are those of ASCII: Chinese, Japanese and Korean are written without spaces around numbers.
+_BEFORE, _AFTER = r"(?<![A-Za-z0-9_.,:+/\-])(?<![0-9]{3} )", r"(?![A-Za-z0-9_\-]|[.,:/][0-9])"
+_INTERNATIONAL = rf"(?<![A-Za-z0-9_+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])"
 _INTERNATIONAL_00 = rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])"
 _AMERICAN = (
     rf"{_BEFORE}(?:1[ .\-])?"
-    rf"(?:\([2-9][0-9]{{2}}\) ?[2-9][0-9]{{2}}[\-. ]|[2-9][0-9]{{2}}([\-.])[2-9][0-9]{{2}}\1)[0-9]{{4}}{_AFTER}"
+    r"(?:\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[\-. ]|\([1-9][0-9]\) ?9?[0-9]{4}-|[2-9][0-9]{2}([\-.])[2-9][0-9]{2}\1)"
+    rf"[0-9]{{4}}{_AFTER}"
 )
 _PAIRS = rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}"
-_NATIONAL = rf"{_BEFORE}\(?0[1-9][0-9]{{1,4}}\)?(?: ?/ ?| )[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}"
+_NATIONAL = rf"{_BEFORE}\(?0[1-9][0-9]{{0,4}}\)?(?: ?/ ?| |-)[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}"
 _HYPHENED = rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}"
+_IS = r"(?:is|ist|lautet|est|es|è|é|to|jest|は|是)"
 _ANNOUNCED = (
-    r"(?i)(?<!\w)(?:tel(?:ephone|efon|[ée]fono|[ée]phone)?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy"
-    r"|call(?: us| me| him| her| them)? (?:at|on|under))\.?(?: (?:no|nr|number|nummer|is|at|us|under)\b\.?){0,3}"
-    r"[ .:#=]{0,3}(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?!\w|[.,:][0-9])"
+    r"(?i)(?:(?<![A-Za-z0-9_])(?:t[ée]l(?:[eé](?:phone|fono?))?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy|mobiel|m[óo]vil"
+    r"|portable|cell?ulare?|телефон|call(?: us| me| him| her| them)? (?:at|on|under))(?!\w{3})\w{0,2}\.?"
+    rf"(?:(?: [^\W\d]{{1,15}}){{0,3}}? (?:no|nr|n[uú]m(?:ber|mer|er|ero)\w?|номер|at|us|under|{_IS})\b\.?){{0,2}}"
+    r"|(?:手机|手機|电话|電話|携帯|전화|휴대폰)(?:号码?|番号|번호)?[是为는은]?)[ .:#=：]{0,3}"
+    r"(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?![A-Za-z0-9_]|[.,:][0-9])"
 )
-_NO_PHONE = (
+_OTHER_NUMBER = (
     r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
     r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
     r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
@@ -67,13 +73,19 @@ _DATE = (
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
 )
 
-_SSN = r"(?<![\w\-.])(?!000|666|9[0-9][0-9])[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![\w\-]|\.[0-9])"
-
-_STATED_SSN = r"(?i)(?:\bssn|social security (?:number|no))\W{0,3}(?:is )?\W{0,3}((?!000|666|9)[0-9]{9})(?![\w\-])"
+_SSN = r"(?<![A-Za-z0-9_\-.])(?!000|666|9)[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![A-Za-z0-9_\-]|\.[0-9])"
+_STATED_ID = (
+    r"(?i)(?:(?<!\w)(?:ssn|itin|dni|nif|cpf|pesel|bsn|burgerservicenummer|aadhaar|снилс|инн|steuer-?id"
+    r"|sozialversicherungsnummer|num[ée]ro de s[ée]curit[ée] sociale"
+    r"|(?:social security|national insurance|passport|(?:driving|driver'?s) licen[cs]e) (?:number|no))"
+    rf"|身份证号?码?|マイナンバー|주민등록번호)\W{{0,3}}(?:{_IS}\b)?\W{{0,3}}"
+    r"((?!0{3})[A-Z]{0,3}[0-9](?:[ .\-]?[0-9]){6,17}[ \-]?[A-Z]?)(?![A-Za-z0-9_\-])"
+)
+"""Identity numbers that only their name tells from others."""
 
 _CARD = (
-    r"(?<![\w.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
-    r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![\w\-]|[.,][0-9])"
+    r"(?<![A-Za-z0-9_.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
+    r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![A-Za-z0-9_\-]|[.,][0-9])"
 )
 _ISSUERS = (
     ((13, 16, 19), ((4, 4),)),
@@ -84,7 +96,7 @@ _ISSUERS = (
 )
 """Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
 
-_IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?: ?[A-Z0-9]){11,30}"
+_IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?:[ \-]?[A-Z0-9]){11,30}"
 _IBAN_LENGTHS = {
     country: int(entry[2:])
     for entry in (
@@ -101,19 +113,26 @@ _SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
 """All that a word of ASCII is made of as x, of a text's bytes."""
 _LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
 _PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
+_PLACEHOLDER = r"(?i)x{8}"
 _IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
 _STATED = (
-    r"(?i)(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|пароль|pwd"
-    r"|secret|token|credentials?"
+    r"(?i)(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|hasło|şifre"
+    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?"
     r"|(?:api|access|secret|private|account|auth)[_ \-]?key)"
-    r"[\"'`*]{0,3}\s{0,3}(?:[:=]|:=|=>|\b(?:is|ist|est|es)\b:?)\s{0,3}[\"'`*]{0,3}([!#-&(-_a-~]{8,200})"
+    rf"(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`])"
+    r"([!#-&(-_a-~]{8,200})"
 )
-_BEARER = r"(?i)(?<!\w)bearer\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
-_CUES = tuple("pass kennwort contrase senha wachtwoord пароль pwd secret token credential bearer".split())
+_BEARER = r"(?i)(?<!\w)(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
+_CUES = tuple(
+    (
+        "pass kennwort contrase senha wachtwoord hasło şifre пароль 密码 密碼 パスワード 비밀번호 pwd "
+        "secret token credential bearer basic"
+    ).split()
+)
 _KINDS = ("api", "access", "private", "account", "auth")
 _ENDS = "\"'`*.,;:)]}>"
 _NO_VALUE = (
-    r"(?i)[<{$\[(*]|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
+    r"(?i)[<{\[(]|^[$*]|\*{3}|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
     r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
 )
 _WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
@@ -123,6 +142,15 @@ LEAST_ENTROPY = 2.5
 _WINDOW, _OVERLAP = 1000, 200  # characters of a text that a pattern of the user reads at a time
 _LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
 """Repetitions that RE2 takes for plain text."""
+
+
+_TYPOGRAPHIC = "\u2010\u2011\u2012\u2013\u2212\u00a0\u2007\u2009\u202f"
+_PLAIN = str.maketrans(_TYPOGRAPHIC, "-----    ")
+
+
+def plain(text: str) -> str:
+    """Return a text of the same length with plain hyphens and spaces; models write numbers with others."""
+    return text if text.isascii() or not holds_any(_TYPOGRAPHIC, text) else text.translate(_PLAIN)
 
 
 def with_long_number(text: str) -> bool:
@@ -157,7 +185,7 @@ def mail_addresses(text: str) -> Spans:
     for match in re.finditer(_MAIL, text):
         before = text[max(0, match.start() - _CREDENTIALS) : match.start()].rpartition("://")
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
-        if match[1].lower() not in _FILES and not match[0].startswith("git@") and not in_url:
+        if match[1].lower() not in _FILES and not re.search(_NO_MAIL, match[0]) and not in_url:
             yield match.span()
 
 
@@ -171,8 +199,7 @@ def phone_numbers(text: str) -> Spans:
     by_form += [*re.finditer(_INTERNATIONAL_00, text), *re.finditer(_AMERICAN, text), *re.finditer(_PAIRS, text)]
     by_form += [match for match in re.finditer(_NATIONAL, text) if 9 <= len(_digits(match[0])) <= 12]
     by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
-    before = ((match, text[max(0, match.start() - _CONTEXT) : match.start()]) for match in by_form)
-    spans = [match.span() for match, words in before if not re.search(_NO_PHONE, words)]
+    spans = [match.span() for match in by_form if not _is_named(text, match.start())]
     spans += [match.span(1) for match in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, match[1])]
     reached = 0
     for start, end in sorted(spans):
@@ -181,10 +208,17 @@ def phone_numbers(text: str) -> Spans:
             reached = end
 
 
-def social_security_numbers(text: str) -> Spans:
-    """Yield numbers such as ``123-45-6789`` in the assigned ranges; nine digits in a row may be any number."""
-    yield from (match.span() for match in re.finditer(_SSN, text))
-    yield from (match.span(1) for match in re.finditer(_STATED_SSN, text))
+def _is_named(text: str, start: int) -> bool:
+    """Return whether the text calls a number that of an order, a part or a case."""
+    return re.search(_OTHER_NUMBER, text[max(0, start - _CONTEXT) : start]) is not None
+
+
+def identity_numbers(text: str) -> Spans:
+    """Yield US social security numbers in the assigned ranges, and numbers that the text calls identity numbers."""
+    yield from (match.span() for match in re.finditer(_SSN, text) if not _is_named(text, match.start()))
+    for match in re.finditer(_STATED_ID, text):
+        if not re.fullmatch(_DATE, match[1]) and not re.fullmatch(_SSN, match[1]):
+            yield match.span(1)
 
 
 def card_numbers(text: str) -> Spans:
@@ -201,7 +235,7 @@ def ibans(text: str) -> Spans:
     """Yield a country code, the country's number of characters, and a right checksum (ISO 13616)."""
     for match in re.finditer(_IBAN, text):
         length = _IBAN_LENGTHS.get(match[0][:2], 0)
-        places = [place for place, sign in enumerate(match[0]) if sign != " "]
+        places = [place for place, sign in enumerate(match[0]) if sign not in " -"]
         if not length or len(places) < length:
             continue
         end = places[length - 1] + 1
@@ -240,7 +274,8 @@ def known_keys(text: str) -> Spans:
     """Yield keys in the forms of their issuers."""
     for word in re.finditer(_LONG_WORD, text):
         for match in _key().finditer(word[0]):
-            yield word.start() + match.start(), word.start() + match.end()
+            if not re.search(_PLACEHOLDER, match[0]):
+                yield word.start() + match.start(), word.start() + match.end()
 
 
 def private_keys(text: str) -> Spans:
@@ -326,7 +361,7 @@ class Detector(NamedTuple):
 DETECTORS = (
     Detector("e-mail address", PERSONAL, lambda text: "@" in text, mail_addresses),
     Detector("phone number", PERSONAL, with_long_number, phone_numbers),
-    Detector("US social security number", PERSONAL, with_long_number, social_security_numbers),
+    Detector("identity number", PERSONAL, with_long_number, identity_numbers),
     Detector("payment card number", PERSONAL, with_long_number, card_numbers),
     Detector("IBAN", PERSONAL, with_account, ibans),
     Detector("key of a known format", SECRETS, with_long_word, known_keys),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from rag_eval.textual.detectors import DETECTORS, INTERNAL, VERBATIM, compiled, internal_names
+from rag_eval.textual.detectors import DETECTORS, INTERNAL, VERBATIM, compiled, internal_names, plain
 from rag_eval.textual.tokens import passage, tokens
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]]
     Values in the ``expected`` texts, which are the question and the parts of the right answer, are no leaks. ``chunks``
     are the tokens of each chunk.
     """
-    possible = {may_occur for may_occur in _PREFILTERS if may_occur(text)}
+    read = plain(text)
+    possible = {may_occur for may_occur in _PREFILTERS if may_occur(read)}
     leaks: list[Leak] = []
     for name, category, may_occur, spans in DETECTORS if possible else ():
         if may_occur in possible:
-            leaks += [Leak(category, name, start, end, text[start:end]) for start, end in spans(text)]
+            leaks += [Leak(category, name, start, end, text[start:end]) for start, end in spans(read)]
     for pattern in safety.internal_ids:
         places = internal_names(compiled(pattern), text)
         leaks += [Leak(INTERNAL, "internal name", start, end, text[start:end]) for start, end in places]
@@ -62,6 +63,7 @@ def suspects(texts: Sequence[str], safety: Safety) -> set[int]:
     """Return the indexes of ``texts`` in which a detector may find something; the others have no leak."""
     if safety.internal_ids:
         return set(range(len(texts)))
+    texts = [plain(text) for text in texts]
     whole = "\n".join(texts)
     needed = [may_occur for may_occur in _PREFILTERS if may_occur(whole)]  # mostly none
     return {index for index, text in enumerate(texts) if any([may_occur(text) for may_occur in needed])}
