@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval.contract import Chunk, Gold
-from rag_eval.textual.tokens import heading_parts, tokens
+from rag_eval.textual.tokens import heading_parts, holds_any, tokens
 
 Shingle = tuple[str, ...]
 
@@ -57,17 +57,16 @@ class Relinker:
                 texts = [chunk.text for chunk in (old, new) if chunk and chunk.text is not None]
                 if new and (len(texts) < 2 or tokens(texts[0]) == tokens(texts[1])):
                     continue  # unchanged, as far as known
-                links.append(self._link(gold, name, old) if old else Link(gold.qid, gold.line, name, (), ""))
+                matches, by = self._matches(old) if old else ([], "")
+                old_text = (old.text or "").lower() if old else ""
+                wanted = tuple(part for part in gold.substrings if part in old_text)
+                telling = [item for item in matches if holds_any(wanted, (self._new[item].text or "").lower())]
+                lost = wanted if matches and not telling else ()
+                links.append(Link(gold.qid, gold.line, name, tuple(telling or matches), by, lost))
         return links
 
-    def _link(self, gold: Gold, name: str, old: Chunk) -> Link:
-        new, by = self._containment(old)
-        substrings = [part for part in gold.substrings if part in (old.text or "").lower()]
-        telling = [item for item in new if any(part in (self._new[item].text or "").lower() for part in substrings)]
-        lost = tuple(substrings) if new and substrings and not telling else ()
-        return Link(gold.qid, gold.line, name, tuple(telling or new), by, lost)
-
-    def _containment(self, old: Chunk) -> tuple[list[str], str]:
+    def _matches(self, old: Chunk) -> tuple[list[str], str]:
+        """Return the ids of the new chunks with the content of an old one, best first, and the reason."""
         words = tokens(old.text or "")
         if words and (same := self._by_text.get(tuple(words))):
             near = {

@@ -75,28 +75,23 @@ def near_duplicates(golds: Iterable[Gold]) -> list[tuple[Gold, Gold]]:
     for gold in sorted(golds, key=lambda gold: gold.qid):
         groups.setdefault(_stems(gold.question), []).append(gold)
     pairs = [(gold, same[0]) for same in groups.values() for gold in same[1:] if _telling(_stems(gold.question))]
-    best: dict[str, tuple[float, str]] = {}
-    firsts = {same[0].qid: (same[0], stems) for stems, same in groups.items()}
-    for question, other, likeness in _contained_questions({qid: stems for qid, (_, stems) in firsts.items()}):
-        early, late = sorted((question, other))
-        best[late] = min(best.get(late, (0.0, "")), (-likeness, early))
-    return pairs + [(firsts[late][0], firsts[early][0]) for late, (_, early) in best.items()]
-
-
-def _contained_questions(stems_by_qid: Mapping[str, Stems]) -> Iterator[tuple[str, str, float]]:
-    """Yield pairs in which one has all telling words of the other, with their share of common words if high enough."""
+    firsts = {same[0].qid: same[0] for same in groups.values()}
+    stems_by_qid = {same[0].qid: stems for stems, same in groups.items()}
     having: dict[str, set[str]] = {}
     for qid, stems in stems_by_qid.items():
         for stem in _telling(stems):
             having.setdefault(stem, set()).add(qid)
+    best: dict[str, tuple[float, str]] = {}
     share, of = SHARED
     for qid, stems in stems_by_qid.items():
         telling = sorted((having[stem] for stem in _telling(stems)), key=len)
         for other in (telling[0].intersection(*telling[1:]) if telling else set()) - {qid}:
             both = len(stems & stems_by_qid[other])
-            every = len(stems) + len(stems_by_qid[other]) - both
-            if of * both >= share * every:
-                yield qid, other, both / every
+            total = len(stems) + len(stems_by_qid[other]) - both
+            if of * both >= share * total:
+                early, late = sorted((qid, other))
+                best[late] = min(best.get(late, (0.0, "")), (-both / total, early))
+    return pairs + [(firsts[late], firsts[early]) for late, (_, early) in best.items()]
 
 
 def _stems(question: str) -> Stems:

@@ -78,17 +78,17 @@ def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStat
     return GoldStates(git.at(fork), head or git.at(ids[1]), base, used_records, restore=fork, rules=rules)
 
 
-def policies(frame: GoldStates, paths: Place) -> list[SignoffPolicy]:
+def policies(states: GoldStates, paths: Place) -> list[SignoffPolicy]:
     """Return the policies for the gold, usually one.
 
     The base's policy decides. The head's applies too if it has another path for the gold. If the base has no policy
     yet, the head's data set applies. A base policy without a data set has the default one: otherwise a change could
     name another data set and reuse its signatures.
     """
-    head, base = _policy(frame.head, paths, one=True), _policy(frame.rules or frame.base, paths)
+    head, base = _policy(states.head, paths, one=True), _policy(states.rules or states.base, paths)
     if paths.gates and not (head or base):
         raise UsageError(f"{quoted(paths.gates)} is not in git. Correct the path, or add the file first.")
-    first = frame.base is NOTHING and frame.rules is None
+    first = states.base is NOTHING and states.rules is None
     return in_force(None if first else base, head, _named_gold(paths), first=first)
 
 
@@ -164,48 +164,48 @@ def _path(paths: Place, path: str) -> str:
     return joined
 
 
-def findings(frame: GoldStates, policy: SignoffPolicy, command: str, people: People | None = None) -> list[Finding]:
-    """Return the violations of sign-off in ``frame``'s head; ``command`` is the sign-off that fixes them.
+def findings(states: GoldStates, policy: SignoffPolicy, command: str, people: People | None = None) -> list[Finding]:
+    """Return the violations of sign-off in the head of ``states``; ``command`` is the sign-off that fixes them.
 
     ``people`` returns who approved and who wrote the change. It is called only if the policy requires it and the gold
     changed. Without it, that is not checked.
     """
-    base, head = sides(frame, policy)
-    advice = Advice(command, frame.restore)
-    if frame.has_no_base:
+    base, head = sides(states, policy)
+    advice = Advice(command, states.restore)
+    if states.has_no_base:
         return checking.check(None, head, policy, advice)
     proof = NO_PROOF
     if new := checking.new_records(base, head, policy):
         # Keys come from the policy's side: new ones do not count.
-        rules = next((tree for tree in (frame.rules, frame.base) if tree and tree is not NOTHING), frame.head)
+        rules = next((tree for tree in (states.rules, states.base) if tree and tree is not NOTHING), states.head)
         allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
         proof = signature_proof(new, policy, allowed, time.time())
     needs_people = policy.require == "review" or policy.four_eyes  # git alone cannot prove who approved or wrote it
     if people and needs_people and checking.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
-    return _read_otherwise(frame, policy, base, head) + checking.check(base, head, policy, advice, proof)
+    return _read_otherwise(states, policy, base, head) + checking.check(base, head, policy, advice, proof)
 
 
-def check_signers(frame: GoldStates, paths: Place, policies: Iterable[SignoffPolicy]) -> None:
+def check_signers(states: GoldStates, paths: Place, policies: Iterable[SignoffPolicy]) -> None:
     """Raise InputError with the problems of the allowed-signers files as the change leaves them.
 
     The keys of the base decide, but only a new record needs them: a broken file would be noticed after its merge. The
     head's is checked, so that a change can fix the file of the base.
     """
-    head = _policy(frame.head, paths)
+    head = _policy(states.head, paths)
     for policy in [*policies, *([head] if head else [])]:
-        keys = read_regular(frame.head, policy.allowed_signers) if policy.require == "signature" else None
+        keys = read_regular(states.head, policy.allowed_signers) if policy.require == "signature" else None
         if keys is not None:
             allowed_signers(keys, policy.allowed_signers)
 
 
-def untouched(frame: GoldStates, policy: SignoffPolicy) -> bool:
+def untouched(states: GoldStates, policy: SignoffPolicy) -> bool:
     """Return whether gold and records are byte for byte the same on both sides."""
-    return _files(frame.base, policy) == _files(frame.head, policy)
+    return _files(states.base, policy) == _files(states.head, policy)
 
 
-def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
+def sides(states: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     """Return base and head; problems of the head's gold are an :class:`InputError`.
 
     Unreadable lines on the base are no items: fixing them adds items, which must be signed. Items that the base's tip
@@ -214,15 +214,15 @@ def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     """
     parsed: dict[bytes, Any] = {}
     # The head first: files of the work tree are not requested from an API again.
-    head_files, base_files = (_files(tree, policy) for tree in (frame.head, frame.base))
-    base_items, _ = _items(frame.base, base_files, policy, parsed)
-    head_items, problems = _items(frame.head, head_files, policy, parsed)
+    head_files, base_files = (_files(tree, policy) for tree in (states.head, states.base))
+    base_items, _ = _items(states.base, base_files, policy, parsed)
+    head_items, problems = _items(states.head, head_files, policy, parsed)
     if problems:
         raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
-    tip_files = _files(frame.used_records, policy)
-    changed = checking.changes(base_items, head_items) if frame.used_records is not NOTHING else []
+    tip_files = _files(states.used_records, policy)
+    changed = checking.changes(base_items, head_items) if states.used_records is not NOTHING else []
     if changed:
-        tip = _items(frame.used_records, tip_files, policy, parsed)[0]
+        tip = _items(states.used_records, tip_files, policy, parsed)[0]
         same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
         base_items = {qid: item for qid, item in base_items.items() if qid not in same}
         base_items |= {qid: head_items[qid] for qid in same & head_items.keys()}
@@ -230,15 +230,15 @@ def sides(frame: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     if policy.was:  # the change moves the gold to the policy's path, where its qids are known
         before = policy._replace(gold=policy.was)
         with suppress(UsageError):  # a folder, which was never signed
-            moved = _items(frame.base, _files(frame.base, before), before, parsed)[0]
-    used = _records(frame.used_records, tip_files, policy)
-    base = Side(base_items, _records(frame.base, base_files, policy), moved, used)
-    return base, Side(head_items, _records(frame.head, head_files, policy))
+            moved = _items(states.base, _files(states.base, before), before, parsed)[0]
+    used = _records(states.used_records, tip_files, policy)
+    base = Side(base_items, _records(states.base, base_files, policy), moved, used)
+    return base, Side(head_items, _records(states.head, head_files, policy))
 
 
-def _read_otherwise(frame: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[Finding]:
+def _read_otherwise(states: GoldStates, policy: SignoffPolicy, base: Side, head: Side) -> list[Finding]:
     """Return the items with unchanged bytes but other fields, because the gold became an array, or lines again."""
-    blobs = [read(tree, policy.gold) for tree in (frame.base, frame.head)]
+    blobs = [read(tree, policy.gold) for tree in (states.base, states.head)]
     if None in blobs or len({is_array(blob) for blob in blobs if blob is not None}) == 1:
         return []
     same = [item for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
