@@ -13,8 +13,9 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
 from rag_eval.gates.policy import FULL, Policy
 from rag_eval.gates.results import Question
-from rag_eval.metrics import Measure, perspectives_of
+from rag_eval.metrics import Measure, measures, perspectives_of
 
+DEFAULT_CUTOFFS = (1, 3, 5, 10)
 SMOKE = "smoke"
 _SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
 _USUAL_SIZE = 50
@@ -112,10 +113,30 @@ def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
     return policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
 
 
-def within(measures: tuple[Measure, ...], policy: Policy) -> tuple[Measure, ...]:
-    """Return the measures of the metric groups in a policy."""
-    wanted = policy.perspectives
-    return tuple(measure for measure in measures if measure.metric.perspective in wanted) if wanted else measures
+def select_measures(cutoffs: Sequence[int], *policies: Policy) -> tuple[Measure, ...]:
+    """Return what to measure in the first policy's metric groups: for the cutoffs, for the gates, and for the labels.
+
+    Without ``cutoffs`` these are the usual ones. Metrics of a judge are left out if no policy names verdicts.
+    """
+    gates = [gate.name for policy in policies for gate in policy.gates]
+    labels = [f"recall_all@{policy.k}" for policy in policies]
+    groups, has_verdicts = policies[0].perspectives, any(policy.verdicts for policy in policies)
+    selected = []
+    for item in measures(cutoffs or DEFAULT_CUTOFFS, gates + labels):
+        group = item.metric.perspective
+        is_judged = group != "judge" or has_verdicts or item.name in gates
+        if is_judged and (not groups or group in groups):
+            selected.append(item)
+    return tuple(selected)
+
+
+def by_conversation(policy: Policy, golds: Mapping[str, Gold]) -> Policy:
+    """Return a policy with slices by turn and statistics by conversation, if the gold has conversations."""
+    if all(gold.conversation is None for gold in golds.values()):
+        return policy
+    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, "turn"])))
+    statistics = policy.statistics._replace(cluster=policy.statistics.cluster or "conversation")
+    return policy._replace(slices=slices, statistics=statistics)
 
 
 def is_field(name: str) -> bool:

@@ -30,14 +30,13 @@ from rag_eval.gates.integrity import (
 )
 from rag_eval.gates.missing_fields import counts_failures
 from rag_eval.gates.policy import merged
-from rag_eval.gates.selection import scope_of
+from rag_eval.gates.selection import scope_of, select_measures
 from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.base_policy import gates_about, gold_named_by, standard_gates_paths
-from rag_eval.run.inputs import select_measures
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ from rag_eval.common.escaping import one_line
 from rag_eval.common.paths import nearest_gates, shipped
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
+from rag_eval.gates.selection import DEFAULT_CUTOFFS
 from rag_eval.metrics import METRICS, Measure, Metric, canonical, find, hint, measures
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import did_you_mean
 from rag_eval.rendering.explanation import case_lines, metric_lines
 from rag_eval.run.inputs import open_policy
-from rag_eval.run.options import DEFAULT_CUTOFFS, Options, PathLike, as_cutoffs, as_path
+from rag_eval.run.options import Options, PathLike, as_cutoffs, as_path
 
 
 def explain(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
@@ -11,13 +11,13 @@ from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.gates.selection import in_suite, restrict, within
-from rag_eval.metrics import Measure, measures
+from rag_eval.gates.selection import by_conversation, in_suite, restrict, select_measures
+from rag_eval.metrics import Measure
 from rag_eval.readers.gold_file import GoldSet, gold_set, read_gold
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_sidecar, sidecar_of
 from rag_eval.readers.source import Reader
-from rag_eval.run.options import DEFAULT_CUTOFFS, Options, headline
+from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
@@ -124,15 +124,6 @@ def _read_gold_set(reader: Reader, path: str, digests: Digests) -> GoldSet:
     return GoldSet(golds, {}, "lines") if reader.ledger.problems else gold_set(reader, path, golds)
 
 
-def by_conversation(policy: Policy, golds: Mapping[str, Gold]) -> Policy:
-    """Return a policy with slices by turn and statistics by conversation, if the gold has conversations."""
-    if all(gold.conversation is None for gold in golds.values()):
-        return policy
-    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, "turn"])))
-    statistics = policy.statistics._replace(cluster=policy.statistics.cluster or "conversation")
-    return policy._replace(slices=slices, statistics=statistics)
-
-
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
     """Return a reader, the policy with the options laid over it, and the digests of what is read.
 
@@ -202,16 +193,6 @@ def read_gates_policy(reader: Reader, path: str, digests: Digests, folder: str =
     if policy is None:
         raise UsageError(f"{path} could not be read")
     return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
-
-
-def select_measures(cutoffs: Sequence[int], *policies: Policy) -> tuple[Measure, ...]:
-    """Return what to measure: for the requested cutoffs or the usual ones, for the gates, and for the labels."""
-    gates = [gate.name for policy in policies for gate in policy.gates]
-    labels = [f"recall_all@{policy.k}" for policy in policies]
-    selected = measures(cutoffs or DEFAULT_CUTOFFS, gates + labels)
-    if not any(policy.verdicts for policy in policies):
-        selected = tuple([item for item in selected if item.metric.perspective != "judge" or item.name in gates])
-    return within(selected, policies[0])
 
 
 def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:

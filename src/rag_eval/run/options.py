@@ -15,7 +15,6 @@ from rag_eval.errors import UsageError
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Rows = PathLike | Iterable[Mapping[str, Any]] | Any
 """A path, rows as mappings, or a data frame of pandas or polars."""
-DEFAULT_CUTOFFS = (1, 3, 5, 10)
 _MOST = 999_999
 
 

@@ -15,12 +15,13 @@ from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL, Gold, Trace
 from rag_eval.errors import PASSED
 from rag_eval.gates.policy import Policy
+from rag_eval.gates.selection import select_measures
 from rag_eval.metrics import METRICS, Metric, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import Paragraph, Section, Table, TextFormatter, paragraphs, table_of
-from rag_eval.run.inputs import open_policy, read_run_json, select_measures
+from rag_eval.run.inputs import open_policy, read_run_json
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Scorecard
