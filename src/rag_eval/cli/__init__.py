@@ -107,9 +107,9 @@ def guarded(work: Callable[[], int]) -> int:
     if sys.stdin is None:  # closed by <&-
         sys.stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     for name in ("stdout", "stderr"):
-        setattr(sys, name, _lasting(getattr(sys, name)))
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        stream = _lasting(getattr(sys, name))
+        setattr(sys, name, stream)
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
     try:
         return work()

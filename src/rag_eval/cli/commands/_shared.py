@@ -147,8 +147,8 @@ def print_notes(*lines: object, quiet: bool = False) -> None:
     sys.stderr.writelines(f"{log_line(str(line))}\n" for line in (() if quiet else lines))
 
 
-def given(args: argparse.Namespace, *names: str) -> list[str]:
-    """Return the options with a value among ``names``, as words of a command to show."""
+def option_words(args: argparse.Namespace, *names: str) -> list[str]:
+    """Return those of the named options that have a value, as words of a command to show."""
     values = ((name, getattr(args, name.replace("-", "_"))) for name in names)
     return [word for name, value in values if value for word in (f"--{name}", value)]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from rag_eval.cli.commands._shared import (
     file_bytes,
-    given,
     is_sample,
     now,
+    option_words,
     print_notes,
     refuse,
     refuse_existing,
@@ -149,7 +149,8 @@ def run(args: argparse.Namespace) -> int:
 def _finished(args: argparse.Namespace, rows: Sequence[Row]) -> int:
     """Say what was written, and return the exit code."""
     failed = [row for row in rows if "error" in row]
-    score = shell_line("rag-eval", "score", *(given(args, "gold") if args.gold != _GOLD else []), "--trace", args.out)
+    gold = option_words(args, "gold") if args.gold != _GOLD else []
+    score = shell_line("rag-eval", "score", *gold, "--trace", args.out)
     following = f" Next: {score}" if failed != rows else ""
     print_notes(f"wrote {args.out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")
     if failed:

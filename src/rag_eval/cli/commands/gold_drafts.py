@@ -15,7 +15,7 @@ from rag_eval.cases import Case
 from rag_eval.cli.commands._shared import (
     ask,
     file_bytes,
-    given,
+    option_words,
     print_lines,
     print_notes,
     with_line,
@@ -137,7 +137,7 @@ def run_draft(args: Namespace) -> int:
     counts = _counted(Counter(row["draft"] for row in drafts))
     made = f"{quantity(len(drafts), 'new draft')}{f' ({counts})' if counts else ''}"
     omitted = f"; skipped {_counted(skipped)}" if skipped else ""
-    options = given(args, "gold", "gates", *(["drafts"] if args.drafts != DRAFTS else []))
+    options = option_words(args, "gold", "gates", *(["drafts"] if args.drafts != DRAFTS else []))
     review = f" Next: {shell_line('rag-eval', 'gold', 'review', *options)}" if known or drafts else ""
     print_lines(f"wrote {args.drafts}: {made}{omitted}.{review}")
     return PASSED
@@ -315,7 +315,7 @@ def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
         git.stage(git.inside(gold), data)
         return run_signoff(Namespace(**named, reason=reason, base="", baseline=False, mutates=False))
     except RagEvalError as error:
-        sign = shell_line("rag-eval", "gold", "signoff", *given(args, "gold", "gates"))
+        sign = shell_line("rag-eval", "gold", "signoff", *option_words(args, "gold", "gates"))
         why = error.first.rstrip(".")
         print_notes(f"{gold} has the new items, but they are not signed: {why}. Sign them: {sign} --reason TEXT")
         return PASSED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import Namespace
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from rag_eval.cli.commands._shared import given, print_lines, print_notes, print_result, write, write_data
+from rag_eval.cli.commands._shared import option_words, print_lines, print_notes, print_result, write_data, write_json
 from rag_eval.cli.commands.gold_signoff import capped
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
@@ -171,16 +170,14 @@ def run_freeze(args: Namespace) -> int:
         rows = sorted((head.items[qid].line, qid) for qid in unsigned)
         gold = manifest["gold"]
         lines = [f"{gold}:{line}: no record signs the current state of {quoted(qid)}." for line, qid in rows]
+        sign = shell_line("rag-eval", "gold", "signoff", "--baseline", *option_words(args, "gold", "gates"))
         print_notes(*capped(lines, "line"))
         print_notes(f"Nothing was frozen. Items without a sign-off: {len(unsigned)} of {len(head.items)}. To fix it:")
-        print_notes(
-            f"  {shell_line('rag-eval', 'gold', 'signoff', '--baseline', *given(args, 'gold', 'gates'))} --reason '…'"
-        )
-        print_notes("Or freeze the gold set as it is, with --unsigned.")
+        print_notes(f"  {sign} --reason '…'", "Or freeze the gold set as it is, with --unsigned.")
         return GATE_FAILED
     if os.path.lexists(out):
         return _frozen_already(reader, head, out, args)
-    write(out, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_json(out, manifest)
     items = quantity(manifest["counts"]["items"], "item")
     print_lines(f"Wrote {out}: {items}, {manifest['signed']} signed, frozen as {args.tag}.")
     return PASSED
@@ -201,7 +198,7 @@ def _frozen_already(reader: Reader, head: Side, out: str, args: Namespace) -> in
         print_lines(f"Nothing to do: {out} already freezes the same gold set as {args.tag}.")
         return PASSED
     print_notes(f"{out} already exists with other content, and a tag is frozen only once. Choose another tag.")
-    look = shell_line("rag-eval", "gold", "freeze", args.tag, "--check", *given(args, "gold", "gates", "out"))
+    look = shell_line("rag-eval", "gold", "freeze", args.tag, "--check", *option_words(args, "gold", "gates", "out"))
     print_notes(f"To see the differences: {look}")
     return GATE_FAILED
 
@@ -267,7 +264,7 @@ def run_relink(args: Namespace) -> int:
             lines[number - 1] = line.replace(text, rewritten(text, list(group)))
         write_data(policy.gold, [b"\n".join(lines)])
         stage = shell_line("git", "add", policy.gold)
-        sign = shell_line("rag-eval", "gold", "signoff", *given(args, "gold", "gates"))
+        sign = shell_line("rag-eval", "gold", "signoff", *option_words(args, "gold", "gates"))
         print_lines(f"wrote {policy.gold}. Review it, then: {stage} && {sign} --reason TEXT")
     return PASSED if len(new_links) == len(links) else GATE_FAILED
 

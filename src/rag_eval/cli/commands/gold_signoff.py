@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_eval.cli.commands._shared import given, now, print_lines, print_notes
+from rag_eval.cli.commands._shared import now, option_words, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
@@ -80,7 +80,8 @@ class GoldChange(NamedTuple):
         """
         if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
             return []
-        look = shell_line("rag-eval", "gold", args.nested, "--worktree", *given(args, "base", "trace", "gold", "gates"))
+        options = option_words(args, "base", "trace", "gold", "gates")
+        look = shell_line("rag-eval", "gold", args.nested, "--worktree", *options)
         files, edited = WorkTree(self.git.top), []
         files.committed = self.git  # a checkout may use other line endings than git
         for path in dict.fromkeys(policy.gold for policy in self.policies):
@@ -225,7 +226,7 @@ def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> l
     words = [_program(), "gold", "signoff"]
     words += ["--baseline"] if states.has_no_base else []
     words += ["--base", states.name] if states.name != "HEAD" else []
-    words += given(args, "gold", "gates")
+    words += option_words(args, "gold", "gates")
     # `git commit -a` and `git commit FILE` use a temporary index that no longer exists after the hook fails.
     add = f"{shell_line('git', 'add', '--', f':/{policy.gold}')} && " if _has_temporary_index() else ""
     key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""

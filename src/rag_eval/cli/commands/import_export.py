@@ -14,7 +14,7 @@ from typing import Any
 
 from rag_eval.cli.commands._shared import (
     file_bytes,
-    given,
+    option_words,
     print_notes,
     refuse,
     refuse_existing,
@@ -116,7 +116,7 @@ def run_import(args: argparse.Namespace) -> int:
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     takes = f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}"
-    table = shell_line("rag-eval", "import", "table", *args.files, *(given(args, "map") or ["--suggest-map"]))
+    table = shell_line("rag-eval", "import", "table", *args.files, *(option_words(args, "map") or ["--suggest-map"]))
     maps = f"--map and --suggest-map are for tables, not for {name}. Remove them, or write: {table}"
     refuse(
         (form.files and len(args.files) != form.files, f"{takes}. Write: rag-eval import {name} {form.takes}"),
@@ -197,7 +197,7 @@ def _fetch(args: argparse.Namespace) -> None:
     write_data(Path(args.save), fetch(args.format, request, report, lambda line: print_notes(line, quiet=args.quiet)))
     if shown:
         sys.stderr.write("\n")
-    options = given(args, "since", "until", "gold", "run", "retriever", "turns", *_POINTERS)
+    options = option_words(args, "since", "until", "gold", "run", "retriever", "turns", *_POINTERS)
     options += ["--citations", args.citations] if args.citations != "none" else []
     options += [flag for flag, is_set in (("--by-text", args.by_text), ("--last-only", args.last_only)) if is_set]
     repeat = shell_line("rag-eval", "import", args.format, args.save, *options)
@@ -320,34 +320,32 @@ def _suggest(reader: Reader, name: str, path: str) -> int:
 
 
 def _columns(reader: Reader, name: str, args: argparse.Namespace) -> dict[str, str]:
-    """Return the map of the fields of a table: the one of the user, otherwise the suggested one if it is sufficient."""
-    if args.map:
-        return _field_map(reader, args.map, name)
-    known = suggested(header(Files(reader, args.files[:1]), args.files[0]), name)
-    reader.ledger.stop_on_problems()
-    write_map = f"{shell_line('rag-eval', 'import', name, args.files[0], '--suggest-map')} > map.yml"
-    if not is_sufficient(known, name):
-        raise UsageError(f"{name} needs a map of the fields. Write a first one: {write_map}")
-    shown = ", ".join(f"{field}: {column}" for field, column in known.items())
-    print_notes(f"fields by their names: {shown}. To change that, edit a map: {write_map}", quiet=args.quiet)
-    return known
+    """Return the map of the fields of a table: the one of the user, otherwise the suggested one if it is sufficient.
 
-
-def _field_map(reader: Reader, path: str, name: str) -> dict[str, str]:
-    """Read a map of fields from a YAML file; what is wrong with its fields is in the ledger."""
-    fields = read_mapping(reader, path)
+    What is wrong with the fields of the user's map is in the ledger.
+    """
+    if not args.map:
+        known = suggested(header(Files(reader, args.files[:1]), args.files[0]), name)
+        reader.ledger.stop_on_problems()
+        write_map = f"{shell_line('rag-eval', 'import', name, args.files[0], '--suggest-map')} > map.yml"
+        if not is_sufficient(known, name):
+            raise UsageError(f"{name} needs a map of the fields. Write a first one: {write_map}")
+        shown = ", ".join(f"{field}: {column}" for field, column in known.items())
+        print_notes(f"fields by their names: {shown}. To change that, edit a map: {write_map}", quiet=args.quiet)
+        return known
+    fields = read_mapping(reader, args.map)
     reader.ledger.stop_on_problems()
     for field, value in fields.items():
         if field not in FORMS[name]:
             hint = f"Known fields: {', '.join(FORMS[name])}."
-            reader.ledger.problem(path, 0, f"/{field}", "is not a field of the map", hint)
+            reader.ledger.problem(args.map, 0, f"/{field}", "is not a field of the map", hint)
         elif not isinstance(value, str):
             hint = "Write the name of a column, or a JSON Pointer."
-            reader.ledger.problem(path, 0, f"/{field}", "is not a name", hint)
+            reader.ledger.problem(args.map, 0, f"/{field}", "is not a name", hint)
     needed = ("answer", "error") if name == "table" else ("question",)
     if not any(field in fields for field in needed):
         message, hint = f"does not map the {needed[0]}", f"Add the field that has it: {needed[0]}: NAME"
-        reader.ledger.problem(path, 0, "", message, hint)
+        reader.ledger.problem(args.map, 0, "", message, hint)
     return fields
 
 

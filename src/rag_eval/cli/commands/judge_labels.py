@@ -15,8 +15,8 @@ from typing import Any
 
 from rag_eval.cli.commands._shared import (
     ask,
-    given,
     now,
+    option_words,
     print_lines,
     print_notes,
     refuse_existing,
@@ -293,7 +293,7 @@ def run_spot_check(args: argparse.Namespace) -> int:
         print_notes(f"{judge.model} graded by another rubric than the one to show. {fix}")
     print_notes(f"{len(drawn)} of {len(judged)} answers drawn with seed {args.seed}, {len(todo)} to grade")
     calibrate = "rag-eval", "judge", "calibrate", "--labels"
-    recorded_in = given(args, "gates", "verdicts", "model")
+    recorded_in = option_words(args, "gates", "verdicts", "model")
     if args.html:
         answers = [(item.label(args.seed), item.row["input"]) for item in todo]
         write(args.html, grading_form(answers, scores, prompt.rubric, rater, __version__))
