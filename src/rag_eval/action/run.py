@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     Connect = Callable[[str, str, str], GitHub]
     Open = Callable[[], GitHub]
 
-_NOT_POSTED = {"comment-url": "", "comment-written": "false", "check-url": ""}
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 
 
@@ -123,7 +122,7 @@ def _report_crash(inputs: ActionInputs, runner: Runner, open_api: Open, error: E
     steps: list[Callable[[], object]] = [
         lambda: announce("error", reason),
         lambda: _remove_old_reports(inputs, runner),
-        lambda: put_outputs(runner, {**outcome.outputs, **_NOT_POSTED}),
+        lambda: put_outputs(runner, outcome.outputs),
         lambda: _summarise(inputs, runner, outcome),
     ]
     if inputs.report:
@@ -148,11 +147,10 @@ def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome
         print(annotation(*note))
     if outcome.why:
         announce("error", outcome.why)
-    url, written = _comment(inputs, runner, outcome, open_api)
-    check = _check(inputs, runner, outcome, open_api)
+    comment_url, commented = _comment(inputs, runner, outcome, open_api)
+    check_url = _check(inputs, runner, outcome, open_api)
     _summarise(inputs, runner, outcome)
-    posted = {"comment-url": url, "comment-written": str(written).lower(), "check-url": check}
-    put_outputs(runner, {**outcome.outputs, **posted})
+    put_outputs(runner, outcome.outputs, comment_url, commented=commented, check_url=check_url)
     return outcome.code
 
 
@@ -335,11 +333,11 @@ def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wr
         posted = _publish(inputs, runner, open_api, body)
     except RagEvalError as error:
         outcome = _refused(error)
-        put_outputs(runner, {**outcome.outputs, **_NOT_POSTED})
+        put_outputs(runner, outcome.outputs)
         return outcome.code
     _note(posted)
-    outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict, "comment-url": posted.url}
-    put_outputs(runner, {**outputs, "comment-written": str(posted.written).lower(), "check-url": ""})
+    outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict}
+    put_outputs(runner, outputs, posted.url, commented=posted.written)
     return CANNOT_JUDGE if body.verdict == "invalid" else PASSED
 
 

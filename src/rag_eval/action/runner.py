@@ -285,11 +285,15 @@ def announce(level: str, message: str, title: str = "rag-eval") -> None:
     print(annotation(level, message, title=title))
 
 
-def put_outputs(runner: Runner, outputs: Mapping[str, str]) -> None:
-    """Write the outputs of the step."""
-    if runner.output_file:
-        lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in outputs.items())
-        append_text(runner.output_file, "".join(lines), "outputs of the step")
+def put_outputs(
+    runner: Runner, outputs: Mapping[str, str], comment_url: str = "", *, commented: bool = False, check_url: str = ""
+) -> None:
+    """Write the outputs of the step: those of the verdict, and those about the comment and the check run."""
+    if not runner.output_file:
+        return
+    posted = {"comment-url": comment_url, "comment-written": str(commented).lower(), "check-url": check_url}
+    lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in {**outputs, **posted}.items())
+    append_text(runner.output_file, "".join(lines), "outputs of the step")
 
 
 def append_text(path: str, text: str, what: str) -> None:

@@ -300,12 +300,8 @@ def _sentence(request: Request, answer: Response, seconds: float | None, attempt
     """Return what went wrong and how to fix it."""
     aim, needs = request.aim, request.needs or "the permission"
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
-    if not has_token and answer.status in (
-        401,
-        403,
-        404,
-        429,
-    ):  # jobs of forks get no secrets, but a token of their own
+    # Jobs of forks get no secrets, but a token of their own.
+    if not has_token and answer.status in (401, 403, 404, 429):
         what = f"GitHub refuses it without a token.{reply}"
         what = "GitHub's rate limit without a token is used up." if answer.rate_limited() else what
         return f"Could not {aim}: {what} Pass github-token: ${{{{ github.token }}}}."
