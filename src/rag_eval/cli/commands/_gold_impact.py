@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from rag_eval.analysis import gold_impact
 from rag_eval.analysis.policy_changes import PolicyEffects, changes
@@ -34,7 +35,7 @@ def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> 
     old, new = (read(tree, gold) for tree in (states.base, states.head))
     if not (old and new) or old == new:
         return
-    options = Options(from_here(os.path.join(git.top, gold)), trace, gates or nearest_gates())  # noqa: PTH118
+    options = Options(from_here(str(Path(git.top, gold))), trace, gates or nearest_gates())
     try:
         reader, policy, digests = open_policy(options)
         if not os.path.exists(policy.trace):  # noqa: PTH110

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from rag_eval.cli.commands._shared import option_words, print_lines, print_notes
 from rag_eval.cli.commands.gold_signoff import capped
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
-from rag_eval.common.paths import nearest_gates, repository_root, shell_line
+from rag_eval.common.paths import from_here, nearest_gates, repository_root, shell_line
 from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
@@ -158,11 +159,11 @@ def run_freeze(args: Namespace) -> int:
     (policy,) = policies(states, Place(args.gold, args.gates, "" if prefix == "." else f"{prefix}/"))
     if policy.gold.endswith((".gz", ".zst")):
         raise UsageError(packed(policy.gold))
-    read_gold(reader, _from_here(root, policy.gold), digest)  # sign-off accepts items that the scorer rejects
+    read_gold(reader, from_here(str(Path(root, policy.gold))), digest)  # sign-off accepts items that the scorer rejects
     reader.ledger.stop_on_problems()
     head = sides(states, policy)[1]
-    folder = f"{os.path.splitext(policy.gold)[0]}.frozen"  # noqa: PTH122 - start-up time
-    out = args.out or _from_here(root, f"{folder}/{args.tag}.json")
+    folder = f"{posixpath.splitext(policy.gold)[0]}.frozen"
+    out = args.out or from_here(str(Path(root, folder, f"{args.tag}.json")))
     if args.check:
         return _check(reader, head, out, args.tag)
     manifest, unsigned = freeze(args.tag, digest.hexdigest(), head, policy)
@@ -181,11 +182,6 @@ def run_freeze(args: Namespace) -> int:
     items = quantity(manifest["counts"]["items"], "item")
     print_lines(f"Wrote {out}: {items}, {manifest['signed']} signed, frozen as {args.tag}.")
     return PASSED
-
-
-def _from_here(root: str, path: str) -> str:
-    """Return a file's path relative to the current folder."""
-    return os.path.relpath(os.path.join(root, *path.split("/")))  # noqa: PTH118
 
 
 def _frozen_already(reader: Reader, head: Side, out: str, args: Namespace) -> int:
