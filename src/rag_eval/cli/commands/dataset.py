@@ -132,14 +132,14 @@ def _sampled(items: list[DatasetItem], size: int, seed: int) -> list[DatasetItem
     """Draw ``size`` items with the same share of answerable ones, by a hash of seed and qid; all items for 0."""
     if not size or size >= len(items):
         return items
-    kinds: dict[bool, list[DatasetItem]] = {}
+    kinds: dict[bool, list[str]] = {False: [], True: []}
     for item in items:
-        kinds.setdefault(item.gold["answerable"], []).append(item)
-    chosen: set[str] = set()
-    for kind in sorted(kinds, key=lambda answerable: len(kinds[answerable])):
-        share = min(len(kinds[kind]), max(1, round(size * len(kinds[kind]) / len(items))), size - len(chosen))
-        ranked = sorted(kinds[kind], key=lambda item: sha256(f"{seed}:{item.gold['qid']}".encode()).digest())
-        chosen |= {item.gold["qid"] for item in ranked[:share]}
+        kinds[item.gold["answerable"]].append(item.gold["qid"])
+    for qids in kinds.values():
+        qids.sort(key=lambda qid: sha256(f"{seed}:{qid}".encode()).digest())
+    rarer, other = sorted(kinds.values(), key=len)
+    share = max(1, round(size * len(rarer) / len(items))) if rarer else 0
+    chosen = {*rarer[:share], *other[: size - share]}
     return [item for item in items if item.gold["qid"] in chosen]
 
 
