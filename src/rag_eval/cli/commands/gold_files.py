@@ -103,19 +103,16 @@ def run_stats(args: Namespace) -> int:
     reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else nearest_gates()))
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
-    counts = {"gold": policy.gold, **counts_of(entries)}
-    print_result(counts, _count_lines(counts), args.format)
-    return PASSED
-
-
-def _count_lines(counts: dict[str, Any]) -> Iterator[str]:
+    counts = counts_of(entries)
     attacks = f", {quantity(counts['attacks'], 'safety case')}" if counts["attacks"] else ""
     kinds = f"{counts['answerable']} answerable, {counts['unanswerable']} unanswerable{attacks}"
-    yield f"{counts['gold']}: {quantity(counts['items'], 'item')}, {kinds}."
+    lines = [f"{policy.gold}: {quantity(counts['items'], 'item')}, {kinds}."]
     for name, values in counts["slices"].items():
         rows = [[value, n["items"], n["answerable"], n["items"] - n["answerable"]] for value, n in values.items()]
-        yield from _table([name, "items", "answerable", "unanswerable"], rows)
-    yield from _table(["field", "items"], [*counts["fields"].items()])
+        lines += _table([name, "items", "answerable", "unanswerable"], rows)
+    lines += _table(["field", "items"], [*counts["fields"].items()])
+    print_result({"gold": policy.gold, **counts}, lines, args.format)
+    return PASSED
 
 
 def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
