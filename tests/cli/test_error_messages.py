@@ -108,7 +108,7 @@ def test_a_missing_field_of_a_file_that_people_write_has_an_example(command, pro
     """Someone who writes the first gold set does not know what each field holds."""
     (project / "no-version.yml").write_text("gates: {precision: {min: 0.5}}\n", "utf-8")
     (project / "few.jsonl").write_text('{"qid": "A", "question": "Why?", "gold_citations": []}\n', "utf-8")
-    assert command("score", "--gates", "no-version.yml")[2].endswith('Add the field, such as "version": 1\n')
+    assert command("score", "--gates", "no-version.yml")[2].endswith("Add the field, such as version: 1\n")
     err = command("score", "--gold", "few.jsonl")[2]
     assert 'Add the field, such as "answerable": true\n' in err
     assert 'Add the field, such as "gold_claim_substr": ["rejects null keys"]\n' in err

@@ -153,7 +153,7 @@ GATES = [
     Kind("YAML of more than a mebibyte", "gates", b"version: 1\n" + b"#" * MIB, ("larger than 1 MiB",), ":"),
     Kind("YAML nested without end", "gates", b"[" * 100_000, ("nested deeper than 32",), ":1: column 34:"),
     Kind("two YAML documents", "gates", b"version: 1\n---\nversion: 1\n", ("second document",), ":2: column 1:"),
-    Kind("YAML that is a list", "gates", b"- 1\n", ("a list with 1 entry is not an object",), ":1:"),
+    Kind("YAML that is a list", "gates", b"- 1\n", ("a list with 1 entry is not a mapping",), ":1:"),
     Kind("an unknown metric", "gates", f"{GATE}presicion: {{min: 0.8}}\n".encode(), ("unknown metric", "Did you mean 'precision'?"), ":3: column 3:"),
     Kind("a threshold in percent", "gates", f"{GATE}precision: {{min: 80}}\n".encode(), ("80 is more than 1", "write 80 % as 0.80"), ":3: column 15:"),
     Kind("a sexagesimal number", "gates", f"{GATE}precision: {{min: 1:30}}\n".encode(), ("not a plain number",), ":3: column 20:"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -52,6 +54,7 @@ _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
 _LACKING = ("required", "anyOf")  # keywords that refuse a missing bound
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*")  # a text that YAML needs no quotes for
 _DIGITS = 40  # of a threshold, as in report.json
 
 
@@ -171,7 +174,7 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
 def _worded(error: SchemaError) -> Iterator[RowError]:
     """Yield the faults of an error: unknown metrics and bounds on the wrong side by their names."""
     if error.keyword != EXTRA:
-        yield describe_error(error)
+        yield _in_yaml(error)
         return
     path = error.path
     depth = len(path) - 1 if path[:1] == ("gates",) else len(path) - 3 if path[:2] == ("slices", "gates") else -1
@@ -183,8 +186,37 @@ def _worded(error: SchemaError) -> Iterator[RowError]:
         elif depth == 1 and key in _OTHER_SIDE and (measure := find(str(path[-1]))):
             message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
             yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
+        elif not path and find(key):
+            message = f"the metric {quoted_name(key, 60)} is not below gates"
+            yield RowError(pointer((key,)), message, "Write it under gates:, two spaces further in.")
         else:
             yield unknown_key(error, key, hint=hint)
+
+
+def _in_yaml(error: SchemaError) -> RowError:
+    """Return an error of a value in the words of YAML, with the example of its key as YAML."""
+    fault, schema, key = describe_error(error), load_schema("eval-gates"), str(error.path[-1]) if error.path else ""
+    message = fault.message.replace("is not an object", "is not a mapping")
+    hint = fault.hint
+    if error.keyword == "required" and (examples := error.schema["properties"][error.expected].get("examples")):
+        hint = f"Add the field, such as {error.expected}: {_flow(examples[0])}"
+    elif not hint and error.keyword in ("type", "const"):
+        example = schema["properties"].get(key, {}).get("examples") if len(error.path) == 1 else None
+        if not error.path:
+            hint = "Write keys with values, the first one version: 1."
+        elif example:
+            hint = f"Write {key}: {_flow(example[0])}"
+    return fault._replace(message=message, hint=hint)
+
+
+def _flow(value: Any) -> str:
+    """Return a value as YAML on one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    is_plain = isinstance(value, str) and _PLAIN.fullmatch(value)
+    return value if is_plain else json.dumps(value)
 
 
 def _position(document: YamlDocument, pointer: str) -> tuple[int, int]:
