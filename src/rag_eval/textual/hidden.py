@@ -38,16 +38,45 @@ _LINK = (  # a link definition of Markdown, with an address and perhaps a title
     r"(?:[ \t]+(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|\([^()\n]{0,500}\)))?[ \t]*$"
 )
 _TITLE = r"(?P<link>\]\([^\s()<>]{0,500})\s{1,9}(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}')\s{0,9}(?=\))"  # of a link
+_INDENTS = "    ", "\t"
+_PARAGRAPH = r"(?![0-9]+[.)]\s)[\w\"'(#`]"  # how a line begins that continues no list, quotation or footnote
 _MARKUP = re.compile(r"[<>=\"\\_]|//|--|\w\.[a-z]")
 _CODE = r"(?P<code>(?P<fence>`{3,9}|^~{3}).{0,4000}?(?P=fence)|``[^\n]{1,500}?``|`[^`\n]{1,500}`)"
 _PARTS = "(?ism)" + "|".join([_CODE, _TITLE, *_NOT_SHOWN, _LINK])  # compiled at its first use: few answers have markup
 
 
-def visible(text: str) -> str:
-    """Return a text as a reader sees it; code is shown as it is written."""
+def visible(text: str, *, is_cut: bool = False) -> str:
+    """Return a text as a reader sees it; code is shown as it is written. ``is_cut``: without its beginning."""
     if not holds_any(_SIGNS, text):
         return text
-    return re.sub(_PARTS, lambda part: part["code"] or part["link"] or " ", text)
+    blocks = _indented_code(text, is_cut=is_cut) if holds_any(_INDENTS, text) else []
+
+    def shown(part: re.Match[str]) -> str:
+        is_code = any(start <= part.start() and part.end() <= end for start, end in blocks)
+        return part[0] if is_code else part["code"] or part["link"] or " "
+
+    return re.sub(_PARTS, shown, text)
+
+
+def _indented_code(text: str, *, is_cut: bool) -> list[tuple[int, int]]:
+    """Return where Markdown has blocks of indented code: behind a blank line below the line of a plain paragraph.
+
+    Below any other line, such as one of a list, indented lines may continue it, and HTML in them is not shown.
+    """
+    blocks, at, above, state = list[tuple[int, int]](), 0, "", "text"
+    for line in text.split("\n"):  # other line breaks of Python are none in Markdown
+        end = at + len(line) + 1
+        if not line.strip():
+            state = "blank" if state == "text" else state
+        elif not line.startswith(_INDENTS):
+            above, state = "" if is_cut and at == 0 else line, "text"
+        elif state == "code":
+            blocks[-1] = (blocks[-1][0], end)
+        elif state == "blank" and re.match(_PARAGRAPH, above):
+            blocks.append((at, end))
+            state = "code"
+        at = end
+    return blocks
 
 
 def is_shown(part: str, text: str) -> bool:
@@ -61,7 +90,8 @@ def is_shown(part: str, text: str) -> bool:
     for _ in range(_MOST_PLACES):
         if at < 0:
             return False
-        if part in visible(text[max(0, at - _AROUND) : at + len(part) + _AROUND]):
+        start = max(0, at - _AROUND)
+        if part in visible(text[start : at + len(part) + _AROUND], is_cut=start > 0):
             return True
         at = text.find(part, at + len(part))
     return False
