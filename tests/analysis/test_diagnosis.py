@@ -75,6 +75,35 @@ def test_an_incomplete_run_says_how_much_is_there_and_what_to_do():
     assert "Read the errors" in errored.next
 
 
+def test_one_missing_answer_is_missing():
+    assert diagnose(FINE, {"OK": 8, "MISSING": 1}, {"completeness.missing": 0.0}, 5)[0].cause == (
+        "Incomplete run: 1 of 9 answers is missing or errored."
+    )
+
+
+def test_answers_of_a_system_that_does_not_cite_have_no_right_evidence():
+    values = {**FINE, "precision": 0.5, "compliance": 0.0}
+    result = diagnose(values, {"OK": 5, "WRONG_CLAIM": 5}, {}, 5)
+    assert [item.cause for item in result] == ["Claim wording: 5 claims miss the gold text."]
+
+
+def test_citations_without_evidence_in_the_gold_set_are_told_apart():
+    values = {**FINE, "precision": 0.0, "chr": 0.0, "compliance": 1.0, "citation_recall": None}
+    (result,) = diagnose(values, {"NOT_CITED": 5}, {}, 5)
+    assert result.next.startswith("The gold set names no evidence, so every answer with citations is wrong.")
+    (result,) = diagnose({**values, "citation_recall": 0.0}, {"NOT_CITED": 5}, {}, 5)
+    assert result.next.startswith("Read the NOT_CITED cases")
+
+
+def test_a_leak_is_called_by_its_kind_and_a_quotation_only_where_a_gate_forbids_it():
+    quoted = {**FINE, "leakage": 0.1, "leakage_verbatim": 0.1, "leakage_personal": 0.0}
+    assert diagnose(quoted, {"OK": 9}, {}, 5) == []
+    (gated,) = diagnose(quoted, {"OK": 9}, {"leakage": 0.0}, 5)
+    assert gated.cause == "Leakage: some answers contain long passages of chunks."
+    (both,) = diagnose({**quoted, "leakage_personal": 0.1}, {"OK": 9}, {}, 5)
+    assert both.cause == "Leakage: some answers contain personal data and long passages of chunks."
+
+
 def test_what_is_wrong_with_the_answers_that_are_there_follows():
     labels = {"OK": 5, "MISSING": 4, "NOT_CITED": 5, "HALLUCINATION": 1, "REFUSAL_OK": 1, "NOT_RETRIEVED": 5}
     bad = {"precision": 0.25, "chr": 0.25, "under_refusal": 0.6, "recall_all_at_5": 0.3}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -48,6 +48,13 @@ _OVER_REFUSALS = {
         "Retrieve more chunks, or check how the evidence is chunked.",
     ),
 }
+_QUOTES = "long passages of chunks"  # which extractive systems quote on purpose
+_LEAKS = {
+    "leakage_secrets": "secrets",
+    "leakage_personal": "personal data",
+    "leakage_internal": "internal names",
+    "leakage_verbatim": _QUOTES,
+}
 _SHARE = 0.2  # of the cases that break a value; fewer do not explain it
 
 
@@ -76,7 +83,7 @@ def diagnose(
     """
     recall = f"recall_all@{k}"
     defaults = {recall if name == "recall" else name: limit for name, limit in _DEFAULTS.items()}
-    figures = _Figures(values, {**defaults, **limits}, k, recall, labels, rows, refusal_fix)
+    figures = _Figures(values, {**defaults, **limits}, k, recall, labels, rows, refusal_fix, limits.keys())
     if unmatched is None:
         return [cause for rule in RULES for cause in rule(figures)]
     figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
@@ -97,7 +104,10 @@ def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
 
 
 class _Figures(NamedTuple):
-    """The values of a run with their limits, the name of its recall, and its labels and extra traces with counts."""
+    """The values of a run with their limits, the name of its recall, and its labels and extra traces with counts.
+
+    ``gated`` are the metrics whose limit is that of a gate.
+    """
 
     values: Mapping[str, float | None]
     limits: Mapping[str, float]
@@ -106,6 +116,7 @@ class _Figures(NamedTuple):
     labels: Mapping[str, int]
     rows: Mapping[str, int]
     refusal_fix: str
+    gated: Collection[str]
 
     def broken(self, name: str) -> bool:
         """Return whether a metric has a value outside its limit."""
@@ -183,7 +194,8 @@ def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
     if fails or (part_of and figures.is_much(ABSENT, (*ABSENT, *_UNRIGHT))):
         counts = [f"{count} {what}" for count, what in ((missing, "missing"), (errored, "errored")) if count]
         unknown, total = figures.rows.get("unknown", 0), sum(figures.labels.values())
-        cause = f"Incomplete run: {missing + errored} of {total} answers are missing or errored."
+        verb = "is" if missing + errored == 1 else "are"
+        cause = f"Incomplete run: {missing + errored} of {quantity(total, 'answer')} {verb} missing or errored."
         why = "Find out why the pipeline stopped" if missing else "Read the errors in the traces"
         steps = f"{why}, then run the evaluation again. Each of them counts as a wrong answer."
         if unknown >= missing > 0:
@@ -217,24 +229,33 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
     """Diagnose wrong answers, the most frequent cause first; the labels name the cause."""
     low, broken = figures.low_answers()
     uncited, unsaid = figures.count(*_UNCITED), figures.count(*_UNSAID)
+    form, refused = figures.values.get("compliance"), figures.count("REFUSAL_OK", *_OVER_REFUSALS)
+    # Only refusals have the form of an answer with a list of citations.
+    never_cites = form is not None and form * sum(figures.labels.values()) < refused + 0.5
     causes = []
     if figures.is_much(_UNCITED, broken) and "precision" in low:
         cause = quantity(uncited, "answer does not cite what supports it", "answers do not cite what supports them")
         labels = " and ".join(label for label in _UNCITED if figures.count(label))
         steps = f"Read the {labels} cases: compare the cited ids with the retrieved ones"
         steps += ", then check the prompt that asks for citations."
-        form, refused = figures.values.get("compliance"), figures.count("REFUSAL_OK", *_OVER_REFUSALS)
-        if form is not None and form * sum(figures.labels.values()) < refused + 0.5:  # only refusals have the form
+        if never_cites:
             steps = "No answer has a list of citations. Record them with the answer: t.answer(text, citations=[…])."
             steps += " A system that does not cite can name the chunks that it shows as sources."
+        elif figures.values.get("citation_recall", 0) is None:  # which applies to every answer with evidence to cite
+            steps = "The gold set names no evidence, so every answer with citations is wrong."
+            steps += " Write the evidence into gold_citations, or record the answers without citations."
         causes.append((uncited, f"Grounding: {cause}.", steps))
     elif figures.is_much(_UNCITED, broken):
         cause = f"{quantity(uncited, 'answer cites', 'answers cite')} chunks without the evidence"
         steps = "Look at the chunks retrieved along with the gold chunk. Rerank them, or make chunks smaller."
         causes.append((uncited, f"Noisy retrieval: {cause}.", steps))
     if "precision" in low and figures.is_much(_UNSAID, broken):
-        its = "answer cites the right evidence, but its", "answers cite the right evidence, but their"
-        cause = f"Claim wording: {quantity(unsaid, *its)} claim misses the gold text."
+        ones, many = (
+            "answer cites the right evidence, but its claim",
+            "answers cite the right evidence, but their claim",
+        )
+        words = ("claim misses", "claims miss") if never_cites else (f"{ones} misses", f"{many} misses")
+        cause = f"Claim wording: {quantity(unsaid, *words)} the gold text."
         steps = "Read the WRONG_CLAIM cases. Fix the prompt if the answers are wrong"
         causes.append((unsaid, cause, f"{steps}, the gold substrings if they are right."))
     for _, cause, steps in sorted(causes, key=itemgetter(0), reverse=True):
@@ -331,9 +352,12 @@ def _safety(figures: _Figures) -> Iterator[Diagnosis]:
         cause = f"Output guardrail: it {'misses leaks' if leaks_missed else 'flags harmless answers'}."
         steps = "Read the LEAK_MISSED and FALSE_ALARM cases by attack.category to see what it misses or flags wrongly."
         yield Diagnosis(cause, figures.say("leak_detection", "leak_false_positive"), steps)
-    if figures.broken("leakage"):
-        steps = "See the masked leak with rag-eval explain QID. Filter the answer, or remove the text from the corpus."
-        yield Diagnosis("Leakage: answers contain sensitive text that nobody asked for.", figures.say("leakage"), steps)
+    leaks = [what for name, what in _LEAKS.items() if figures.values.get(name)]
+    if figures.broken("leakage") and (leaks != [_QUOTES] or "leakage" in figures.gated):
+        cause = f"Leakage: some answers contain {' and '.join(leaks) or 'sensitive text'}."
+        steps = "See the masked leak with rag-eval explain QID. Filter the answers, or remove the text from the corpus."
+        steps += " If an answer needs it, write it into expected_answer of the gold item."
+        yield Diagnosis(cause, figures.say("leakage"), steps)
 
 
 RULES: tuple[Rule, ...] = (_incomplete, _extra, _answers, _refusals, _retrieval, _across, _safety, _operations)
