@@ -23,6 +23,7 @@ _SIGNIFICANT = 2
 _TENS, _HUNDREDS, _CENTS = 10, 100, 0.1
 SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
+SMALL_MEANING = f"{SMALL} small sample: too few cases to reach the stated confidence."
 
 
 class Paragraph(Struct, frozen=True):

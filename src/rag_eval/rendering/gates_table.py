@@ -17,6 +17,7 @@ from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering.document import (
     PLAIN,
     SMALL,
+    SMALL_MEANING,
     Table,
     TextFormatter,
     at_least,
@@ -237,10 +238,8 @@ def _legend_of_intervals(report: Report, gates: Sequence[GateResult], formatter:
     ends = [(item.low, item.high) for gate in gates for item in (gate, gate.comparison) if item is not None]
     if any((low is None) is not (high is None) for low, high in ends):
         yield "≥ or ≤ in brackets: only one end of the interval is known."
-    values = (report.metrics, *(part.metrics for part in report.slices))
-    small = any(result.small for results in values for result in results.values())
-    if small or any(gate.small for gate in report.gates):
-        yield f"{SMALL} small sample: too few cases to reach the stated confidence."
+    if any(gate.small for gate in gates):
+        yield SMALL_MEANING
 
 
 def reason(report: Report, gate: GateResult, formatter: TextFormatter = PLAIN) -> str:

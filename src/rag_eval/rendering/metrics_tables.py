@@ -11,7 +11,17 @@ from msgspec import Struct
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
-from rag_eval.rendering.document import FEW, Paragraph, Table, metric_interval, more, number, paragraphs
+from rag_eval.rendering.document import (
+    FEW,
+    SMALL,
+    SMALL_MEANING,
+    Paragraph,
+    Table,
+    metric_interval,
+    more,
+    number,
+    paragraphs,
+)
 from rag_eval.rendering.gates_table import counted, value, value_of
 
 if TYPE_CHECKING:
@@ -31,11 +41,14 @@ _TEXT, _QID, _SLICES, _SLICE_COLUMNS = 60, 40, 100, 8
 
 
 class Group(Struct, frozen=True):
-    """A metric group: what it measures, and tables of its plain values, values by cutoff, metrics with many values."""
+    """A metric group: what it measures, and tables of its plain values, values by cutoff, metrics with many values.
+
+    Below the tables is the meaning of a mark in them.
+    """
 
     title: str
     about: str
-    tables: list[Table]
+    tables: list[Block]
 
 
 def by_group(report: Report, formatter: TextFormatter) -> list[Group]:
@@ -57,10 +70,11 @@ def by_group(report: Report, formatter: TextFormatter) -> list[Group]:
             if name not in many
         ]
         about = f"Metrics: {group.capitalize()}"
-        tables = [
+        tables: list[Block] = [
             *([Table(about, ["Metric", "Value", "Cases", "Better"], rows)] if rows else []),
             *_by_column(report, about, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut], formatter),
             *_by_column(report, about, [(name, column_of(name), name.rpartition(".")[2]) for name in many], formatter),
+            *_legend_of_small(rows),
         ]
         groups.append(Group(group.capitalize(), PERSPECTIVES.get(group, ""), tables))
     return groups
@@ -143,7 +157,8 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
     if not rows:
         return [Paragraph(f"{formatter.strong('Slices.')} No slice is worse than all cases together.")]
     headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
-    return [Table("The worst slice of each gated metric", headers, rows), *_legend(report, few=any_few)]
+    table = Table("The worst slice of each gated metric", headers, rows)
+    return [table, *_legend_of_small(rows), *_legend(report, few=any_few)]
 
 
 def _is_worse(part: MetricResult, other: MetricResult) -> bool:
@@ -236,6 +251,10 @@ def table_of_slices(report: Report, about: str, parts: Sequence[SliceResult], fo
     sizes = [f"{part.n:,}{FEW if part.n < report.min_n else ''}" for part in parts]
     names = [f"{formatter.code(part.slice, _QID)} {size}" for part, size in zip(parts, sizes, strict=True)]
     return Table(about, ["Metric", "All cases", *names], rows)
+
+
+def _legend_of_small(rows: Sequence[Sequence[str]]) -> list[Block]:
+    return paragraphs(SMALL_MEANING if any(SMALL in cell for row in rows for cell in row) else "")
 
 
 def _legend(report: Report, *, few: bool) -> list[Block]:
