@@ -173,11 +173,12 @@ def ungated_regressions(
     regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:_MOST_UNGATED]
     moves, margins = [], []
     for row in regressions:
-        metric, drop = measure(row.name).metric, (row.comparison and row.comparison.regression) or 0.0
-        moves.append(f"{row.name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}")
+        name, metric = row.measure.name, row.measure.metric
+        drop = (row.comparison and row.comparison.regression) or 0.0
+        moves.append(f"{name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}")
         # A margin that the drop exceeds: 0.02 of a share if that is enough, otherwise half the drop.
         margin = "0.02" if metric.bounded and drop > _USUAL_MARGIN else f"{Decimal(f'{drop / 2:.1g}'):f}"
-        margins.append(f"{row.name}: {{{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}}}")
+        margins.append(f"{name}: {{{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}}}")
     if regressions:
         message = f"metrics without a regression gate are significantly worse: {', '.join(moves)}"
         fix = f"To fail such a run, write under gates: {', '.join(margins)}."

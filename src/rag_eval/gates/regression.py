@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rag_eval.gates.evidence import Pairs, RunEvidence
 from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
-from rag_eval.metrics import measure
+from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs
 from rag_eval.stats.paired import Units, above_percentile, effects, holm, testable, units_of, within_reach
@@ -37,7 +37,7 @@ class Tested(NamedTuple):
     question or cluster, None if each case is one. ``why`` is the reason why nothing can be compared.
     """
 
-    name: str
+    measure: Measure
     part: str
     evidence: RunEvidence
     pairs: Pairs
@@ -48,7 +48,7 @@ class Tested(NamedTuple):
     @property
     def runs(self) -> BetweenRuns | None:
         """Return the variance of the difference between several runs, of means."""
-        return self.evidence.between_runs(self.name, self.part) if measure(self.name).fold == "mean" else None
+        return self.evidence.between_runs(self.measure.name, self.part) if self.measure.fold == "mean" else None
 
     @property
     def swapped(self) -> Units | Pairs:
@@ -135,7 +135,7 @@ def family(
         # The smallest p that each test could have over all ways to swap its units: 1/2 for each that counts.
         smallest = []
         for row in first:
-            units, rank = units_of(row.swapped), aggregations.RANKED.get(measure(row.name).fold)
+            units, rank = units_of(row.swapped), aggregations.RANKED.get(row.measure.fold)
             units = units if rank is None else above_percentile(units, rank)
             moving = sum(count for unit, count in units.items() if any(a != b for (a, b), _ in unit))
             smallest.append(sides * 0.5 ** min(1074, moving))
@@ -157,10 +157,12 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: RunEvidenc
     rows = [row for row in rows if row.comparison and (row.comparison.regression or 0.0) > 0]
     tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
     regressions = [item for item in tested if item.comparison and item.comparison.result == "worse"]
-    regressions.sort(key=lambda item: (item.name not in bounded, (item.comparison and item.comparison.p) or 0.0))
+    regressions.sort(
+        key=lambda item: (item.measure.name not in bounded, (item.comparison and item.comparison.p) or 0.0)
+    )
     by_metric: dict[str, Tested] = {}
     for row in regressions:
-        by_metric.setdefault(measure(row.name).metric.name, row)
+        by_metric.setdefault(row.measure.metric.name, row)
     return list(by_metric.values())
 
 
@@ -175,22 +177,22 @@ def _keys(rows: Sequence[Tested], key: Key) -> list[Hashable]:
 
 
 def _columns(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
-    counts = id(row.evidence), measure(row.name).fold, frozenset(row.pairs.items())
-    return counts, lambda: tuple(row.evidence.by_case(row.name, row.part))
+    counts = id(row.evidence), row.measure.fold, frozenset(row.pairs.items())
+    return counts, lambda: tuple(row.evidence.by_case(row.measure.name, row.part))
 
 
 def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
     """Return what a test depends on: for a mean, the cases that change and by how much."""
-    if measure(row.name).fold != "mean" or any(None in pair for pair in row.pairs):
+    if row.measure.fold != "mean" or any(None in pair for pair in row.pairs):
         return _columns(row)
     steps: Counter[float] = Counter()
     for (a, b), count in row.pairs.items():
         steps[round(a - b, DECIMALS)] += count  # type: ignore[operator]  # none is None
     del steps[0.0]
-    sign = 1 if measure(row.name).metric.better == "higher" else -1
+    sign = 1 if row.measure.metric.better == "higher" else -1
 
     def by_case() -> Hashable:
-        cases = row.evidence.by_case(row.name, row.part)
+        cases = row.evidence.by_case(row.measure.name, row.part)
         moved = ((case, round(sign * (a - b), DECIMALS)) for case, a, b in cases)  # type: ignore[operator]
         return frozenset((case, step) for case, step in moved if step)
 
@@ -198,7 +200,7 @@ def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
 
 
 def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
-    row = Tested(name, part, evidence, Counter(), None)
+    row = Tested(measure(name), part, evidence, Counter(), None)
     if evidence.baseline is None:
         return row._replace(why="there is no baseline")
     if not evidence.comparable(name):
@@ -215,7 +217,7 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     elif units is not None:
         pair = pair._replace(n=units.total())
     row = row._replace(pairs=pairs, comparison=pair, why=why, units=units)
-    return row if measure(name).metric.better == "higher" else row.reversed()
+    return row if row.measure.metric.better == "higher" else row.reversed()
 
 
 def comparison(name: str, pairs: Pairs) -> Comparison | None:
@@ -239,7 +241,7 @@ def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
 
 def _enclosed(row: Tested, alpha: float) -> Tested:
     """Return the comparison with the interval of the drop, at the confidence 1 - alpha."""
-    ends = aggregations.difference(measure(row.name), row.swapped, 1 - alpha, row.runs)
+    ends = aggregations.difference(row.measure, row.swapped, 1 - alpha, row.runs)
     return row.update(low=ends.low, high=ends.high) if ends else row
 
 
@@ -248,7 +250,7 @@ def _p(row: Tested, level: float, *, quick: bool = False) -> float:
 
     With ``quick`` the normal approximation tests a mean if it decides: for noise, and for many units that move.
     """
-    p, fold = None, measure(row.name).fold
+    p, fold = None, row.measure.fold
     if quick and fold == "mean":
         counts = effects(row.swapped).counts  # type: ignore[arg-type]
         moved = fsum(effect * count for effect, count in counts.items())
@@ -282,13 +284,13 @@ class _Noise(Struct, frozen=True):
 
 def _noise(row: Tested) -> _Noise | None:
     """Return the noise of a mean, from a rerun of the baseline if there is one; None for a figure without a formula."""
-    measured, pairs = measure(row.name), testable(row.swapped)
-    if measured.fold != "mean" or not pairs or row.comparison is None:
+    pairs = testable(row.swapped)
+    if row.measure.fold != "mean" or not pairs or row.comparison is None:
         return None
-    bounds = 0.0, measured.metric.top
+    bounds = 0.0, row.measure.metric.top
     spread = noise = effects(pairs, bounds)
     if row.evidence.rerun is not None:
-        again = testable(_compare(row.name, row.part, row.evidence.rerun).swapped)
+        again = testable(_compare(row.measure.name, row.part, row.evidence.rerun).swapped)
         noise = effects(again, bounds) if again else noise
     unit = max(spread.unit, noise.unit)
     if not unit:
@@ -305,7 +307,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     current, noise = row.comparison, _noise(row)
     if current is None or noise is None or not within_reach(level):
         return row
-    scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=measure(row.name).metric.bounded)
+    scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=row.measure.metric.bounded)
     runs = row.runs
     if runs is not None and runs.runs == 2:
         return row  # two runs do not show how much runs vary
@@ -313,7 +315,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     mde, needed = None if least is None else round(float(least * noise.unit), DECIMALS), None
     if runs is not None and mde is not None:
         mde = round(effect_with_runs(mde, level, POWER, runs), DECIMALS)
-        mde = None if measure(row.name).metric.bounded and mde > 1 else mde
+        mde = None if row.measure.metric.bounded and mde > 1 else mde
     elif mde is None or mde > wanted:
         needed = cases_needed(float(Fraction(wanted) / noise.unit), noise.share, scaled, level)
     return row.update(mde=mde, needed=needed)
