@@ -15,13 +15,16 @@ from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.inputs import load_inputs
-from rag_eval.run.options import Options, PathLike, Rows, as_cutoffs, as_json, as_lines, as_names, as_path
+from rag_eval.run.options import Options, PathLike, as_cutoffs, as_path
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rag_eval.run.authority import Authority
+
+Rows = PathLike | Iterable[Mapping[str, Any]] | Any
+"""A path, rows as mappings, or a data frame of pandas or polars."""
 
 __all__ = ["Options", "Report", "load_gold", "load_traces", "render", "run", "score", "validate"]
 
@@ -138,12 +141,12 @@ def score(
             paths[what] = as_path(stated, what)
         else:
             paths[what] = f"<{what}>"
-            contents[f"<{what}>"] = as_lines(stated, what)
+            contents[f"<{what}>"] = _as_lines(stated, what)
     if isinstance(gates, Mapping):
         policy = "<gates>"
         # Metrics with their bounds, or the whole content of such a file.
         whole = gates if {"gates", "version"} & gates.keys() else {"gates": gates}
-        contents[policy] = as_json({"version": 1, **whole}, "gates")
+        contents[policy] = _as_json({"version": 1, **whole}, "gates")
     elif gates is not None:
         policy = as_path(gates, "gates")
     options = Options(
@@ -152,12 +155,64 @@ def score(
         policy,
         as_cutoffs(k),
         baseline="" if baseline is None else as_path(baseline, "baseline"),
-        perspectives=as_names(perspectives, "perspectives"),
-        suite=as_names([suite], "suite")[0],
-        by=gold_fields(as_names(by, "by")),
+        perspectives=_as_names(perspectives, "perspectives"),
+        suite=_as_names([suite], "suite")[0],
+        by=gold_fields(_as_names(by, "by")),
         contents=contents,
     )
     return run(options)
+
+
+def _as_lines(stated: Any, what: str) -> bytes:
+    """Return rows as JSON Lines; an empty cell of a data frame is an absent field."""
+    rows: Any = stated
+    if hasattr(stated, "to_dicts"):  # polars
+        rows = stated.to_dicts()
+    elif hasattr(stated, "to_dict") and hasattr(stated, "columns"):  # pandas
+        rows = stated.to_dict("records")
+    if rows is not stated:
+        rows = [{name: value for name, value in row.items() if not _is_missing(value)} for row in rows]
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise UsageError(f"{what}: expected a path, a list of dicts or a data frame, but got {type(stated).__name__}")
+    return b"".join(_as_json(row, f"{what}, row {number}") + b"\n" for number, row in enumerate(rows, 1))
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a cell has no value: None, or NaN, NaT and NA, which do not equal themselves."""
+    if value is None or hasattr(value, "__len__"):  # arrays are compared element by element
+        return value is None
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA is neither true nor false
+        return True
+
+
+def _as_json(value: object, where: str) -> bytes:
+    """Return a value as JSON; raise UsageError if it has another type than JSON knows."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{where}: cannot be written as JSON ({error}). Give texts, numbers, lists and dicts"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of numpy as plain Python values."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (tuple, set, frozenset)):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def _as_names(stated: object, what: str) -> tuple[str, ...]:
+    """Return one or several names; raise UsageError for another type."""
+    several = tuple(stated) if isinstance(stated, Iterable) and not isinstance(stated, str) else (stated,)
+    for item in several:
+        if not isinstance(item, str):
+            raise UsageError(f"{what}: {quoted(item, 40)} is not a name")
+    return several
 
 
 def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
@@ -13,8 +12,6 @@ from rag_eval.engines import DEFAULT_EXECUTION, ExecutionOptions
 from rag_eval.errors import UsageError
 
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-Rows = PathLike | Iterable[Mapping[str, Any]] | Any
-"""A path, rows as mappings, or a data frame of pandas or polars."""
 _MOST = 999_999
 
 
@@ -51,49 +48,6 @@ def headline(cutoffs: Sequence[int], default: int) -> int:
     return default if not cutoffs or default in cutoffs else max(cutoffs)
 
 
-def as_lines(stated: Any, what: str) -> bytes:
-    """Return rows as JSON Lines; an empty cell of a data frame is an absent field."""
-    rows: Any = stated
-    if hasattr(stated, "to_dicts"):  # polars
-        rows = stated.to_dicts()
-    elif hasattr(stated, "to_dict") and hasattr(stated, "columns"):  # pandas
-        rows = stated.to_dict("records")
-    if rows is not stated:
-        rows = [{name: value for name, value in row.items() if not _is_missing(value)} for row in rows]
-    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
-        raise UsageError(f"{what}: expected a path, a list of dicts or a data frame, but got {type(stated).__name__}")
-    return b"".join(as_json(row, f"{what}, row {number}") + b"\n" for number, row in enumerate(rows, 1))
-
-
-def _is_missing(value: Any) -> bool:
-    """Return whether a cell has no value: None, or NaN, NaT and NA, which do not equal themselves."""
-    if value is None or hasattr(value, "__len__"):  # arrays are compared element by element
-        return value is None
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA is neither true nor false
-        return True
-
-
-def as_json(value: object, where: str) -> bytes:
-    """Return a value as JSON; raise UsageError if it has another type than JSON knows."""
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"{where}: cannot be written as JSON ({error}). Give texts, numbers, lists and dicts"
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers and arrays of numpy as plain Python values."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (tuple, set, frozenset)):
-        return list(value)
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
 def as_cutoffs(stated: object) -> tuple[int, ...]:
     """Return one or several whole numbers from 1, ascending, each once; none for None."""
     several: Iterable[Any] = stated if isinstance(stated, Iterable) and not isinstance(stated, str) else [stated]
@@ -117,12 +71,3 @@ def as_path(stated: PathLike, what: str) -> str:
     if not text:
         raise UsageError(f"{what}: the path is empty. Name a file")
     return text
-
-
-def as_names(stated: object, what: str) -> tuple[str, ...]:
-    """Return one or several names; raise UsageError for another type."""
-    several = tuple(stated) if isinstance(stated, Iterable) and not isinstance(stated, str) else (stated,)
-    for item in several:
-        if not isinstance(item, str):
-            raise UsageError(f"{what}: {quoted(item, 40)} is not a name")
-    return several
