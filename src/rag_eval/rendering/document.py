@@ -88,14 +88,6 @@ def more(cut: int, where: str) -> list[Block]:
     return paragraphs(f"… and {cut} more; {where} has all.") if cut > 0 else []
 
 
-def _unchanged(text: str) -> str:
-    return text
-
-
-def _level(kind: str) -> str:
-    return kind if kind in ("error", "warning") else ""
-
-
 class TextFormatter(Struct, frozen=True):
     """Formatting of names and untrusted input, so that a rendering never interprets them.
 
@@ -108,11 +100,11 @@ class TextFormatter(Struct, frozen=True):
     named: Callable[[str, str], str]  # metric, slice
     words: Callable[..., str]
     code: Callable[..., str]
-    text: Callable[..., str] = one_line
-    trusted: Callable[[str], str] = _unchanged
-    strong: Callable[[str], str] = _unchanged
-    figure: Callable[[str], str] = _unchanged
-    sign: Callable[[str], str] = _level
+    text: Callable[..., str]
+    trusted: Callable[[str], str]
+    strong: Callable[[str], str]
+    figure: Callable[[str], str]
+    sign: Callable[[str], str]
     whole: str = "report.json"
 
     def gate(self, gate: GateResult) -> str:
@@ -120,11 +112,17 @@ class TextFormatter(Struct, frozen=True):
         return self.named(gate.name, gate.slice)
 
 
-def _plain_name(metric: str, part: str) -> str:
-    return f"{metric} where {one_line(part)}" if part else metric
-
-
-PLAIN = TextFormatter(_plain_name, one_line, one_line, whole="--format json")
+PLAIN = TextFormatter(
+    named=lambda metric, part: f"{metric} where {one_line(part)}" if part else metric,
+    words=one_line,
+    code=one_line,
+    text=one_line,
+    trusted=str,
+    strong=str,
+    figure=str,
+    sign=lambda kind: kind if kind in ("error", "warning") else "",
+    whole="--format json",
+)
 
 
 # Numbers, with enough decimals that none contradicts an outcome
