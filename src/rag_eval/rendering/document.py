@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -133,7 +132,6 @@ def number(value: float | None, name: str = "") -> str:
     return "–" if value is None else f"{value:.{decimals(value, name)}f}{unit(name)}"
 
 
-@lru_cache(maxsize=256)
 def unit(name: str) -> str:
     """Return the unit of a metric's values with a space before it, empty for shares, counts and unknown metrics."""
     item = of_column(column_of(name))
