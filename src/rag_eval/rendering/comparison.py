@@ -103,7 +103,7 @@ def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Secti
         yield _front(comparison.front, names, formatter)
 
 
-def significant_differences(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Section]:
+def significant_differences(comparison: SideBySide, formatter: TextFormatter) -> Section:
     """Summarize significant differences from the base and the flipped questions, for the top of a page."""
     names = [formatter.code(run.name, _NAME) for run in comparison.runs]
     rows = [
@@ -115,7 +115,7 @@ def significant_differences(comparison: SideBySide, formatter: TextFormatter) ->
     lines = [] if rows else ["No metric differs significantly from the base."]
     lines += [f"{name}: {_count_flips(run)}" for name, run in zip(names, comparison.runs, strict=True) if run.flips]
     table = table_of("What differs", ["run", "metric", *_COLUMNS], rows)
-    yield Section("What differs", [*remarks(lines), *table])
+    return Section("What differs", [*remarks(lines), *table])
 
 
 def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:

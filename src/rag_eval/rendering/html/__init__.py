@@ -381,8 +381,9 @@ def history_page(
 def comparison_page(comparison: SideBySide) -> str:
     """Return the page of a comparison: differences first."""
     first, *rest = sections(comparison, FORMATTER)
-    plotted = tag("div", *plots.front(comparison), class_="charts") if comparison.front else NOTHING
-    return write_page([first, *significant_differences(comparison, FORMATTER), *rest], comparison.version, plotted)
+    names = [run.name for run in comparison.runs]
+    plotted = tag("div", *plots.front(comparison.front, names), class_="charts") if comparison.front else NOTHING
+    return write_page([first, significant_differences(comparison, FORMATTER), *rest], comparison.version, plotted)
 
 
 def comparison_tables(comparison: SideBySide) -> str:

@@ -30,9 +30,9 @@ from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
     from rag_eval.analysis.report import Report
-    from rag_eval.analysis.runs import SideBySide
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
+    from rag_eval.gates.weighted_score import Front
 
 Ends = tuple[float, float]
 
@@ -244,7 +244,7 @@ def chart(
     axes: Axes,
     limits: Sequence[Limit] = (),
 ) -> Markup:
-    """Return a plot of ``dots``, those of each of ``lines`` join, between axes; None without dots."""
+    """Return a plot of ``dots`` between axes; ``lines`` join some of them. Empty without dots."""
     if not dots:
         return NOTHING
     ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
@@ -431,15 +431,12 @@ def trend(index: int, series: Series) -> Markup:
     return chart(f"plot-{index}", visible(series.metric), newest, dots, lines, axes, limits)
 
 
-def front(comparison: SideBySide) -> Iterator[Markup]:
-    """Yield a plot of the quality of runs over each of the other dimensions."""
-    if comparison.front is None:
-        return
-    for axis, name in enumerate(comparison.front.dimensions[1:], 1):
+def front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
+    """Yield a plot of the quality of ``runs`` over each of the other dimensions."""
+    for axis, name in enumerate(front.dimensions[1:], 1):
         dots = []
-        for index, point in enumerate(comparison.front.points):
-            kind = "plain" if comparison.front.beaten_by[index] is None else "few"
+        for index, (point, beaten) in enumerate(zip(front.points, front.beaten_by, strict=True)):
             numbers = f"quality {number(point[0])}, {name} {number(point[axis], SPENDING[name])}"
-            text = f"{letter(index)}, {visible(comparison.runs[index].name)}: {numbers}"
-            dots.append(Dot(point[axis], point[0], kind, text, letter(index)))
+            text = f"{letter(index)}, {visible(runs[index])}: {numbers}"
+            dots.append(Dot(point[axis], point[0], "plain" if beaten is None else "few", text, letter(index)))
         yield chart(f"front-{axis}", f"Quality and {name}.", _FRONT, dots, [], Axes(_AXES[name], "quality"))
