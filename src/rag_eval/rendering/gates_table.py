@@ -349,9 +349,9 @@ def change(gate: GateResult) -> str:
     if comparison is None or comparison.regression is None:
         return ""
     up = (comparison.regression > 0) == (gate.direction == "max_rise")
-    far = f"{'+' if up else '−'}{size(gate)}" if comparison.regression else size(gate)
+    size_text = f"{'+' if up else '−'}{size(gate)}" if comparison.regression else size(gate)
     ends = regression_interval(gate, turned=gate.direction == "max_drop")
-    return f"{far} ({ends})" if ends else far
+    return f"{size_text} ({ends})" if ends else size_text
 
 
 def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
@@ -373,12 +373,12 @@ def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
 def size(gate: GateResult) -> str:
     """Return the size of a value's change against the baseline, without its sign."""
     regression = exactly((gate.comparison and gate.comparison.regression) or 0.0)
-    far = shown(
+    size_text = shown(
         abs(regression),
         lambda number: (gate.gate.keeps(number if regression > 0 else -number), bool(number)),
         decimals(float(abs(regression)), gate.name),
     )
-    return far + unit(gate.name)
+    return size_text + unit(gate.name)
 
 
 def deltas(report: Report) -> Deltas:
