@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.gates.evidence import pair_cases
 from rag_eval.gates.results import QuestionRow
-from rag_eval.rendering.json_file import Questions
+from rag_eval.rendering.json_file import QuestionConverter
 from runs import evidence, question, questions
 from seams import enclosed, folded, measure
 
@@ -138,7 +138,7 @@ NAMES = ["precision", "over_refusal", "under_refusal", "mrr"]
 def read_back(cases):
     """The same cases as they are read of a report.json."""
     rows = [msgspec.convert({**case._asdict(), "scores": dict(case.scores)}, QuestionRow) for case in cases]
-    return Questions().made(rows)
+    return QuestionConverter().convert(rows)
 
 
 @given(

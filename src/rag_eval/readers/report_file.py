@@ -21,7 +21,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import decode_exactly
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Reader
-from rag_eval.rendering.json_file import Questions, from_json
+from rag_eval.rendering.json_file import QuestionConverter, from_json
 
 _BATCH = 1_000
 _LABELS = ("label", "coarse_label")
@@ -50,7 +50,7 @@ def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
     value = decode_exactly(reader, path, data, contract, _with_current_names)
     if value is not None:
         rows = msgspec.convert(value["questions"], list[QuestionRow])
-        value["questions"] = Questions().made(rows)
+        value["questions"] = QuestionConverter().convert(rows)
     return value
 
 
@@ -67,7 +67,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
     entries, made = msgspec.json.decode(questions, type=list[msgspec.Raw]), list[Question]()
-    make = Questions().made
+    convert = QuestionConverter().convert
     decoder, quotes = msgspec.json.Decoder(list[QuestionRow]), rest.count(b'"') + len('""')
     for begin in range(0, len(entries), _BATCH):
         text = b"[%s]" % b",".join(map(bytes, entries[begin : begin + _BATCH]))
@@ -77,7 +77,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
             return None
         if any([row.label not in labels[0] or row.coarse_label not in labels[1] for row in rows]):
             return None
-        made += make(rows)
+        made += convert(rows)
     # A repeated key lost its quotes.
     return {**value, "questions": made} if data.count(b'"') == quotes else None
 

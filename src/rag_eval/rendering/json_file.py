@@ -96,14 +96,14 @@ def _fields(report: Report) -> dict[str, Any]:
     return {**head, **fields}
 
 
-class Questions:
+class QuestionConverter:
     """Makes cases of the questions of reports; equal values become one object, because there may be many."""
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[str, ...], tuple[Mapping[str, int], list[int], list[int]]] = {}
         self._shared: dict[tuple[Any, ...], tuple[Shown, ...]] = {}
 
-    def made(self, rows: Sequence[QuestionRow]) -> list[Question]:
+    def convert(self, rows: Sequence[QuestionRow]) -> list[Question]:
         """Return the cases of questions."""
         return [
             Question(
@@ -146,29 +146,29 @@ def is_shared(column: str) -> bool:
 
 
 def from_json(value: dict[str, Any]) -> Report:
-    """Return the report of a valid value; its questions may be converted already, by :class:`Questions`."""
+    """Return the report of a valid value; its questions may be converted already, by :class:`QuestionConverter`."""
     fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
     for name, kind in _LISTS.items():
-        fields[name] = tuple(_made(kind, entry) for entry in value[name])
+        fields[name] = tuple(_record(kind, entry) for entry in value[name])
     for name, single in _SINGLE.items():
-        fields[name] = _made(single, value[name]) if value.get(name) else None
+        fields[name] = _record(single, value[name]) if value.get(name) else None
     questions = value["questions"]
     if questions and not isinstance(questions[0], Question):
-        questions = Questions().made(msgspec.convert(questions, list[QuestionRow]))
+        questions = QuestionConverter().convert(msgspec.convert(questions, list[QuestionRow]))
     fields["questions"] = QuestionList(questions)
-    made: Report = _made(Report, fields)
+    made: Report = _record(Report, fields)
     return made
 
 
-def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
+def _record(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
     """Return a named tuple of its fields: lists become tuples, and whole numbers int, which JSON may write as 3.0."""
-    whole = _whole(kind)
+    whole = _whole_numbers(kind)
     fields: dict[str, Any] = {}
     for name, part in entry.items():
         if name == "metrics":
-            fields[name] = {metric: _made(MetricResult, result) for metric, result in part.items()}
+            fields[name] = {metric: _record(MetricResult, result) for metric, result in part.items()}
         elif name == "comparison":
-            fields[name] = _made(Comparison, part) if part else None
+            fields[name] = _record(Comparison, part) if part else None
         elif isinstance(part, list):
             fields[name] = tuple(part)
         else:
@@ -177,7 +177,7 @@ def _made(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
 
 
 @cache
-def _whole(kind: Callable[..., Any]) -> frozenset[str]:
+def _whole_numbers(kind: Callable[..., Any]) -> frozenset[str]:
     """Return the fields of a named tuple that are whole numbers."""
     texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
     return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
