@@ -266,3 +266,16 @@ def test_metrics_by_slice_make_room_before_questions_do():
     whole, short = markdown.render(report), markdown.within(report, 50_000, len)
     assert ("Every metric by slice did not fit" in whole, "Every metric by slice did not fit" in short) == (False, True)
     assert whole.partition("<details><summary>Questions")[2] == short.partition("<details><summary>Questions")[2] != ""
+
+
+def test_only_the_code_of_an_advice_is_code(report):
+    ask = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."
+    steps = "No answer has a list of citations. Record them: t.answer(text, citations=[…]). Then score again."
+    row = json.loads(render(report, "json"))
+    row["findings"] = [{"code": "c", "level": "warning", "message": "said", "fix": ask, "file": "", "line": 0}]
+    row["diagnosis"] = [{"cause": "Grounding.", "evidence": "precision 0.1", "next": steps}]
+    text = render(from_json(row), "markdown")
+    assert "→ To require a sign-off, write in eval-gates.yml: `signoff: {require: record}`.\n" in text
+    assert (
+        "No answer has a list of citations. `Record them: t.answer(text, citations=[…]).` Then score again.\n" in text
+    )

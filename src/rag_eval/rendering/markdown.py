@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import markdown as safe
-from rag_eval.common.escaping import prose, quantity, untabled
+from rag_eval.common.escaping import one_line, prose, quantity, untabled
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering.document import Paragraph, Table, TextFormatter
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
 SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
 _SLICE, _NAME, _SENTENCE = 60, 200, 1_000
-_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9k])")
+_METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9k]|fpr)")
 _PADDING = 2  # of a header
 _RANGE, _NUMBER = re.compile("–(?=[0-9])"), re.compile(" (?![(])")
 _HEADING = re.compile("(?m)^## .*$")
@@ -87,13 +87,25 @@ def _metric_name(metric: str, part: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape a sentence of this program, without code in it: names of metrics contain underscores and ``@``.
+    """Escape sentences of this program, without code in them: names of metrics contain underscores and ``@``.
 
-    A report may come from elsewhere: text that cannot be such a sentence becomes code.
+    A report may come from elsewhere: a sentence that cannot be one of this program becomes code.
     """
-    if prose(_CUTOFF.sub("", text), _SENTENCE) == _CUTOFF.sub("", text).replace("_", "\\_"):
-        return text.replace("_", "\\_").replace("@", "@\u200b")
-    return safe(text, _SENTENCE)
+    if _is_prose(text):
+        return _without_markup(text)
+    sentences = re.split(r"(?<=\.) ", one_line(text, _SENTENCE))
+    if len(sentences) == 1:
+        return safe(text, _SENTENCE)
+    return " ".join([_without_markup(one) if _is_prose(one) else safe(one, _SENTENCE) for one in sentences])
+
+
+def _is_prose(text: str) -> bool:
+    plain = _CUTOFF.sub("", text)
+    return prose(plain, _SENTENCE) == plain.replace("_", "\\_")
+
+
+def _without_markup(text: str) -> str:
+    return text.replace("_", "\\_").replace("@", "@\u200b")
 
 
 FORMATTER = TextFormatter(

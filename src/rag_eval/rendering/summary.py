@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REASONS = 3
+_LINE_OF_FILE = re.compile(r"(.{1,200}:) ([a-z_]{1,40}(?:@[0-9]{1,5})?: \{.{1,200}\})(\.?)")
 _FINDINGS, _CHANGES, _ITEMS, _NOTES = 20, 20, 10, 10
 _NAME, _REF, _TEXT, _VALUE, _FIX, _MESSAGE = 40, 80, 200, 60, 300, 400
 FINDINGS, POLICY, NOTES, DIAGNOSIS = "Findings", "Changes of the gates", "Notes on the input", "Diagnosis"
@@ -154,14 +156,21 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
     items = []
     for (level, code, fix), texts in kinds.items():
         head = f"{formatter.sign(level)} {formatter.code(code, _REF)}"
-        # Commands stay unchanged, to copy them; advice is in plain words.
-        form = formatter.code if fix.startswith(("rag-eval ", "git ")) else formatter.words
-        fixes = [f"→ {form(fix, _FIX)}"] if fix else []
+        fixes = [f"→ {_advice(fix, formatter)}"] if fix else []
         if counts[level, code, fix] == 1:
             items.append(ListItem(f"{head}: {texts[0]}", fixes))
         else:
             items.append(ListItem(f"{head}, {counts[level, code, fix]} times:", [*texts, *fixes]))
     return [Bullets(items), *more(len(report.findings) - len(shown), formatter.whole)] if items else []
+
+
+def _advice(fix: str, formatter: TextFormatter) -> str:
+    """Return what to do: in plain words, but commands and lines of a gates file as code, to copy them."""
+    if fix.startswith(("rag-eval ", "git ")):
+        return formatter.code(fix, _FIX)
+    if part := _LINE_OF_FILE.fullmatch(fix):
+        return f"{formatter.words(part[1], _FIX)} {formatter.code(part[2], _FIX)}{part[3]}"
+    return formatter.words(fix, _FIX)
 
 
 def _of_every_kind(entries: Sequence[T], kind: Callable[[T], str], limit: int) -> list[T]:
