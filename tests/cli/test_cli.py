@@ -186,7 +186,7 @@ def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, m
     assert "secret" not in err
 
 
-@pytest.mark.parametrize("name", ["msgspec", "yaml._yaml"])
+@pytest.mark.parametrize("name", ["orjson", "rpds.rpds"])
 def test_a_package_that_cannot_be_loaded_is_named_and_no_defect(rag, monkeypatch, name):
     def broken(args):
         raise ImportError(f"DLL load failed while importing {name}", name=name)

@@ -20,7 +20,7 @@ from cases import ROOT
 from depth import examples
 from rag_eval.contract.gold import NOT_BLANK
 from rag_eval.readers.jsonl import JsonLines
-from rag_eval.readers.schema_validation import is_valid, schema_errors
+from rag_eval.readers.schema_validation import is_valid
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, JsonError, parse
 from reading import SCHEMAS, element, full, gold, trace
 from seams import REPOSITORY, Contract, Gold, ProblemCollector, Reader, Trace
@@ -317,14 +317,9 @@ def test_the_samples_of_these_tests_are_valid(name):
 
 @examples(400)
 @given(values())
-def test_the_errors_of_a_value_are_those_that_jsonschema_finds(case):
+def test_a_value_is_valid_if_jsonschema_finds_no_errors(case):
     name, value = case
-    schema = load(name)
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
-    expected = [(error.validator, error.instance, tuple(error.absolute_path)) for error in errors]
-    result = [(error.keyword, error.value, error.path) for error in schema_errors(schema, value)]
-    assert sorted(result, key=str) == sorted(expected, key=str)
-    assert is_valid(schema, value, schema) == (not expected)
+    assert is_valid(load(name), value, load(name)) == jsonschema.Draft202012Validator(load(name)).is_valid(value)
 
 
 @pytest.mark.parametrize("keyword", ["oneOf", "multipleOf", "format", "contains"])
@@ -337,7 +332,7 @@ def test_an_unknown_keyword_of_a_schema_is_refused(keyword):
 def test_every_keyword_of_the_schemas_is_known(name):
     for field in [load(name), *load(name).get("$defs", {}).values(), *(field for _, field in fields(load(name)))]:
         for keyword, expected in field.items():
-            is_valid({keyword: expected, "then": {}}, {}, load(name))
+            is_valid({keyword: expected, "then": True}, {}, load(name))
 
 
 @pytest.mark.parametrize(

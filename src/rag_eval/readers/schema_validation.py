@@ -1,15 +1,16 @@
 """Validation of decoded values by JSON Schema, and descriptions of errors.
 
-Tests compare it with jsonschema, which takes longer to load than a small run takes.
+Small documents are read at every start, and jsonschema takes longer to load than a small run takes. So it is loaded
+only to find the errors of a value that :func:`is_valid` refuses.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,8 +24,6 @@ from rag_eval.readers.strict_json import pointer
 
 Schema = dict[str, Any]
 Row = dict[str, Any]
-Part = tuple[tuple[str | int, ...], Schema, Any]
-"""Steps to a value in another one, a schema that applies to it, and the value."""
 
 
 class SchemaError(Struct, frozen=True):
@@ -74,47 +73,60 @@ def _exact(pattern: str) -> str:
 
 def schema_errors(schema: Schema, value: Any) -> list[SchemaError]:
     """Return the errors of a value, none if it is valid; at most a thousand."""
-    return list(islice(_errors(schema, value, schema, ()), _MOST))
+    if is_valid(schema, value, schema):
+        return []
+    import jsonschema
+    import referencing
+
+    base = jsonschema.Draft202012Validator
+    types = base.TYPE_CHECKER.redefine("integer", lambda _, item: _is_integer(item))  # a Decimal may be whole
+    kind: Any = jsonschema.validators.extend(base, type_checker=types)  # type: ignore[no-untyped-call]
+    # An empty registry: a $ref to elsewhere fails instead of being fetched.
+    validator = kind(schema, registry=referencing.Registry())
+    errors = []
+    for error in islice(validator.iter_errors(value), _MOST):
+        keyword, expected, path = str(error.validator), error.validator_value, tuple(error.absolute_path)
+        if keyword == "required":
+            # jsonschema raises one error for each missing field and names it only in its message.
+            expected = next(name for name in expected if error.message.startswith(repr(name)))
+        elif keyword == EXTRA:
+            expected = _extra_keys(error.schema, error.instance)
+        errors.append(SchemaError(keyword, expected, error.instance, error.schema, path))
+    return errors
 
 
-def is_valid(schema: Schema, value: Any, root: Schema) -> bool:
+def is_valid(schema: Schema | bool, value: Any, root: Schema) -> bool:
     """Return whether a part of the schema ``root`` accepts a value; raise ValueError for an unknown keyword."""
-    return next(_errors(schema, value, root, ()), None) is None
-
-
-def _errors(schema: Schema, value: Any, root: Schema, path: tuple[str | int, ...]) -> Iterator[SchemaError]:
-    """Yield the errors of the value at ``path``, in the order of the keywords."""
+    if isinstance(schema, bool):
+        return schema
     for keyword, expected in schema.items():
-        refused: Sequence[Any] = ()
         if keyword in _NOTES or keyword[:2] == "x-":
             continue
         if accepts := _ASSERTIONS.get(keyword):
-            refused = () if accepts(value, expected) else (expected,)
-        elif keyword == "required":
-            refused = [name for name in expected if name not in value] if type(value) is dict else ()
-        elif keyword == EXTRA and isinstance(expected, bool):
-            extra = _extra_keys(schema, value) if type(value) is dict and not expected else []
-            refused = [extra] if extra else ()
-        elif keyword in ("anyOf", "not"):
-            accepted = [is_valid(part, value, root) for part in (expected if keyword == "anyOf" else [expected])]
-            refused = (expected,) if any(accepted) == (keyword == "not") else ()
+            valid = accepts(value, expected)
+        elif keyword in _APPLIED:
+            kind, parts = _APPLIED[keyword]
+            pairs = parts(expected, value, schema) if isinstance(value, kind) else ()
+            valid = all([is_valid(part, inner, root) for part, inner in pairs])
         else:
-            for step, part, inner in _parts(keyword, schema, value, root):
-                yield from _errors(part, inner, root, (*path, *step))
-        for one in refused:
-            yield SchemaError(keyword, one, value, schema, path)
+            valid = _is_valid_by(keyword, schema, value, root)
+        if not valid:
+            return False
+    return True
 
 
-def _parts(keyword: str, schema: Schema, value: Any, root: Schema) -> Iterable[Part]:
-    """Return the schemas that a keyword applies, each with its value and the step to it."""
+def _is_valid_by(keyword: str, schema: Schema, value: Any, root: Schema) -> bool:
+    """Return whether a keyword that refers to a schema or combines several accepts a value."""
+    expected, accepts = schema[keyword], partial(is_valid, value=value, root=root)
     if keyword == "$ref":
-        return [((), root["$defs"][schema["$ref"].removeprefix("#/$defs/")], value)]
+        return accepts(root["$defs"][expected.removeprefix("#/$defs/")])
+    if keyword == "anyOf":
+        return any(map(accepts, expected))
+    if keyword == "not":
+        return not accepts(expected)
     if keyword == "if":
-        return [((), schema["then"], value)] if is_valid(schema["if"], value, root) else []
-    if keyword not in _APPLIED:
-        raise ValueError(f"the keyword '{keyword}' is unknown here")
-    kind, parts = _APPLIED[keyword]
-    return parts(schema[keyword], value, schema) if isinstance(value, kind) else []
+        return not accepts(expected) or accepts(schema["then"])
+    raise ValueError(f"the keyword '{keyword}' is unknown here")
 
 
 def _extra_keys(schema: Schema, row: Row) -> list[str]:
@@ -154,6 +166,7 @@ _ASSERTIONS: dict[str, Callable[[Any, Any], bool]] = {
     "type": lambda value, kinds: (
         _TYPES[kinds][1](value) if isinstance(kinds, str) else any([_TYPES[kind][1](value) for kind in kinds])
     ),
+    "required": lambda value, names: type(value) is not dict or all([name in value for name in names]),
     "const": _equal,
     "enum": lambda value, allowed: any([_equal(value, item) for item in allowed]),
     "pattern": lambda value, pattern: type(value) is not str or re.search(pattern, value) is not None,
@@ -166,29 +179,19 @@ _ASSERTIONS: dict[str, Callable[[Any, Any], bool]] = {
     "minProperties": lambda value, least: type(value) is not dict or len(value) >= least,
 }
 """Keywords without schemas, each with a predicate of the value and of its own value."""
-_APPLIED: dict[str, tuple[type, Callable[[Any, Any, Schema], Iterable[Part]]]] = {
-    "allOf": (object, lambda parts, value, _: [((), part, value) for part in parts]),
-    "properties": (
-        dict,
-        lambda fields, row, _: [((name,), field, row[name]) for name, field in fields.items() if name in row],
-    ),
+_APPLIED: dict[str, tuple[type, Callable[[Any, Any, Schema], Iterable[tuple[Schema | bool, Any]]]]] = {
+    "allOf": (object, lambda parts, value, _: [(part, value) for part in parts]),
+    "properties": (dict, lambda fields, row, _: [(fields[name], row[name]) for name in row if name in fields]),
     "patternProperties": (
         dict,
-        lambda fields, row, _: [
-            ((name,), field, row[name]) for pattern, field in fields.items() for name in row if re.search(pattern, name)
-        ],
+        lambda fields, row, _: [(fields[one], row[name]) for one in fields for name in row if re.search(one, name)],
     ),
-    EXTRA: (dict, lambda part, row, schema: [((name,), part, row[name]) for name in _extra_keys(schema, row)]),
-    "propertyNames": (dict, lambda part, row, _: [((), part, name) for name in row]),
-    "items": (list, lambda part, items, _: [((index,), part, item) for index, item in enumerate(items)]),
-    "prefixItems": (
-        list,
-        lambda parts, items, _: [
-            ((index,), part, item) for index, (part, item) in enumerate(zip(parts, items, strict=False))
-        ],
-    ),
+    EXTRA: (dict, lambda part, row, schema: [(part, row[name]) for name in _extra_keys(schema, row)]),
+    "propertyNames": (dict, lambda part, row, _: [(part, name) for name in row]),
+    "items": (list, lambda part, items, _: [(part, item) for item in items]),
+    "prefixItems": (list, lambda parts, items, _: zip(parts, items, strict=False)),
 }
-"""Keywords that apply schemas, each with the type of value that it is about."""
+"""Keywords with schemas, each with the type of value that it is about, and the schemas with what they apply to."""
 
 
 class RowError(NamedTuple):
