@@ -43,7 +43,6 @@ from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.json_file import from_json
-from rag_eval.rendering.terminal import grid
 from rag_eval.run.authority import authority_from_git
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.aggregations import FOLDS
@@ -114,7 +113,6 @@ __all__ = [
     "enclosed",
     "folded",
     "from_json",
-    "grid",
     "instruction",
     "judge",
     "judge_all",

@@ -54,7 +54,7 @@ sys.exit('rag_eval.metrics' in sys.modules)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("form", ["scores", "table", "markdown", "html", "csv", "junit", "sarif", "json"])
+@pytest.mark.parametrize("form", ["scores", "markdown", "html", "csv", "junit", "sarif", "json"])
 def test_a_small_run_loads_nothing_heavy(form, project):
     assert loaded_by(["score", "--format", form], project) == []
 

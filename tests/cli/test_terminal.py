@@ -7,12 +7,9 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tabulate import tabulate
 
 from cases import ROOT, gold_row, trace_row, write_rows
-from seams import COMMANDS, grid, main
+from seams import COMMANDS, main
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 BAD = ("score", "--gold", QUICKSTART / "gold.jsonl", "--trace", QUICKSTART / "bad.jsonl")
@@ -245,19 +242,3 @@ def test_help_is_as_wide_as_the_terminal_within_limits(command, monkeypatch, ter
         shown[known] = [command(name, "--help")[1] for name in COMMANDS]
     assert shown[""] == shown[width]
     assert width >= 120 or shown[""] not in (shown[width - 1], shown[width + 1])
-
-
-CELLS = st.text("ab1.–≥漢é\u0301", min_size=1, max_size=6)
-
-
-@given(
-    st.integers(1, 5).flatmap(
-        lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=2, max_size=5)
-    ),
-    st.booleans(),
-)
-def test_a_table_is_the_one_that_tabulate_writes(table, right):
-    headers, *rows = table
-    sides = ["left", *["right" if right else "left"] * (len(headers) - 1)]
-    text = tabulate(rows, headers, "simple", colalign=sides, disable_numparse=True)
-    assert grid(headers, rows, right=right).split("\n") == [line.rstrip() for line in text.split("\n")]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from tabulate import tabulate
 from wcwidth import wcswidth
 
 from rag_eval.cases import MEANING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 _GAP, _NARROWEST = 2, 12
-_PADDING = "  "  # behind a header
+_PADDING = "  "  # tabulate sets it for a header
 _RED, _GREEN, _YELLOW = "31", "32", "33"
 _COLOURS = {"FAILED": _RED, "failed": _RED, "error": _RED, "PASSED": _GREEN, "passed": _GREEN}
 _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
@@ -70,11 +70,10 @@ def _titled(title: str, blocks: Sequence[Block]) -> str:
     return f"{title}:\n{write_blocks(blocks)}" if blocks else ""
 
 
-def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False) -> str:
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of at most a hundred columns, or several that share the first column if twelve for each are more.
 
-    The widest column wraps first, at spaces; words are broken only if no column has a space left to wrap at. With
-    ``right``, all columns but the first are aligned to the right.
+    The widest column wraps first, at spaces; words are broken only if no column has a space left to wrap at.
     """
     cells = [[log_line(cell).strip() for cell in row] for row in rows]
     padded = [f"{title}{_PADDING}" for title in headers]
@@ -91,31 +90,12 @@ def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool =
         half = (len(widths) + 1) // 2
         parts = (range(half), (0, *range(half, len(widths))))
         return "\n\n".join(
-            grid([headers[i] for i in part], [[row[i] for i in part] for row in cells], right=right) for part in parts
+            grid([headers[i] for i in part], [[row[i] for i in part] for row in cells]) for part in parts
         )
     folded = [[_folded(cell, limit) for cell, limit in zip(row, widths, strict=True)] for row in cells]
     titles = [_folded(title, limit - len(_PADDING)) for title, limit in zip(headers, widths, strict=True)]
-    return _aligned(titles, folded, right=right)
-
-
-def _aligned(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool) -> str:
-    """Return a table as tabulate's ``simple`` writes it: a rule below the headers, cells of any number of lines.
-
-    Tabulate is not used, because importing it takes longer than scoring a small run. A test compares both.
-    """
-    padded = [header.replace("\n", f"{_PADDING}\n") + _PADDING for header in headers]
-    widths = [
-        max(columns(line) for cell in column for line in cell.split("\n")) for column in zip(padded, *rows, strict=True)
-    ]
-    lines = []
-    for row in (headers, ["-" * width for width in widths], *rows):
-        for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
-            line = ""
-            for index, (part, width) in enumerate(zip(parts, widths, strict=True)):
-                blank = " " * (width - columns(part))
-                line += (blank + part if right and index else part + blank) + " " * _GAP
-            lines.append(line.rstrip())
-    return "\n".join(lines)
+    text = tabulate(folded, titles, tablefmt="simple", disable_numparse=True)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def _folded(cell: str, limit: int) -> str:

@@ -36,7 +36,6 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_json
 from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import PACKED, Reader
-from rag_eval.rendering.terminal import grid
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
@@ -117,9 +116,12 @@ def run_stats(args: Namespace) -> int:
 
 
 def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    shown = [[one_line(str(name), 60), *map(str, counts)] for name, *counts in rows[:_ROWS]]
-    table = grid([one_line(headers[0], 60), *headers[1:]], shown, right=True)
-    yield from ("", *table.split("\n"))
+    from tabulate import tabulate
+
+    shown = [[one_line(str(row[0]), 60), *row[1:]] for row in rows[:_ROWS]]
+    align = ["left", *["right"] * (len(headers) - 1)]
+    text = tabulate(shown, [one_line(headers[0], 60), *headers[1:]], "simple", colalign=align, disable_numparse=True)
+    yield from ("", *text.split("\n"))
     if len(rows) > _ROWS:
         yield f"… and {len(rows) - _ROWS} more. To see all: --format json"
 
