@@ -153,12 +153,12 @@ def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
 
 def folded(name: str, scores: Mapping[Shown, int]) -> Value:
     """Return the value of a metric over some scores."""
-    return aggregations.folded(measure(name), scores)
+    return aggregations.aggregate(measure(name), scores)
 
 
 def enclosed(name: str, scores: Mapping[Shown, int], confidence: str = "0.95") -> Interval | None:
     """Return the interval of a metric's value over some scores."""
-    return aggregations.enclosed(measure(name), scores, float(confidence))
+    return aggregations.confidence_interval(measure(name), scores, float(confidence))
 
 
 def score_rows(cases: Iterable[tuple[Gold, Trace]], wanted: Sequence[Measure], settings: Settings) -> Scorecard:

@@ -24,7 +24,7 @@ from rag_eval.gates.outcomes import judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
-from rag_eval.scoring.aggregations import difference, enclosed, one_sided_p
+from rag_eval.scoring.aggregations import confidence_interval, difference, one_sided_p
 from rag_eval.scoring.scorecard import Completeness
 
 PAGE = Path(__file__).parent / "RESULTS.md"
@@ -307,7 +307,9 @@ def figures(samples: int, seed: int) -> Table:
                 pairs = Counter(zip(*(listed(side) for side in draw(chance, n)), strict=True))
                 found = difference(measure(metric), pairs, 0.95)
                 both += holds_true(found, first - second)
-                one += holds_true(enclosed(measure(metric), Counter(a for a, _ in pairs.elements()), 0.95), first)
+                one += holds_true(
+                    confidence_interval(measure(metric), Counter(a for a, _ in pairs.elements()), 0.95), first
+                )
             holds &= min(wilson(count, samples)[1] for count in (one, both)) >= 0.94
             row.append(f"{one / samples:.1%} / {both / samples:.1%}")
         table.add(row, holds)

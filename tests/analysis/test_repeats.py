@@ -14,7 +14,7 @@ from depth import examples
 from rag_eval.gates.evidence import GroupedCases
 from rag_eval.gates.results import Scores
 from rag_eval.stats.intervals import interval_of_questions, interval_of_totals
-from rag_eval.stats.paired import Units, above_percentile, effects, sign_flip, swap
+from rag_eval.stats.paired import Units, above_percentile, effects, permutation_p, sign_flip
 from runs import evidence, question, questions
 from seams import Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all, measure
 
@@ -289,7 +289,7 @@ def mean_of(scores):
     [
         lambda pairs: sign_flip(pairs, b"seed", 199),
         lambda pairs: sign_flip(above_percentile(pairs, 90), b"seed", 199),
-        lambda pairs: swap(pairs, mean_of, b"seed", 199),
+        lambda pairs: permutation_p(pairs, mean_of, b"seed", 199),
     ],
 )
 def test_without_a_change_the_tests_err_as_often_as_alpha_says_where_tries_hang_together(test):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.stats.tally import as_float, exactly, shown, weighed
+from rag_eval.stats.tally import as_float, exactly, shown, weighted_counts
 from seams import Value, mean, tally
 
 
@@ -18,7 +18,7 @@ def test_a_score_that_does_not_apply_is_in_neither_count_nor_sum():
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3))))
 def test_what_was_found_counts_as_often_as_it_is_said_to(found):
     expected = Counter(key for key, count in found for _ in range(count))
-    assert weighed([key for key, _ in found], [count for _, count in found]) == expected
+    assert weighted_counts([key for key, _ in found], [count for _, count in found]) == expected
 
 
 @pytest.mark.parametrize("column", [[], [None, None]])

@@ -14,7 +14,7 @@ from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.gates.outcomes import cases_asked
-from rag_eval.stats.intervals import clopper_pearson, interval, mean_at_most, percentile_ranks, small_sample
+from rag_eval.stats.intervals import clopper_pearson, interval, mean_upper_bound, percentile_ranks, small_sample
 from rag_eval.stats.special import (
     beta_cdf,
     beta_quantile,
@@ -87,7 +87,7 @@ def test_the_bound_of_a_bounded_mean_is_the_quantile_of_randomly_weighted_means(
     spaces = np.random.default_rng(1).dirichlet([1] * (len(scores) + 1), 400_000)
     drawn = np.quantile(spaces @ [*scores, 1.0], 0.975)
     points = sorted((score, scores.count(score)) for score in set(scores))
-    assert drawn - 4e-4 <= mean_at_most(points, 1.0, 0.025) <= drawn + 0.0025 / sqrt(len(scores) / 2)
+    assert drawn - 4e-4 <= mean_upper_bound(points, 1.0, 0.025) <= drawn + 0.0025 / sqrt(len(scores) / 2)
 
 
 @given(COUNTS)

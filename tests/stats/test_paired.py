@@ -16,7 +16,15 @@ from statsmodels.stats.multitest import multipletests
 
 from depth import examples
 from rag_eval.stats import paired as module
-from rag_eval.stats.paired import above_percentile, holm, mcnemar, paired_p, sign_flip, swap, within_reach
+from rag_eval.stats.paired import (
+    above_percentile,
+    can_be_significant,
+    holm,
+    mcnemar,
+    paired_p,
+    permutation_p,
+    sign_flip,
+)
 from seams import FOLDS
 from swapping import by_swapping
 
@@ -44,7 +52,10 @@ def by_enumeration(pairs, fold=np.mean):
     """The same test, said as plainly as can be."""
 
     def difference(swapped):
-        sides = zip(*[pair[::-1] if swap else pair for pair, swap in zip(pairs, swapped, strict=True)], strict=True)
+        sides = zip(
+            *[pair[::-1] if permutation_p else pair for pair, permutation_p in zip(pairs, swapped, strict=True)],
+            strict=True,
+        )
         first, second = ([score for score in side if score is not None] for side in sides)
         return fold(first) - fold(second) if first and second else float("inf")
 
@@ -168,9 +179,9 @@ def test_the_least_p_is_below_the_level_of_the_first_of_many_tests():
     """With 9,999 draws and a level below 0.0001 no test could fail, whatever happened."""
     pairs, level = as_pairs(shifted(100, 0.2, 1)), 0.05 / 1000
     assert sign_flip(pairs, b"seed", level=level) == level / 4
-    assert swap([((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 5, area, b"seed", level=0.01 / 21) == (
-        pytest.approx(1 / 1024, abs=0.001)
-    )
+    assert permutation_p(
+        [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 5, area, b"seed", level=0.01 / 21
+    ) == (pytest.approx(1 / 1024, abs=0.001))
 
 
 def area(rows):
@@ -195,9 +206,9 @@ def test_going_on_where_hits_are_few_keeps_the_level(monkeypatch, level):
 
 
 def test_draws_have_a_bound_beyond_which_no_test_can_fail():
-    assert module.enough(9_999, 1e-12) == 199_999
-    assert within_reach(5e-6)
-    assert not within_reach(4e-6)
+    assert module.draws_needed(9_999, 1e-12) == 199_999
+    assert can_be_significant(5e-6)
+    assert not can_be_significant(4e-6)
 
 
 def test_hopeless_draws_end_early(monkeypatch):

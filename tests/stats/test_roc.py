@@ -15,10 +15,10 @@ from scipy import special
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from rag_eval.scoring.aggregations import difference, enclosed, folded, one_sided_p
+from rag_eval.scoring.aggregations import aggregate, confidence_interval, difference, one_sided_p
 from rag_eval.stats import agreement
 from rag_eval.stats.intervals import clopper_pearson
-from rag_eval.stats.paired import Units, swap
+from rag_eval.stats.paired import Units, permutation_p
 from rag_eval.stats.special import beta_quantile
 from seams import FOLDS, measure, tally
 
@@ -94,8 +94,8 @@ def test_turning_scores_and_labels_round_gives_the_same_area(rows):
 def test_intervals_enclose_their_values(rows, confidence):
     assume(both_sides(rows))
     for name in ("injection_auc", "injection_tpr@fpr1", "injection_tpr@fpr5"):
-        result = enclosed(measure(name), Counter(rows), confidence)
-        value = float(folded(measure(name), Counter(rows)).number)
+        result = confidence_interval(measure(name), Counter(rows), confidence)
+        value = float(aggregate(measure(name), Counter(rows)).number)
         assert 0 <= result.low <= value + 1e-9
         assert value - 1e-9 <= result.high <= 1
 
@@ -268,27 +268,27 @@ def plainly(pairs, statistic):
 )
 def test_swapping_at_random_agrees_with_swapping_in_every_way(pairs, statistic):
     """The draws stop at 400 hits, or at 4,000: the deviation of the p is that of the fewer hits."""
-    exact, result = plainly(pairs, statistic), swap(pairs, statistic, b"seed", 4000)
+    exact, result = plainly(pairs, statistic), permutation_p(pairs, statistic, b"seed", 4000)
     assert result == pytest.approx(exact, abs=4 * exact * sqrt(1 / min(400, 4000 * exact)) + 0.001)
 
 
 def test_the_test_hangs_on_the_seed_alone_and_on_no_order():
     pairs = [((0.9, True), (0.4, True)), ((0.1, False), (0.5, False)), ((0.7, True), (0.8, True))] * 3
-    assert swap(pairs, area, b"a") == swap(pairs[::-1], area, b"a")
-    assert swap(pairs, area, b"a") != swap(pairs, area, b"b")
+    assert permutation_p(pairs, area, b"a") == permutation_p(pairs[::-1], area, b"a")
+    assert permutation_p(pairs, area, b"a") != permutation_p(pairs, area, b"b")
 
 
 def test_runs_that_are_alike_are_no_surprise_and_opposite_ones_are():
     same = [((0.9, True), (0.9, True)), ((0.1, False), (0.1, False))] * 20
     regressed = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 20
-    assert swap(same, area, b"x") == 1.0
-    assert swap(regressed, area, b"x") == 0.0005
-    assert swap([pair[::-1] for pair in regressed], area, b"x") == 1.0
+    assert permutation_p(same, area, b"x") == 1.0
+    assert permutation_p(regressed, area, b"x") == 0.0005
+    assert permutation_p([pair[::-1] for pair in regressed], area, b"x") == 1.0
 
 
 def test_a_run_without_any_figure_is_refused():
     with pytest.raises(ValueError, match="no figure"):
-        swap([((0.9, True), None)], lambda rows: None if None in rows else 1.0, b"x")
+        permutation_p([((0.9, True), None)], lambda rows: None if None in rows else 1.0, b"x")
 
 
 @pytest.mark.deep
@@ -299,7 +299,7 @@ def test_of_runs_that_differ_by_chance_no_more_are_found_worse_than_the_level_sa
         labels = [True] * 12 + [False] * 12
         both = chance.normal(0, 1, (24, 2)) + np.array(labels)[:, None] + chance.normal(0, 1, (24, 1))
         pairs = [((a, label), (b, label)) for (a, b), label in zip(both.tolist(), labels, strict=True)]
-        result += swap(pairs, area, str(number).encode(), draws=199) <= level
+        result += permutation_p(pairs, area, str(number).encode(), draws=199) <= level
     assert result / tries <= level + 3 * sqrt(level * (1 - level) / tries)
 
 
@@ -328,7 +328,10 @@ def test_the_test_of_f1_swaps_cases(pairs):
     assume(f1_by_hand(first) is not None and f1_by_hand(second) is not None)
     observed, hits, ways = f1_by_hand(first) - f1_by_hand(second), 0, 0
     for swapped in product([False, True], repeat=len(pairs)):
-        sides = zip(*[pair[::-1] if swap else pair for pair, swap in zip(pairs, swapped, strict=True)], strict=True)
+        sides = zip(
+            *[pair[::-1] if permutation_p else pair for pair, permutation_p in zip(pairs, swapped, strict=True)],
+            strict=True,
+        )
         figures = [f1_by_hand(list(side)) for side in sides]
         hits += None in figures or figures[0] - figures[1] >= observed - 1e-12
         ways += 1

@@ -14,7 +14,7 @@ from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.regression import Tested, comparison, ungated
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
-from rag_eval.scoring.aggregations import FOLDS, folded
+from rag_eval.scoring.aggregations import FOLDS, aggregate
 from rag_eval.stats.tally import DECIMALS, tally
 
 _LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED = 0.02, 0.02, 3
@@ -102,7 +102,7 @@ def _by_gold(name: str, recorded: Baseline, now: RunEvidence) -> float | None:
         return None
     column = measure(name).column
     scores = (tally(case.scores.get(column) for case in side.questions) for side in (recorded, rescored))
-    old, new = (folded(measure(name), side).as_float for side in scores)  # type: ignore[arg-type]
+    old, new = (aggregate(measure(name), side).as_float for side in scores)  # type: ignore[arg-type]
     return None if old is None or new is None else round(new - old, DECIMALS) + 0.0
 
 

@@ -19,12 +19,12 @@ from rag_eval.gates.results import Layouts, MetricResult, Question, distinct
 from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import aggregations
-from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, enclosed_units, from_mean
+from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, from_mean, interval_over_units
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import intervals
 from rag_eval.stats.intervals import BetweenRuns, Interval
 from rag_eval.stats.paired import Units
-from rag_eval.stats.tally import DECIMALS, Shown, Value, weighed
+from rag_eval.stats.tally import DECIMALS, Shown, Value, weighted_counts
 
 Pair = tuple[Shown | None, Shown | None]
 Pairs = Counter[Pair]
@@ -138,7 +138,7 @@ class GroupedCases:
         if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
             return None
         if measure.fold not in MEANS:
-            return enclosed_units(measure, self.column(measure.column), confidence)
+            return interval_over_units(measure, self.column(measure.column), confidence)
         limits, by_run = bounds(measure), self.runs(measure.column)
         totals = self.totals(measure.column)
         interval = intervals.interval_of_totals(totals, limits, confidence)
@@ -254,7 +254,7 @@ class RunEvidence:
     def value(self, name: str, part: str = "") -> Value:
         """Return a metric's value; over a slice too, exact for 0/1 metrics."""
         result = None if part else self._metrics.get(name)
-        return result.as_value() if result else aggregations.folded(measure(name), self._column(name, part))
+        return result.as_value() if result else aggregations.aggregate(measure(name), self._column(name, part))
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """Return the interval of a metric's value, None if it has no value."""
@@ -267,7 +267,7 @@ class RunEvidence:
         # Cutoffs and slices often have the same scores, and computing an interval takes time.
         key = item.metric.name, item.fold, confidence, frozenset(scores.items())
         if key not in self._intervals:
-            self._intervals[key] = aggregations.enclosed(item, scores, float(confidence))
+            self._intervals[key] = aggregations.confidence_interval(item, scores, float(confidence))
         return self._intervals[key]
 
     def values(self, name: str) -> tuple[Value, Value] | None:
@@ -300,7 +300,7 @@ class RunEvidence:
                 self._paired[part, shared] = [scores for scores, _ in sides], counts
             scores, counts = self._paired[part, shared]
             before, after = ([case.get(column) for case in side] for side in scores)
-            pairs: Pairs = weighed([(before[old], after[new]) for old, new in counts], counts.values())
+            pairs: Pairs = weighted_counts([(before[old], after[new]) for old, new in counts], counts.values())
             pairs.pop((None, None), None)
             self._pairs[column, part] = pairs
         return self._pairs[column, part]
@@ -352,7 +352,7 @@ class RunEvidence:
                 cases, positions = distinct(list(map(_SCORES, self._cases(part))), shared)
                 self._distinct[part, shared] = cases, Counter(positions)
             cases, counts = self._distinct[part, shared]
-            scores = weighed([case.get(column) for case in cases], map(counts.__getitem__, range(len(cases))))
+            scores = weighted_counts([case.get(column) for case in cases], map(counts.__getitem__, range(len(cases))))
             del scores[None]
             self._columns[column, part] = scores  # type: ignore[assignment]  # no other score is None
         return self._columns[column, part]

@@ -17,7 +17,7 @@ from rag_eval.gates.regression import by_comparison, compared
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expanded, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
-from rag_eval.scoring.aggregations import FOLDS, enclosed
+from rag_eval.scoring.aggregations import FOLDS, confidence_interval
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.stats.intervals import Interval
 from rag_eval.stats.tally import Shown, Value, as_shown, tally
@@ -137,7 +137,7 @@ def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases 
         depends = grouped.scores(item.column) if grouped else frozenset(scores.items())
         key = item.is_rate, item.metric.top, item.fold, depends
         if key not in known:
-            known[key] = grouped.interval(item, level) if grouped else enclosed(item, scores, level)
+            known[key] = grouped.interval(item, level) if grouped else confidence_interval(item, scores, level)
         results[item.name] = as_result(item, FOLDS[item.fold].value(counts), known[key])
     return results
 

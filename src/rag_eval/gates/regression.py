@@ -22,9 +22,9 @@ from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statist
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs
-from rag_eval.stats.paired import Units, above_percentile, effects, holm, testable, units_of, within_reach
+from rag_eval.stats.paired import Units, above_percentile, can_be_significant, effects, holm, testable, units_of
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
-from rag_eval.stats.tally import DECIMALS, Value, exactly, weighed
+from rag_eval.stats.tally import DECIMALS, Value, exactly, weighted_counts
 
 Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 _NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
@@ -222,12 +222,12 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
 
 def comparison(name: str, pairs: Pairs) -> Comparison | None:
     """Return each value over its own cases among those of both runs, and how much worse the second is."""
-    sides = [weighed(side, pairs.values()) for side in zip(*pairs, strict=True)]
+    sides = [weighted_counts(side, pairs.values()) for side in zip(*pairs, strict=True)]
     for side in sides:
         del side[None]
     if not (sides and all(sides)):
         return None
-    before, after = (aggregations.folded(measure(name), side) for side in sides)
+    before, after = (aggregations.aggregate(measure(name), side) for side in sides)
     return _difference(name, before, after, pairs.total())
 
 
@@ -305,7 +305,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     Only means have them: there is no formula for the random variation of other figures.
     """
     current, noise = row.comparison, _noise(row)
-    if current is None or noise is None or not within_reach(level):
+    if current is None or noise is None or not can_be_significant(level):
         return row
     scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=row.measure.metric.bounded)
     runs = row.runs

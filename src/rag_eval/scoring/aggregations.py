@@ -28,7 +28,7 @@ from rag_eval.stats.paired import (
     mean_difference,
     other_difference,
     paired_p,
-    swap,
+    permutation_p,
     units_of,
 )
 from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean, tally
@@ -159,7 +159,7 @@ def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[floa
     return pair
 
 
-def folded(measure: Measure, scores: Mapping[Shown, int]) -> Value:
+def aggregate(measure: Measure, scores: Mapping[Shown, int]) -> Value:
     """Aggregate scores of a report: exact for 0/1 metrics, otherwise rounded to twelve decimals."""
     fold = FOLDS[measure.fold].value
     if measure.metric.scale == "rate":
@@ -167,7 +167,7 @@ def folded(measure: Measure, scores: Mapping[Shown, int]) -> Value:
     return fold(Tally(scores))
 
 
-def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -> Interval | None:
+def confidence_interval(measure: Measure, scores: Mapping[Shown, int], confidence: float) -> Interval | None:
     """Return the interval of a value over its scores; None without scores, or if the value estimates nothing."""
     if not scores or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
@@ -175,7 +175,7 @@ def enclosed(measure: Measure, scores: Mapping[Shown, int], confidence: float) -
         shares = Counter(share == 1 if measure.fold == "all" else float(share) for share in groups(Tally(scores)))
         return interval(shares, "rate" if measure.fold == "all" else "mean", (0.0, 1.0), confidence)
     if measure.metric.scale == "labelled":
-        return enclosed_units(measure, {((score, 1),): count for score, count in scores.items()}, confidence)
+        return interval_over_units(measure, {((score, 1),): count for score, count in scores.items()}, confidence)
     kind = "rate" if measure.metric.scale == "rate" and measure.fold in MEANS else measure.fold
     return from_mean(measure, interval(Counter(scores), kind, bounds(measure), confidence))  # type: ignore[arg-type]
 
@@ -188,10 +188,10 @@ def from_mean(measure: Measure, interval: Interval | None) -> Interval | None:
     return interval._replace(low=low, high=high)
 
 
-def enclosed_units(measure: Measure, units: Mapping[Unit, int], confidence: float) -> Interval | None:
+def interval_over_units(measure: Measure, units: Mapping[Unit, int], confidence: float) -> Interval | None:
     """Return the interval of a figure other than a mean, over questions or clusters."""
     if measure.fold in GROUPED:
-        return enclosed(measure, weighed_scores(units), confidence)
+        return confidence_interval(measure, scores_of_units(units), confidence)
     if measure.metric.scale == "labelled":
         positives, negatives = _labelled(units)
         if not positives or not negatives:
@@ -232,11 +232,13 @@ def difference(
         return intervals.with_runs(of_cases, value, runs, ends, confidence)
     sides = [_side(pairs, side) for side in (0, 1)]
     if isinstance(pairs, Units):
-        enclosing = [enclosed_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides]
-        sides = [weighed_scores(run_scores) for run_scores in sides]
+        enclosing = [
+            interval_over_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides
+        ]
+        sides = [scores_of_units(run_scores) for run_scores in sides]
     else:
-        enclosing = [enclosed(measure, run_scores, confidence) for run_scores in sides]
-    values = [folded(measure, run_scores).number for run_scores in sides]
+        enclosing = [confidence_interval(measure, run_scores, confidence) for run_scores in sides]
+    values = [aggregate(measure, run_scores).number for run_scores in sides]
     if None in values or None in enclosing:
         return None
     return other_difference((float(values[0]), float(values[1])), *enclosing)  # type: ignore[arg-type]
@@ -260,7 +262,7 @@ def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
     return taken
 
 
-def weighed_scores(units: Mapping[Unit, int]) -> Counter[Any]:
+def scores_of_units(units: Mapping[Unit, int]) -> Counter[Any]:
     """Return all scores of units."""
     scores: Counter[Any] = Counter()
     for unit, count in units.items():
@@ -301,7 +303,7 @@ def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, l
         worse_first = above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
         fold = "mean"
     if fold != "mean":
-        return swap(worse_first, lambda side: _number(fold, side), seed, level=level)
+        return permutation_p(worse_first, lambda side: _number(fold, side), seed, level=level)
     return paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
 
 
@@ -320,7 +322,7 @@ def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> fl
         return 2 * hits / (2 * hits + errors) if hits or errors else None
 
     sides = [[pair[side] for unit in moved for pair, _ in unit] for side in (0, 1)]
-    return swap(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
+    return permutation_p(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
 
 
 def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:

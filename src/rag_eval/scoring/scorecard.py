@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rag_eval.stats.tally import Score, Tally, weighed
+from rag_eval.stats.tally import Score, Tally, weighted_counts
 
 if TYPE_CHECKING:
     from rag_eval.contract import Gold
@@ -152,6 +152,6 @@ class Scorecard(NamedTuple):
         for counts in (shared, individual):
             for column in zip(*counts, strict=True):
                 applies = column.count(None) < len(column)
-                counters.append(weighed(column, counts.values()) if applies else Counter())
+                counters.append(weighted_counts(column, counts.values()) if applies else Counter())
                 counters[-1].pop(None, None)
         return dict(zip(self.columns, counters or [Counter() for _ in self.columns], strict=True))

@@ -16,11 +16,11 @@ from rag_eval.stats.intervals import (
     CONFIDENCE,
     Interval,
     Question,
-    around,
     clopper_pearson,
-    ratio_at_least,
-    ratio_at_most,
-    settled,
+    percentile_ends,
+    ratio_lower_bound,
+    ratio_upper_bound,
+    rounded_end,
 )
 from rag_eval.stats.special import student_upper
 
@@ -190,12 +190,12 @@ def hit_rate_interval(
     the other half for the intervals of the share of positives at or above each end (Bonferroni).
     """
     half = 1 - (1 - confidence) / 2
-    loose, strict = around(negatives, 1 - false_alarms, half)
+    loose, strict = percentile_ends(negatives, 1 - false_alarms, half)
     hits: tuple[Counter[tuple[float, int]], Counter[tuple[float, int]]] = Counter(), Counter()
     for scores, count in positives.items():
         size = sum([times for _, times in scores])
         # The strict end is above its negative's score, the loose one includes its own.
         hits[0][sum([times for score, times in scores if strict is not None and score > strict]), size] += count
         hits[1][sum([times for score, times in scores if loose is None or score >= loose]), size] += count
-    ends = ratio_at_least(hits[0], 0.0, (1 - half) / 2), ratio_at_most(hits[1], 1.0, (1 - half) / 2)
-    return Interval(settled(ends[0]), settled(ends[1]), small=strict is None)
+    ends = ratio_lower_bound(hits[0], 0.0, (1 - half) / 2), ratio_upper_bound(hits[1], 1.0, (1 - half) / 2)
+    return Interval(rounded_end(ends[0]), rounded_end(ends[1]), small=strict is None)

@@ -44,7 +44,7 @@ log-normal scores of which one in twenty is above twelve times the median."""
 _STEPS, _CLOSE = 100, 1e-8
 
 
-def mean_at_most(points: Points, end: float, tail: float) -> float:
+def mean_upper_bound(points: Points, end: float, tail: float) -> float:
     """Return the bound that the true mean exceeds with probability ``tail`` at most, for scores up to ``end``."""
     inside = [(value, count) for value, count in points if value < end]
     n = sum(count for _, count in inside)
@@ -54,8 +54,8 @@ def mean_at_most(points: Points, end: float, tail: float) -> float:
     return _weighted_quantile([*inside, (end, at_end)], normal_quantile(1 - tail))
 
 
-def ratio_at_most(grouped: UnitTotals, end: float, tail: float) -> float:
-    """Return the bound of :func:`mean_at_most` for a ratio of two means over units: of totals and of numbers of scores.
+def ratio_upper_bound(grouped: UnitTotals, end: float, tail: float) -> float:
+    """Return :func:`mean_upper_bound` of a ratio of two means over units: of totals and of numbers of scores.
 
     A unit counts by its contribution to the ratio. The unit at the end of the range is as large as that of a score
     drawn at random. If all units have equally many scores, this is the bound of the mean of their means.
@@ -68,12 +68,12 @@ def ratio_at_most(grouped: UnitTotals, end: float, tail: float) -> float:
     for (total, number), count in grouped.items():
         points[round(ratio + units / n * (total - ratio * number), DECIMALS)] += count
     top = round(ratio + units * size / n * (end - ratio), DECIMALS)
-    return min(end, mean_at_most(sorted(points.items()), max(top, *points), tail))
+    return min(end, mean_upper_bound(sorted(points.items()), max(top, *points), tail))
 
 
-def ratio_at_least(grouped: UnitTotals, end: float, tail: float) -> float:
-    """Return the mirror image of :func:`ratio_at_most`, for scores from ``end`` on."""
-    return -ratio_at_most({(-total, size): count for (total, size), count in grouped.items()}, -end, tail)
+def ratio_lower_bound(grouped: UnitTotals, end: float, tail: float) -> float:
+    """Return the mirror image of :func:`ratio_upper_bound`, for scores from ``end`` on."""
+    return -ratio_upper_bound({(-total, size): count for (total, size), count in grouped.items()}, -end, tail)
 
 
 def _weighted_quantile(points: Points, z: float) -> float:
@@ -176,10 +176,10 @@ def interval(
         if (low is not None and points[0][0] < low) or (high is not None and points[-1][0] > high):
             raise ValueError("a score lies outside the bounds")
         mirrored = [(-value, count) for value, count in points]
-        low = None if low is None else -mean_at_most(mirrored, -low, tail)
-        high = None if high is None else mean_at_most(points, high, tail)
+        low = None if low is None else -mean_upper_bound(mirrored, -low, tail)
+        high = None if high is None else mean_upper_bound(points, high, tail)
     small = small_sample(n, kind, bounds, confidence) or low is None or high is None
-    return Interval(settled(low), settled(high), small)
+    return Interval(rounded_end(low), rounded_end(high), small)
 
 
 def small_sample(n: int, kind: str = "mean", bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> bool:
@@ -202,7 +202,7 @@ def clopper_pearson(hits: float, n: float, confidence: float = CONFIDENCE) -> tu
     tail = (1 - confidence) / 2
     low = beta_quantile(tail, hits, n - hits + 1) if hits else 0.0
     high = beta_quantile(1 - tail, hits + 1, n - hits) if hits < n else 1.0
-    return settled(low), settled(high)
+    return rounded_end(low), rounded_end(high)
 
 
 def percentile(kind: str) -> float:
@@ -261,7 +261,7 @@ def _ranked(points: Points, rank: int) -> float:
     return next(value for (value, _), reached in zip(points, passed, strict=True) if reached >= rank)
 
 
-def settled(end: End) -> End:
+def rounded_end(end: End) -> End:
     """Return an end of an interval with ten digits, which are equal on every platform."""
     if end is None:
         return None
@@ -274,10 +274,10 @@ def interval_of_questions(
     """Return the interval of a percentile of scores by question; see :func:`interval`."""
     if not questions:
         return None
-    low, high = around(questions, percentile(kind), confidence)
+    low, high = percentile_ends(questions, percentile(kind), confidence)
     ends = bounds[0] if low is None else low, bounds[1] if high is None else high
     small = small_sample(sum(questions.values()), kind, bounds, confidence) or None in ends
-    return Interval(settled(ends[0]), settled(ends[1]), small)
+    return Interval(rounded_end(ends[0]), rounded_end(ends[1]), small)
 
 
 def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: float = CONFIDENCE) -> Interval | None:
@@ -295,8 +295,8 @@ def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: floa
             means[total / size if equal_sizes else ratio + (total - ratio * size) * n / cases] += count
         return interval(means, "mean", bounds, confidence)
     (low, high), tail = bounds, (1 - confidence) / 2
-    ends = ratio_at_least(totals, low or 0.0, tail), ratio_at_most(totals, 1.0 if high is None else high, tail)
-    return Interval(settled(ends[0]), settled(ends[1]), small=False)
+    ends = ratio_lower_bound(totals, low or 0.0, tail), ratio_upper_bound(totals, 1.0 if high is None else high, tail)
+    return Interval(rounded_end(ends[0]), rounded_end(ends[1]), small=False)
 
 
 class BetweenRuns(NamedTuple):
@@ -332,7 +332,7 @@ def with_runs(interval: Interval, value: float, runs: BetweenRuns | None, bounds
     low = None if interval.low is None else value - sqrt(max(0.0, value - interval.low) ** 2 + half**2)
     high = None if interval.high is None else value + sqrt(max(0.0, interval.high - value) ** 2 + half**2)
     low, high = _within(low, high, bounds)
-    return interval._replace(low=settled(low), high=settled(high))
+    return interval._replace(low=rounded_end(low), high=rounded_end(high))
 
 
 def p_with_runs(p: float, difference: float, runs: BetweenRuns | None) -> float:
@@ -358,7 +358,9 @@ def effect_with_runs(effect: float, level: float, power: float, runs: BetweenRun
     return hypot(effect, quantiles * sqrt(runs.variance))
 
 
-def around(questions: Mapping[Question, int], share: float, confidence: float) -> tuple[float | None, float | None]:
+def percentile_ends(
+    questions: Mapping[Question, int], share: float, confidence: float
+) -> tuple[float | None, float | None]:
     """Return the scores that enclose a percentile, by the share of repeats that score at most each.
 
     The share of repeats up to a score is a mean over the questions, and has the bounds of such a mean.
@@ -378,7 +380,7 @@ def around(questions: Mapping[Question, int], share: float, confidence: float) -
     def first(condition: Callable[[UnitTotals], bool]) -> int:
         return bisect_left(grid, True, key=lambda score: condition(up_to(score)))
 
-    nothing = ratio_at_most(up_to(grid[0] - 1), 1.0, tail) > share
-    below = first(lambda totals: ratio_at_most(totals, 1.0, tail) > share)
-    above = first(lambda totals: ratio_at_least(totals, 0.0, tail) >= share)
+    nothing = ratio_upper_bound(up_to(grid[0] - 1), 1.0, tail) > share
+    below = first(lambda totals: ratio_upper_bound(totals, 1.0, tail) > share)
+    above = first(lambda totals: ratio_lower_bound(totals, 0.0, tail) >= share)
     return None if nothing else grid[below], grid[above] if above < len(grid) else None

@@ -24,7 +24,7 @@ from operator import getitem
 from struct import unpack
 from typing import Any, NamedTuple
 
-from rag_eval.stats.intervals import DECIMALS, UNIT, Ends, Interval, interval, settled
+from rag_eval.stats.intervals import DECIMALS, UNIT, Ends, Interval, interval, rounded_end
 from rag_eval.stats.special import binomial_tail
 
 Pair = tuple[float | None, float | None]
@@ -101,7 +101,7 @@ def testable(pairs: Counter[Any] | Units) -> Units:
     return complete(units) if both < LEAST_IN_BOTH * either else units
 
 
-def moves(units: Units, *, changed: bool = False) -> Units:
+def contributions(units: Units, *, changed: bool = False) -> Units:
     """Return each unit's contribution to the difference of means, as pairs with both scores.
 
     Without a change both runs have one mean: that of all scores, from which each of them counts. ``changed`` leaves out
@@ -200,7 +200,7 @@ def other_difference(values: tuple[float, float], first: Interval, second: Inter
         low = a - b - sqrt((a - first.low) ** 2 + (b - second.high) ** 2)
     if first.high is not None and second.low is not None:
         high = a - b + sqrt((a - first.high) ** 2 + (b - second.low) ** 2)
-    return Interval(settled(low), settled(high), first.small or second.small)
+    return Interval(rounded_end(low), rounded_end(high), first.small or second.small)
 
 
 def above_percentile(pairs: Iterable[Pair] | Units, percent: int) -> Units:
@@ -265,16 +265,16 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     has. Raises ValueError if a run has no score at all.
     """
     units = units_of(pairs)
-    groups = [moves(units), moves(units, changed=True)] if has_gaps(units) or not units else [units]
+    groups = [contributions(units), contributions(units, changed=True)] if has_gaps(units) or not units else [units]
     if (both := testable(units)) is not units:
         units, groups = both, [both]
     if not units:
         return 1.0
     maximum = max(abs(score) for unit in units for pair, _ in unit for score in pair if score is not None)
-    return max([_p(group, maximum, seed, draws, level) for group in groups])
+    return max([_p_of_sums(group, maximum, seed, draws, level) for group in groups])
 
 
-def _p(units: Units, maximum: float, seed: bytes, draws: int, level: float) -> float:
+def _p_of_sums(units: Units, maximum: float, seed: bytes, draws: int, level: float) -> float:
     """Return p of the first run's sum of scores, whose absolute value is at most ``maximum``."""
     n = sum(times * count for unit, count in units.items() for _, times in unit)
     # A power of two makes whole numbers of scores, so large that all sums still fit a machine word. The last bits of a
@@ -290,7 +290,7 @@ def _p(units: Units, maximum: float, seed: bytes, draws: int, level: float) -> f
     exact = _counted(first, least, gains)
     if exact is not None:
         return exact
-    return p_value(map(least.__le__, _draws(first, gains, sha256(seed).digest(), enough(draws, level))), draws)
+    return p_value(map(least.__le__, _draws(first, gains, sha256(seed).digest(), draws_needed(draws, level))), draws)
 
 
 def holm(ps: Sequence[float], smallest: Sequence[float] = ()) -> list[float]:
@@ -372,7 +372,7 @@ def _draws(first: int, gains: Mapping[int, int], key: bytes, draws: int) -> Iter
             yield first + sum(map(getitem, tables, drawn[at : at + width]))
 
 
-def swap(
+def permutation_p(
     pairs: Iterable[tuple[Any, Any]] | Units,
     statistic: Statistic,
     seed: bytes,
@@ -403,20 +403,20 @@ def swap(
         drawn = difference(swapped[index] if bits >> index & 1 else unit for index, unit in enumerate(ordered))
         return drawn is None or drawn >= least
 
-    return p_value(map(is_hit, range(enough(draws, level))), draws)
+    return p_value(map(is_hit, range(draws_needed(draws, level))), draws)
 
 
-def enough(draws: int, level: float) -> int:
+def draws_needed(draws: int, level: float) -> int:
     """Return the number of draws after which p without a hit is a quarter of a level of many tests.
 
-    The maximum is twenty times the usual number; beyond it, see :func:`within_reach`, no test can fail.
+    The maximum is twenty times the usual number; beyond it, see :func:`can_be_significant`, no test can fail.
     """
     return min(max(draws, ceil(_BELOW / level) - 1), _TIMES * (draws + 1) - 1)
 
 
-def within_reach(level: float) -> bool:
+def can_be_significant(level: float) -> bool:
     """Return whether a drawn test can be significant at a level."""
-    return 1 / (1 + enough(DRAWS, level)) <= level
+    return 1 / (1 + draws_needed(DRAWS, level)) <= level
 
 
 def random_bytes(key: bytes, purpose: bytes, number: int, size: int) -> bytes:

@@ -39,7 +39,7 @@ def noise_bound(moves: float, n: int) -> float:
 @lru_cache(maxsize=1024)  # the gates of base and head, and many slices, need the same
 def minimum_effect(n: int, noise: float, margin: Fraction | Decimal, level: float) -> Fraction | None:
     """Return the smallest drop that fails the gate with a probability of :data:`POWER`; None if n cases are too few."""
-    least = _least(1, GRID, lambda d: fail_probability(n, noise, d / GRID, margin, level) >= POWER)
+    least = _smallest(1, GRID, lambda d: fail_probability(n, noise, d / GRID, margin, level) >= POWER)
     return None if least is None else Fraction(least, GRID)
 
 
@@ -51,7 +51,7 @@ def cases_needed(drop: float, noise: float, margin: Fraction | Decimal, level: f
     """
     if drop <= margin:
         return None
-    return _least(1, MAX_CASES, lambda n: fail_probability(n, noise, drop, margin, level) >= POWER)
+    return _smallest(1, MAX_CASES, lambda n: fail_probability(n, noise, drop, margin, level) >= POWER)
 
 
 def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decimal, level: float) -> float:
@@ -78,7 +78,7 @@ def fail_rates(
 def _not_ruled_out(n: int, noise: float, drop: float, margin: Fraction | Decimal, alpha: float) -> float:
     """Return the probability that the interval of the drop reaches beyond the margin."""
     share = min(1.0, noise + drop)
-    first, last = _reach(n, share)
+    first, last = _likely_counts(n, share)
     failing, least = 0.0, 0
     for changed in range(first, last + 1):
         while least and not _ruled_out(n, least - 1, changed, margin, alpha):
@@ -109,7 +109,7 @@ def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, i
     if share <= 0:
         return 0.0
     for_worse = min(1.0, (noise / 2 + drop) / share)
-    first, last = _reach(n, share)
+    first, last = _likely_counts(n, share)
     limits = needed(first, last + 1)
     tail, below = binomial_tail(limits[0], first, for_worse), exp(log_binomial(limits[0] - 1, first, for_worse))
     power, weight = 0.0, exp(log_binomial(first, n, share))
@@ -131,7 +131,7 @@ def tail_probability(n: int, noise: float, drop: float, needed: Callable[[int, i
     return power
 
 
-def _least(low: int, high: int, condition: Callable[[int], bool]) -> int | None:
+def _smallest(low: int, high: int, condition: Callable[[int], bool]) -> int | None:
     """Return the minimum number from which a condition is true. Large ones cost more: double first."""
     reached = low
     while not condition(reached):
@@ -144,7 +144,7 @@ def _least(low: int, high: int, condition: Callable[[int], bool]) -> int | None:
     return reached
 
 
-def _reach(n: int, share: float) -> tuple[int, int]:
+def _likely_counts(n: int, share: float) -> tuple[int, int]:
     if share >= 1:
         return n, n
     around = _DEVIATIONS * sqrt(n * share * (1 - share)) + _DEVIATIONS

@@ -54,7 +54,7 @@ def tally(scores: Iterable[Score | None]) -> Tally:
     return counted  # type: ignore[return-value]
 
 
-def weighed(items: Sequence[T], counts: Iterable[int]) -> Counter[T]:
+def weighted_counts(items: Sequence[T], counts: Iterable[int]) -> Counter[T]:
     """Return the multiset of items with counts, in which an item may occur several times."""
     counted = Counter(items)  # most items usually have the count 1: they are counted at once
     for item, count in zip(items, counts, strict=True):
