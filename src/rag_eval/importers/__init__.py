@@ -35,10 +35,14 @@ _ANSWERS = set("""
 """.split())  # fmt: skip
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _PAIRS = re.compile(rb'\{\s*"queries"\s*:\s*\{')
+_PAGE = re.compile(  # of an API, with its number and size before its list
+    rb'\{(?:\s*"\w+"\s*:\s*(?:null|true|false|\d+|"[^"]*")\s*,)*'
+    rb'\s*"(?:data|runs|items|traces|events|content|calls|records)"\s*:\s*\[(?=\s*\{)'
+)
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
-otlp . | resourceSpans | resourceLogs
+otlp . | resourceSpans | resourceLogs | traceID spans processes
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
 deepeval-trace deepeval | scenario turns | testCases | testRunData | test_cases | test_results
@@ -358,7 +362,7 @@ def _first_record(text: bytes) -> Row | None:
     """Return the first object of a JSON text, which may be cut, be an array, or be a page of an API with a list."""
     from rag_eval.importers.documents import frame_rows
 
-    text = re.sub(rb'^\{\s*"(?:data|runs|items|traces)"\s*:\s*\[(?=\s*\{)', b"[", text, count=1)
+    text = _PAGE.sub(b"[", text, count=1)
     for candidate in (text, text.partition(b"\n")[0]):
         try:
             value = msgspec.json.decode(candidate)

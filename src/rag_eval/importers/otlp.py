@@ -148,6 +148,12 @@ def _other(conversion: Conversion, row: Row) -> Iterator[TraceSpan]:
         service = as_dict(as_dict(row.get("resource")).get("attributes")).get("service.name")
         yield read_span(conversion, _console_span(row), service, {})
         return
+    if all("traceID" in as_dict(trace) for trace in row.get("data") or [{}]):
+        for trace in row["data"]:
+            for span in trace.get("spans") or ():
+                process = as_dict(as_dict(trace.get("processes")).get(span.get("processID")))
+                yield read_span(conversion, _jaeger_span(span), process.get("serviceName"), {}, _OF_MLFLOW)
+        return
     signal = next((name for name in _OTHER_SIGNALS if name in row), None)
     keys = unwrap.first_keys(row)
     what = f"these are {_OTHER_SIGNALS[signal]}, not spans" if signal else f"is not OTLP/JSON: its keys are {keys}"
@@ -250,6 +256,26 @@ def _console_span(value: Row) -> Row:
         "startTimeUnixNano": value.get("start_time"),
         "endTimeUnixNano": value.get("end_time"),
         "status": {"code": f"STATUS_CODE_{status.get('status_code')}", "message": status.get("description")},
+    }
+
+
+def _jaeger_span(value: Row) -> Row:
+    """Return a span of Jaeger's UI with the names of OTLP/JSON; its times are microseconds."""
+    tags = {tag["key"]: tag.get("value") for tag in value.get("tags") or ()}
+    parents = [part.get("spanID") for part in value.get("references") or () if part.get("refType") == "CHILD_OF"]
+    begin = int(value["startTime"])
+    logs = ({field["key"]: field.get("value") for field in log.get("fields") or ()} for log in value.get("logs") or ())
+    is_error = tags.pop("error", False) in (True, "true")
+    return {
+        "traceId": value.get("traceID"),
+        "spanId": value.get("spanID"),
+        "parentSpanId": next(iter(parents), None),
+        "name": value.get("operationName"),
+        "startTimeUnixNano": begin * 1000,
+        "endTimeUnixNano": (begin + int(value["duration"])) * 1000,
+        "status": {"code": 2 if is_error else 0, "message": tags.pop("otel.status_description", None)},
+        "attributes": tags,
+        "events": [{"name": log.get("event"), "attributes": log} for log in logs],
     }
 
 

@@ -166,10 +166,7 @@ def header(inputs: ImportInputs, path: str) -> list[str]:
 def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each record, also of those in the only list of an object that is no record itself."""
     for line, value in objects(inputs, path, "a record"):
-        inner = unwrap.as_dict(value.get("init_parameters", value))
-        if inner.keys() >= {"data", "query", "documents"}:  # an answer of Haystack
-            value = {("answer" if name == "data" else name): item for name, item in inner.items()}
-        value = _with_documents(value)
+        value = _with_documents(_of_haystack(value))
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
         if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
             yield from ((line, row) for row in lists[0] if isinstance(row, dict))
@@ -177,6 +174,17 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
             yield from ((line, row) for row in rows)
         else:
             yield line, value
+
+
+def _of_haystack(value: Row) -> Row:
+    """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
+    lists = [unwrap.as_dict(part).get("answers") for part in value.values()]
+    answer = next((answers[0] for answers in lists if isinstance(answers, list) and answers), value)
+    fields = unwrap.as_dict(answer.get("init_parameters", answer))
+    if not fields.keys() >= {"data", "query", "documents"}:
+        return value
+    others = {} if answer is value else {name: part for name, part in value.items() if not isinstance(part, dict)}
+    return others | {("answer" if name == "data" else name): item for name, item in fields.items()}
 
 
 def _with_documents(value: Row) -> Row:
@@ -339,7 +347,7 @@ def _separated(value: Any) -> list[Any] | None:
 
 
 def _items(value: Any) -> list[Any] | None:
-    return None if value is None else unwrap.as_list(unwrap.decoded(value))
+    return None if value in (None, {}) else unwrap.as_list(unwrap.decoded(value))
 
 
 def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:
