@@ -80,9 +80,10 @@ def _span(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:
     span.order = str(run.get("dotted_order") or "")
     span.kind = spans.KINDS.get(str(run.get("run_type")).upper(), spans.OTHER)
     span.start, span.end = unwrap.nanoseconds(run.get("start_time")), unwrap.nanoseconds(run.get("end_time"))
-    extra, outputs = unwrap.as_dict(run.get("extra")), run.get("outputs")
-    metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(run.get("metadata"))
-    spans.read_contents(conversion, span, run.get("inputs"), outputs, run)
+    asked, outputs, extra = (unwrap.decoded(run.get(name)) for name in ("inputs", "outputs", "extra"))  # a bulk export
+    extra = unwrap.as_dict(extra)  # has them as JSON
+    metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(unwrap.decoded(run.get("metadata")))
+    spans.read_contents(conversion, span, asked, outputs, run)
     span.qid = conversion.qid(run, metadata)
     span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
     span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)
