@@ -47,8 +47,10 @@ _RESULTS = (
     "tool_response", "ai.toolCall.result", "gen_ai.output.messages",
 )  # fmt: skip
 """The outputs of retrievers without documents of a convention, such as tools; ``tool_response`` is of Pydantic AI."""
-_AI = {  # of Vercel's AI SDK
-    "input": ("ai.prompt", "ai.prompt.messages"), "output": ("ai.response.text", "ai.response.object"),
+_ADK = "gcp.vertex.agent"
+_AI = {  # of Vercel's AI SDK and of Google's ADK
+    "input": ("ai.prompt", "ai.prompt.messages", f"{_ADK}.llm_request"),
+    "output": ("ai.response.text", "ai.response.object", f"{_ADK}.llm_response"),
 }  # fmt: skip
 _MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model", "ai.model.id")
 _COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.usage\.|ai\.observability\.cost\.num_")
@@ -60,7 +62,7 @@ _READ = re.compile(
     r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
     r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
     r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion)Tokens)$"
-    r"|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
+    r"|gcp\.vertex\.agent\.llm_re(quest|sponse)$|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
     r"|(traceloop\.association\.properties|ai\.telemetry\.metadata)\.(session_id|conversation_id|thread_id)$"
     r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
@@ -414,7 +416,7 @@ def kind_of(span: TraceSpan, flat: Row) -> str:
         (component.endswith("Generator") or ".do" in str(flat.get("ai.operationId")), GENERATION),
         ("ai.operationId" in flat, ROOT),
         (bool(stated or operation), OTHER),
-        (any(key.startswith(_OF_MODELS) for key in prefixes), GENERATION),
+        (any(key.startswith(_OF_MODELS) for key in prefixes) or f"{_ADK}.llm_response" in flat, GENERATION),
         (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
     ):
         if matches:

@@ -81,7 +81,7 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
             span.prompt = text[-_LONGEST_PROMPT - 1 :]
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
         span.answer, span.citations = conversion.answer(output, row), unwrap.stated_citations(output)
-    if not span.parent:
+    if not span.parent or span.kind == ROOT:
         span.documents = unwrap.documents_in(unwrap.contexts_in(output))
 
 
@@ -255,14 +255,19 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
     searching = {  # the steps of a retrieval, such as the model call that rewrites its query
         step.id for span in members if span.kind == RETRIEVER for step in _descendants(span, children)
     }
-    question, answer = _question_and_answer(conversion, root, [span for span in members if span.id not in searching])
+    others = [span for span in members if span.id not in searching]
+    answering = root
+    if root.question is None and root.answer is None:  # such as the request of a web server
+        asked = (span for span in others if span.kind == ROOT and None not in (span.question, span.answer))
+        answering = next(asked, root)
+    question, answer = _question_and_answer(conversion, answering, others)
     draft = Draft(root.place, root.trace, question, answer)
     _read_retrievals(conversion, draft, members, children)
-    if draft.chunks is None and root.documents:
+    if draft.chunks is None and answering.documents:
         conversion.account.renamed("contexts in the output of the root", "chunks")
-        draft.chunks = conversion.chunks(root.documents)
+        draft.chunks = conversion.chunks(answering.documents)
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
-    draft.start_ns, draft.citations = root.start, root.citations
+    draft.start_ns, draft.citations = root.start, answering.citations
     failed = root if root.failed else None
     if answer is None and failed is None:  # an error below the root counts if there was no answer after it
         failed = max((span for span in members if span.failed), key=lambda span: span.end or 0, default=None)

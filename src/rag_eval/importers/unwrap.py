@@ -32,7 +32,7 @@ QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "refe
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
-    "uri", "x-amz-bedrock-kb-source-uri",
+    "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
 )  # fmt: skip
 SCORE_KEYS = ("score", "relevance_score", "similarity")
 CONTEXT_KEYS = """
@@ -419,7 +419,9 @@ def first_id(names: Iterable[str], *mappings: Value) -> str | None:
 
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id that a document states, in its own fields first, then in its metadata."""
-    stated = first_id(("id", "id_", "node_id", "chunk_id", "segment_id"), document) or first_id(CHUNK_KEYS, metadata)
+    stated = first_id(("id", "id_", "node_id", "chunk_id", "chunkId", "segment_id"), document) or first_id(
+        CHUNK_KEYS, metadata
+    )
     base, part = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
     if text_of(document) is None:
         stated = stated or as_id(document.get("document_id"))
