@@ -60,6 +60,7 @@ FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*[,;|\n]\s*")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 _OPERATIONS = """
@@ -275,6 +276,8 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     """Return the chunks of a record with their scores; ``are_names`` if texts without white space are ids."""
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
     texts = _items(values.get("chunks"))
+    if ids is None and _SEVERAL_IDS.fullmatch(str(values.get("chunks"))):
+        texts, ids = None, _separated(values["chunks"])
     if texts is None and ids is None:
         output = unwrap.decoded(values.get("answer"))
         texts = _items(unwrap.contexts_in(output, unwrap.at(output, "/body")))
