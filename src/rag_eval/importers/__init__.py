@@ -39,9 +39,10 @@ _ANSWERS = set("""
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _PAIRS = re.compile(rb'\{\s*"queries"\s*:\s*\{')
 _PAGE = re.compile(  # of an API, with its number and size before its list
-    rb'\{(?:\s*"\w+"\s*:\s*(?:null|true|false|\d+|"[^"]*")\s*,)*'
+    rb'\A\{(?:\s*"(?:page|size|total|limit|has_more|cursor|next_cursor)"\s*:\s*(?:\w+|"[^"]*")\s*,)*'
     rb'\s*"(?:data|runs|items|traces|events|content|calls|records)"\s*:\s*\[(?=\s*\{)'
 )
+_DATASET = re.compile(rb'\A\{\s*"data"\s*:\s*(?=\{\s*"dataset_id")')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
@@ -54,7 +55,8 @@ deepeval-trace deepeval | input retrieval_context | input retrievalContext
 . deepeval | input expected_output
 . mlflow-dataset | inputs expectations
 mlflow . | info data | trace_id trace | request_id trace
-opik . | trace spans | trace_id parent_span_id error_info
+opik . | trace spans | trace_id parent_span_id error_info | start_time error_info
+. opik-dataset | data source
 weave . | op_name trace_id
 table giskard | agent_answer reference_context conversation_history
 . giskard | reference_context conversation_history
@@ -80,7 +82,7 @@ azure-eval azure-eval-gold | inputs.* outputs.*.*
 phoenix . | context.trace_id name | context.trace_id span_kind | context.trace_id parent_id
 phoenix . | context.trace_id document_position | trace_id project_id spans
 table table-gold | example_id repetition_number
-. phoenix-dataset | id node_id | example_id input output metadata | examples version_id
+. phoenix-dataset | example_id input_* | id node_id | example_id input output metadata | examples version_id
 . beir | _id text | queries relevant_docs | query_id doc_id relevance | query-id corpus-id
 . core-metrics | gold_supports | question expected_behavior
 core-metrics-trace . | references folder_mode
@@ -341,6 +343,8 @@ def _of_spans(record: Row, text: bytes) -> Recognised | None:
 def _of_keys(record: Row, what: str) -> Recognised | None:
     """Recognise a record by the names of its fields; a file without answers is a gold set."""
     names = {name.replace(" ", "_") for name in record}
+    if all(name == "example_id" or name.startswith(("input_", "output_", "metadata_")) for name in record):
+        names.add("input_*")  # the columns of Phoenix
     paths = [name.split(".") for name in record]
     names |= {f"{path[0]}{'.*' * depth}" for path in paths for depth in range(1, min(len(path), 3))}
     for line in _KEYS.strip().splitlines():
@@ -367,7 +371,7 @@ def _first_record(text: bytes) -> Row | None:
     """Return the first object of a JSON text, which may be cut, be an array, or be a page of an API with a list."""
     from rag_eval.importers.documents import frame_rows
 
-    text = _PAGE.sub(b"[", text, count=1)
+    text = _DATASET.sub(b"", _PAGE.sub(b"[", text))
     for candidate in (text, text.partition(b"\n")[0]):
         try:
             value = msgspec.json.decode(candidate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rag_eval.importers import Row, otlp, spans
@@ -11,7 +12,7 @@ from rag_eval.importers.otlp import read_attributes
 from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds, nested
 
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
-_COLUMN = "attributes."
+_COLUMN, _FIELD = "attributes.", re.compile(r"^(input|output|metadata)_")
 _READ = "id name context span_kind parent_id start_time end_time status_code status_message attributes events".split()
 
 
@@ -27,9 +28,11 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
-    """Yield the gold row of each example of a dataset; the columns of its CSV have their path as name."""
+    """Yield the gold row of each example of a dataset; the columns of its CSV are named as ``input_question``."""
     read = ("id", "node_id", "example_id", "input", "output", "metadata", "updated_at", "source")
-    for item in map(nested, conversion.records("an example", "examples")):
+    for record in conversion.records("an example", "examples"):
+        fields = {_FIELD.sub(r"\1.", name): value for name, value in record.items()}
+        item = nested(record if "input" in record else fields)
         yield from conversion.dataset_item(item, item.get("input"), item.get("output"), read, "/input/question")
 
 
