@@ -17,7 +17,7 @@ from rag_eval.importers.unwrap import question_id
 _NAMES = """
 qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response answer final_answer output outputs output_text model_output generation completion reply answer_json choices result
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
@@ -38,10 +38,10 @@ _GOLD_NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
 answerable: answerable is_answerable
-expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold answer output outputs answers
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer answer output outputs answers
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
-gold_citations: gold_citations gold_ids expected_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
-contexts: reference_contexts gold_contexts relevant_passages evidence contexts context passages passage
+gold_citations: gold_citations gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
+contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
 difficulty: difficulty
 category: category
 tags: tags
@@ -60,6 +60,7 @@ FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*[,;|\n]\s*")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
@@ -147,7 +148,8 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
 
 def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
     """Return whether a suggested map has the fields without which a file of the form would be empty."""
-    given = {*fields, *(["answer"] if "retriev" in fields.get("chunk_ids", "").casefold() else [])}
+    is_retrieval = any("retriev" in fields.get(name, "").casefold() for name in ("chunk_ids", "chunks"))
+    given = {*fields, *(["answer"] if is_retrieval else [])}
     has_needed = all(any(field in given for field in alternatives) for alternatives in _NEEDED[form])
     return has_needed and (form == "table" or any(field in fields for field in _LABELS))
 
@@ -287,7 +289,10 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
             texts = None
         elif ids is None:
             conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
-    documents = conversion.documents(unwrap.named_documents(texts) if texts and are_names else texts, ids)
+    is_list = isinstance(unwrap.decoded(values.get("chunks")), list)
+    if texts and (are_names or (is_list and all(_ID.fullmatch(str(text)) for text in texts))):
+        texts = unwrap.named_documents(texts)
+    documents = conversion.documents(texts, ids)
     if documents is None or scores is None:
         return documents
     if len(scores) != len(documents):
