@@ -144,14 +144,15 @@ def spreadsheet(text: str) -> str:
 
 def json_text(value: Any) -> str:
     """Return the JSON text of a value, two spaces for each level; named tuples are objects."""
-    return json_source(json.dumps(_as_objects(value), indent=2, ensure_ascii=False) + "\n")
+    return json_source(json.dumps(as_objects(value), indent=2, ensure_ascii=False) + "\n")
 
 
-def _as_objects(value: Any) -> Any:
+def as_objects(value: Any) -> Any:
+    """Return a value with named tuples as dicts and other tuples as lists."""
     if isinstance(value, dict):
-        return {name: _as_objects(part) for name, part in value.items()}
+        return {name: as_objects(part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):
-        return _as_objects(value._asdict()) if hasattr(value, "_asdict") else [_as_objects(part) for part in value]
+        return as_objects(value._asdict()) if hasattr(value, "_asdict") else [as_objects(part) for part in value]
     return value
 
 

@@ -15,7 +15,7 @@ from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import FORMAT, Base, CiRun, Input, InputNote, Report, SignedAt, SliceResult
-from rag_eval.common.escaping import json_source
+from rag_eval.common.escaping import as_objects, json_source
 from rag_eval.errors import Finding
 from rag_eval.gates.policy import Comparison, GateResult, Statistics
 from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores, score_splitter
@@ -26,8 +26,9 @@ from rag_eval.scoring.scorecard import Completeness
 if TYPE_CHECKING:
     from rag_eval.stats.tally import Shown
 
-_LISTS = {
+_RECORDS: dict[str, Callable[..., Any]] = {
     "gates": GateResult,
+    "comparison": Comparison,
     "slices": SliceResult,
     "flips": Flip,
     "effects": Effect,
@@ -38,8 +39,6 @@ _LISTS = {
     "policy_changes": PolicyChange,
     "gold_changes": GoldChange,
     "gate_turns": GateTurn,
-}
-_SINGLE: dict[str, Callable[..., Any]] = {
     "statistics": Statistics,
     "completeness": Completeness,
     "base": Base,
@@ -48,6 +47,7 @@ _SINGLE: dict[str, Callable[..., Any]] = {
     "scope": RunScope,
     "ci": CiRun,
 }
+"""The record in each field, or its records if it is a list."""
 _SHARED = 20_000
 """The number of different sets of shared scores that are remembered."""
 
@@ -82,16 +82,9 @@ def _spelled(value: Any) -> Any:
 
 
 def _fields(report: Report) -> dict[str, Any]:
-    """Return the report as plain values, without the scores of its cases."""
-    fields = report._asdict()
-    for name in (*_LISTS, "questions"):
-        fields[name] = [entry._asdict() for entry in fields[name]]
-    for name in _SINGLE:
-        fields[name] = fields[name]._asdict() if fields[name] else None
-    for gate in fields["gates"]:
-        gate["comparison"] = gate["comparison"]._asdict() if gate["comparison"] else None
-    for part in (fields, *fields["slices"]):
-        part["metrics"] = {name: result._asdict() for name, result in part["metrics"].items()}
+    """Return the report as plain values; the scores of its cases stay as they are stored."""
+    questions = [question._asdict() for question in report.questions]
+    fields = {name: questions if name == "questions" else as_objects(part) for name, part in report._asdict().items()}
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     return {**head, **fields}
 
@@ -147,17 +140,12 @@ def is_shared(column: str) -> bool:
 
 def from_json(value: dict[str, Any]) -> Report:
     """Return the report of a valid value; its questions may be converted already, by :class:`QuestionConverter`."""
-    fields = {name: entry for name, entry in value.items() if name not in ("format", "pass")}
-    for name, kind in _LISTS.items():
-        fields[name] = tuple(_record(kind, entry) for entry in value[name])
-    for name, single in _SINGLE.items():
-        fields[name] = _record(single, value[name]) if value.get(name) else None
     questions = value["questions"]
     if questions and not isinstance(questions[0], Question):
         questions = QuestionConverter().convert(msgspec.convert(questions, list[QuestionRow]))
-    fields["questions"] = QuestionList(questions)
-    made: Report = _record(Report, fields)
-    return made
+    fields = {name: part for name, part in value.items() if name not in ("format", "pass", "questions")}
+    report: Report = _record(Report, {**fields, "questions": QuestionList(questions)})
+    return report
 
 
 def _record(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
@@ -165,12 +153,13 @@ def _record(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
     whole = _whole_numbers(kind)
     fields: dict[str, Any] = {}
     for name, part in entry.items():
+        record = _RECORDS.get(name)
         if name == "metrics":
             fields[name] = {metric: _record(MetricResult, result) for metric, result in part.items()}
-        elif name == "comparison":
-            fields[name] = _record(Comparison, part) if part else None
         elif isinstance(part, list):
-            fields[name] = tuple(part)
+            fields[name] = tuple(_record(record, item) for item in part) if record else tuple(part)
+        elif record and isinstance(part, dict):
+            fields[name] = _record(record, part)
         else:
             fields[name] = int(part) if name in whole and isinstance(part, float) else part
     return kind(**fields)
