@@ -98,7 +98,15 @@ def _facts(case: Case) -> Iterator[str]:
     outcome = f"; {'' if case.contained else 'not '}found in the claim" if gold.substrings else ""
     yield f"gold text    {_joined(gold.substrings)}{outcome}"
     yield f"gold cites   {_joined(gold.citations)}"
-    yield from _evidence_facts(case)
+    if not gold.citations and case.evidence_level:
+        named = {
+            "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
+            "support": [" > ".join(filter(None, (part.rel_path, part.heading_path))) for part in gold.supports or ()],
+            "section": [f"{section.doc_id}, section {section.section}" for section in gold.sections or ()],
+            "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
+        }
+        yield f"evidence     {_joined(named[case.evidence_level])} (by {case.evidence_level})"
+        yield f"cites it     {_joined([name for name in case.cites if name in case.cited_evidence])}"
     unretrieved = [cite for cite in case.cites if cite not in trace.retrieved]
     more = f"; not retrieved: {_joined(unretrieved)}" if unretrieved else ""
     yield f"cited        {_joined(case.cites) if trace.citations is not None else 'no list given'}{more}"
@@ -108,21 +116,6 @@ def _facts(case: Case) -> Iterator[str]:
         yield f"ranks        {ranks} ({case.ranking.relevant} relevant, {case.ranking.level} level)"
     yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
-
-
-def _evidence_facts(case: Case) -> Iterator[str]:
-    """Yield an item's evidence other than gold citations, and the citations that point at it."""
-    gold = case.gold
-    if gold.citations or not case.evidence_level:
-        return
-    named = {
-        "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
-        "support": [" > ".join(filter(None, (part.rel_path, part.heading_path))) for part in gold.supports or ()],
-        "section": [f"{section.doc_id}, section {section.section}" for section in gold.sections or ()],
-        "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
-    }
-    yield f"evidence     {_joined(named[case.evidence_level])} (by {case.evidence_level})"
-    yield f"cites it     {_joined([name for name in case.cites if name in case.cited_evidence])}"
 
 
 def _safety_facts(case: Case) -> Iterator[str]:

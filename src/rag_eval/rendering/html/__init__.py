@@ -291,27 +291,25 @@ def _details(question: Question, details: CaseDetails) -> Markup:
     answer = [_text(details.answer) if details.answer else tag("p", tag("em", "(no answer)"))]
     answer += [tag("p", tag("em", "This is a refusal."))] if details.refused else []
     answer += [tag("p", "Error: ", tag("bdi", visible(details.error)))] if details.error else []
+    expected = [tag("p", "A refusal, because the documents do not answer this question.")]
+    if details.answerable:
+        missing = "" if details.contained else " The answer contains none of them."
+        wanted = [part for text in details.wanted for part in (" ", tag("q", visible(text), dir="auto"))]
+        expected = [tag("p", "An answer that contains one of these:", *wanted, f".{missing}")] if wanted else []
+        ids = [part for name in details.evidence for part in (tag("code", visible(name)), " ")]
+        expected += [tag("p", "Evidence: ", *ids)] if ids else []
+        expected = expected or [tag("p", "Any answer.")]
     retrieved = [_ids(details.retrieved, with_rank=False)]
     retrieved += [tag("p", f"… and {details.cut} more.")] if details.cut else []
     facts = [
         ("Why" if question.label not in GOOD else "Outcome", why),
         ("Question", [tag("p", visible(details.question), dir="auto")]),
         ("Answer", answer),
-        ("Expected", _expected(details)),
+        ("Expected", expected),
         ("Cited", [_ids(details.cited, with_rank=True)]),
         ("Retrieved", retrieved),
     ]
     return tag("dl", join(tag("div", tag("dt", name), tag("dd", join(parts))) for name, parts in facts))
-
-
-def _expected(details: CaseDetails) -> list[Markup]:
-    if not details.answerable:
-        return [tag("p", "A refusal, because the documents do not answer this question.")]
-    missing = "" if details.contained else " The answer contains none of them."
-    wanted = [part for text in details.wanted for part in (" ", tag("q", visible(text), dir="auto"))]
-    texts = [tag("p", "An answer that contains one of these:", *wanted, f".{missing}")] if wanted else []
-    ids = [part for name in details.evidence for part in (tag("code", visible(name)), " ")]
-    return [*texts, *([tag("p", "Evidence: ", *ids)] if ids else [])] or [tag("p", "Any answer.")]
 
 
 def _ids(names: Sequence[Named], *, with_rank: bool) -> Markup:
