@@ -413,7 +413,8 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
     seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
 
     def lint(golds: GoldSet) -> dict[tuple[str, str, str], int]:
-        sample = GoldSample([golds.golds[qid] for qid in qids if qid in golds.golds], policy, seen)
+        items = [golds.golds[qid] for qid in qids if qid in golds.golds]
+        sample = GoldSample(items, policy, seen, before=old.golds)
         notes = [(code, message, gold) for code in RULES for message, _, gold in CHECKS[code](sample)]
         return {(code, gold.qid if gold else "", message): gold.line if gold else 0 for code, message, gold in notes}
 

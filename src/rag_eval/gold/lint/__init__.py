@@ -23,11 +23,20 @@ class Seen(NamedTuple):
 
 
 class GoldSample:
-    """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter."""
+    """A gold set for the checks: no safety cases, sorted by qid, so that the order of lines does not matter.
 
-    def __init__(self, golds: Iterable[Gold], policy: Policy, seen: Seen | None = None) -> None:
+    ``before`` are the items by qid as they were before a change under review.
+    """
+
+    def __init__(
+        self,
+        golds: Iterable[Gold],
+        policy: Policy,
+        seen: Seen | None = None,
+        before: Mapping[str, Gold] | None = None,
+    ) -> None:
         self.items = sorted((gold for gold in golds if gold.attack is None), key=lambda gold: gold.qid)
-        self.policy, self.settings, self.seen = policy, policy.settings, seen
+        self.policy, self.settings, self.seen, self.before = policy, policy.settings, seen, before or {}
         self.answerable = [gold for gold in self.items if gold.answerable]
 
     @cached_property

@@ -109,7 +109,10 @@ def in_citation(sample: GoldSample) -> Iterator[LintNote]:
 
 
 def common(sample: GoldSample) -> Iterator[LintNote]:
-    """Find substrings that at least half of the answers to other questions contain."""
+    """Find substrings that at least half of the answers to other questions contain.
+
+    Answers to questions that expect the same text are no others, unless it is the change that lets them expect it.
+    """
     seen = sample.seen.answers if sample.seen else {}
     answers = sorted((qid, claim) for qid, claims in seen.items() for claim in claims)
     answers = answers[:: -(-len(answers) // MOST_ANSWERS)] if answers else []  # a regular sample of very many
@@ -118,11 +121,12 @@ def common(sample: GoldSample) -> Iterator[LintNote]:
         owners.setdefault(text, {})[gold.qid] = gold
     claims, grams = Counter(qid for qid, _ in answers), Counter(gram for _, claim in answers for gram in _grams(claim))
     for text, golds in owners.items():
-        others = len(answers) - sum(claims[qid] for qid in golds)
+        same = {qid for qid in golds if qid not in sample.before or text in sample.before[qid].substrings}
+        others = len(answers) - sum(claims[qid] for qid in same)
         # A text in half of the answers has all its parts there: counting the parts once saves most of the search.
         if others < LEAST_ANSWERS or 2 * min(grams[gram] for gram in _grams(text)) < others:
             continue
-        matches = sum(text in claim for qid, claim in answers if qid not in golds)
+        matches = sum(text in claim for qid, claim in answers if qid not in same)
         if 2 * matches >= others:
             message = f"the substring {_shown(text)} occurs in {matches} of {others} answers to other questions"
             yield from ((message, "Add the words that make this answer right.", gold) for gold in golds.values())
