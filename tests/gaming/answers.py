@@ -59,6 +59,16 @@ def _again(rows, changes, tail):
     return rows + [_said(row, changes) for row in rows if _chosen(row, changes["to"])], tail
 
 
+def _runs(rows, names, tail):
+    """Every trace once for each run."""
+    return [{**row, "run": name} for name in names for row in rows], tail
+
+
+def _asked(rows, texts, tail):
+    """Each trace has the question that was put to the system as ``q``, and other texts by field."""
+    return [{**row, "q": honest.QUESTIONS[row["qid"]]["question"], **texts} for row in rows], tail
+
+
 def _raw(rows, text, tail):
     return rows, tail + text.encode()
 
@@ -119,4 +129,6 @@ _EDITS = {
     "long": _long,
     "none": _none,
     "fail": _failed,
+    "runs": _runs,
+    "ask": _asked,
 }

@@ -439,6 +439,14 @@ def worse_baseline(stage, message):
 
 
 @move
+def baseline_of_runs(stage, message):
+    """The report of several runs becomes the baseline at a path."""
+    output, stage.edits = stage.edits, [*stage.edits, ("runs", message["runs"])]
+    baseline(stage, message["path"])
+    stage.edits = output
+
+
+@move
 def run_json(stage, about):
     """What run.json says of the run; ``head``, ``base`` and ``gold`` stand for what is so called."""
     stage.about = about

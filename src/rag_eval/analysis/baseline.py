@@ -144,6 +144,18 @@ def must_pass(
             yield Finding("must-pass-unknown", "warning", message, "Check the spelling, or remove it.")
 
 
+def fewer_runs(before: Iterable[Question], after: Iterable[Question]) -> Iterator[Finding]:
+    """Yield a finding if the run asked each question fewer times than the baseline: the worst runs may be missing."""
+    then, now = ({question.run for question in side} for side in (before, after))
+    if len(now) < len(then):
+        message = f"this run asked each question {_times(len(now))}, and the baseline {_times(len(then))}"
+        yield Finding("fewer-cases", "warning", message, "Keep the traces of every run of the system.")
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
 def _passed(cases: Sequence[Question]) -> bool:
     return bool(cases) and all(case.label in GOOD for case in cases)
 

@@ -347,6 +347,7 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: Gro
     if before is not None:
         findings += baseline.disagreeing(names, policy.slices.by, now)
         findings += baseline.less_judged(report.metrics, policy.k, now)
+        findings += baseline.fewer_runs(before.recorded.questions, report.questions)
         if verdict(report.gates, (*report.findings, *findings)) == "passed":
             alpha = float(policy.statistics.alpha)
             findings += baseline.ungated_regressions(report.gates, report.metrics, now, alpha)
