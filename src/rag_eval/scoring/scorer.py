@@ -73,10 +73,11 @@ def plain_question(text: str) -> str:
 def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
     """Return the qid of a trace whose question differs from that of its gold item."""
     gold = golds.get(trace.qid or trace.q_id or trace.case_id)
-    asked = trace.q or trace.question
-    if gold is None or not asked or asked == gold.question:
+    if gold is None:
         return None
-    return None if plain_question(asked) == plain_question(gold.question) else gold.qid
+    asked = {text for text in (trace.q, trace.question) if text} - {gold.question}
+    is_other = any(plain_question(text) != plain_question(gold.question) for text in asked)
+    return gold.qid if is_other else None
 
 
 class OutcomeLog:
