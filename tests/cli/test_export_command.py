@@ -141,6 +141,21 @@ def test_every_form_shows_whether_a_turn_is_right(command, tmp_path):
     assert document["cases"][0]["scores"]["conversation_pass"] == 1.0
 
 
+def test_traces_are_paired_as_score_pairs_them(command, tmp_path):
+    """By the question only if they have no id and one gold item asks it; a trace without a gold item is kept."""
+    item = {"answerable": True, "gold_claim_substr": [], "gold_citations": ["d1"]}
+    questions = {"A1": "one?", "A2": "one?", "A3": "three?"}
+    golds = [{"qid": qid, "question": question, **item} for qid, question in questions.items()]
+    gold = write_rows(tmp_path / "gold.jsonl", golds)
+    names = {"q": "one?"}, {"q": "three?"}, {"qid": "other", "q": "three?"}, {"q": "four?"}, {"q": "five?"}
+    rows = [{**name, "answer": f"answer {number}"} for number, name in enumerate(names)]
+    trace = write_rows(tmp_path / "trace.jsonl", rows)
+    lines = files_of(command, tmp_path, "ragas", gold, trace)["samples.jsonl"].splitlines()
+    samples = [(sample.get("qid"), sample["response"]) for sample in map(json.loads, lines)]
+    answers = [f"answer {number}" for number in range(len(names))]
+    assert samples == list(zip((None, "A3", "other", None, None), answers, strict=True))
+
+
 def test_the_results_of_several_retrievals_are_exported(command, tmp_path):
     item = {"qid": "A1", "question": "q?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["d2"]}
     hops = [[{"id": "d1", "text": "one", "newer": 1}], [{"id": "d2", "text": "two"}, {"id": "d1", "text": "one"}]]

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
-from rag_eval.contract import Trace
+from rag_eval.contract import Gold, Trace
 from rag_eval.metrics import column_of, single_score
+from rag_eval.scoring.scorer import QuestionIndex
 
 Row = dict[str, Any]
 _SPACE = re.compile(r"\s+")
@@ -27,29 +28,26 @@ class Contents(NamedTuple):
     report: Row
 
     def pairs(self) -> list[tuple[Row, Row]]:
-        """Return each trace with its gold item (an empty one if it has none): the last trace of a run and qid."""
-        by_qid = {row["qid"]: row for row in self.gold}
-        by_question = {row["question"]: row for row in self.gold}
-        by_turn = {(row["conversation"], row.get("turn")): row for row in self.gold if row.get("conversation")}
-        last: dict[tuple[str, str], tuple[Row, Row]] = {}
-        for trace in self.traces:
-            qid = _qid(trace)
-            gold = by_qid.get(qid) or {}
-            if not gold and not qid and trace.get("conversation"):
-                gold = by_turn.get((trace["conversation"], trace.get("turn"))) or {}
-            elif not gold:
-                gold = by_question.get(trace.get("q") or trace.get("question") or "") or {}
-            key = str(trace.get("run") or ""), gold.get("qid") or qid
+        """Return each trace with its gold item, paired as for scoring: the last trace of a run and qid.
+
+        Traces without a gold item all stay, with an empty one.
+        """
+        golds = {row["qid"]: row for row in self.gold}
+        index = QuestionIndex({qid: Gold.from_row(row, 0) for qid, row in golds.items()})
+        last: dict[tuple[str, str | int], tuple[Row, Row]] = {}
+        for number, row in enumerate(self.traces):
+            trace = Trace.from_row(row, row.get("qid") or "", 0)
+            qid, _ = index.pair(trace, lambda *_: None)
+            key = trace.run, qid or number
             last.pop(key, None)
-            last[key] = gold, _joined(trace)
+            last[key] = golds.get(qid or "", {}), _joined(row, trace)
         return list(last.values())
 
 
-def _joined(row: Row) -> Row:
+def _joined(row: Row, trace: Trace) -> Row:
     """Return a row with what all of its retrievals found as its ids and chunks, as it is scored."""
     if not row.get("retrievals"):
         return row
-    trace = Trace.from_row(row, "", 0)
     chunks = [_without_none(to_builtins(chunk)) for chunk in trace.chunks or ()]
     return {**row, "retrieved_ids": list(trace.given_retrieved()), **({"chunks": chunks} if chunks else {})}
 
