@@ -21,10 +21,12 @@ from rag_eval.cli.commands._shared import (
     write_data,
     write_together,
 )
+from rag_eval.cli.commands.metrics import present_fields
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.progress import watch
+from rag_eval.contract import Trace
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
@@ -230,7 +232,8 @@ def _lines(
     try:
         for row, line in imported(reader, name, args.files, account, options, progress):
             fields[_ROW] += 1
-            fields.update(_fields(row))
+            if form.gives == "trace":
+                fields.update(present_fields("trace", Trace.from_row(row, "", 0)))
             yield line
     except InputError as error:
         raise InputError([*_other_tools(reader, name, args.files), *error.problems], error.more) from None
@@ -347,14 +350,6 @@ def _columns(reader: Reader, name: str, args: argparse.Namespace) -> dict[str, s
         message, hint = f"does not map the {needed[0]}", f"Add the field that has it: {needed[0]}: NAME"
         reader.ledger.problem(args.map, 0, "", message, hint)
     return fields
-
-
-def _fields(row: dict[str, Any]) -> Iterator[str]:
-    """Yield the fields of a trace row, by the names that metrics use."""
-    yield from (f"trace.{name}" for name in row)
-    yield from {f"trace.chunks.{name}" for chunk in row.get("chunks", ()) for name in chunk}
-    if "citations" in row.get("answer_json", row):
-        yield "trace.citations"
 
 
 def _coverage(fields: Collection[str]) -> list[str]:
