@@ -26,16 +26,13 @@ if TYPE_CHECKING:
 
 STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
-_ELSEWHERE = "Write to another place."
-_NO_SPACE = "Free some space, or write to another place."
 _IN_USE = "Close it in other programs, or write to another place."
 _FORBIDDEN = _IN_USE if WINDOWS else "Check the permissions of the file and its folder, or write to another place."
-_FILE_IN_PATH = "A folder of its path is a file: write to another place."
 _WRITE_FIXES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _NO_SPACE),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space, or write to another place."),
     **dict.fromkeys((errno.EBUSY, errno.ETXTBSY), _IN_USE),
     **dict.fromkeys((errno.EACCES, errno.EPERM), _FORBIDDEN),
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), _FILE_IN_PATH),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "A folder of its path is a file: write to another place."),
     errno.EISDIR: "A folder has this name: write to another place.",
     errno.ENAMETOOLONG: "Choose a shorter name.",
 }
@@ -237,7 +234,7 @@ def write_files(files: Iterable[tuple[Path, Iterable[bytes]]]) -> None:
                 part.replace(path)
     except OSError as error:
         why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. {_WRITE_FIXES.get(error.errno or 0, _ELSEWHERE)}") from None
+        raise UsageError(f"{why}. {_WRITE_FIXES.get(error.errno or 0, 'Write to another place.')}") from None
     finally:  # on Ctrl-C too
         for part in parts.values():
             with suppress(OSError):

@@ -48,7 +48,6 @@ KINDS = {
     "ungrounded": "the retrieved texts support less than half of the answer",
     "answered": "an answer without any of these",
 }
-TO_FILL_IN = ("answerable", "gold_claim_substr", "gold_citations")
 _SUPPORTED, _CHUNKS, _WIDE = 0.5, 10, 400
 
 
@@ -166,7 +165,7 @@ def kind_of(trace: Trace, settings: Settings) -> str:
 
 
 def draft(trace: Trace, kind: str) -> Row:
-    """Return the draft of a trace's question; a person fills in null fields."""
+    """Return the draft of a trace's question; a person fills in the fields that are null."""
     question = trace.q or trace.question
     name = sha256(plain_question(question).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     turn = {"conversation": trace.conversation, "turn": trace.turn} if trace.conversation else {}
@@ -178,7 +177,7 @@ def draft(trace: Trace, kind: str) -> Row:
         "draft": kind,
         "qid": f"D-{name}",
         "question": question,
-        **dict.fromkeys(TO_FILL_IN),
+        **dict.fromkeys(("answerable", "gold_claim_substr", "gold_citations")),
         **{field: value for field, value in turn.items() if value is not None},
         "answer": trace.claim,
         "cited": list(trace.citations or ()),
@@ -221,7 +220,7 @@ def run_review(args: Namespace) -> int:
     waiting = [row for row in drafts if "rejected" not in row]
     try:
         for index, row in enumerate(waiting, 1):
-            _show(row, f"{index} of {len(waiting)}")
+            _show_draft(row, f"{index} of {len(waiting)}")
             choice, item = _decide(row, qids)
             if choice == "q":
                 break
@@ -240,7 +239,7 @@ def run_review(args: Namespace) -> int:
     return _sign(args, policy.gold, data, accepted) if accepted else PASSED
 
 
-def _show(row: Row, progress: str) -> None:
+def _show_draft(row: Row, progress: str) -> None:
     cited = ", ".join(row.get("cited") or ()) or "(nothing)"
     lines = [f"[{progress}] {row['draft']}: {row['question']}", f"answer: {row.get('answer') or '(none)'}"]
     lines = [one_line(line, _WIDE) for line in (*lines, f"cited: {cited}")]

@@ -123,14 +123,14 @@ def run_calibrate(args: argparse.Namespace) -> int:
     digests = [files.digest(path) for path in files.paths]
     digest = digests[0] if len(digests) == 1 else sha256("\n".join(sorted(digests)).encode()).hexdigest()
     pairs = match_labels(rows, labels)
-    _refuse(pairs, path, judge)
+    _check_matches(pairs, path, judge)
     measured = [
         measure_agreement(score, some, args.cut, binary=scales[score] == BINARY) for score, some in pairs.graded.items()
     ]
     floor = dict(args.floor) or policy.stated.get("judge", {}).get("floor") or USUAL_FLOOR
     floor = {name: float(value) for name, value in floor.items()}
     calibration = calibration_record(measured, digest_of(judge._asdict()), f"sha256:{digest}")
-    block = _block(judge, floor, calibration)
+    block = _judge_block(judge, floor, calibration)
     if args.format == "json":
         unused = [{"qid": item.qid, "run": item.run, "file": item.file, "line": item.line} for item in pairs.unjudged]
         value = {
@@ -145,7 +145,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     else:
         print_lines(f"{path}: {judge.model}; labels of {', '.join(args.labels)}")
         print_lines(*agreement_lines(scales, pairs, measured))
-        sys.stdout.write("" if args.write else f"\n{_next(policy, floor, calibration)}{block}")
+        sys.stdout.write("" if args.write else f"\n{_next_steps(policy, floor, calibration)}{block}")
     if args.write:
         _write(policy, block)
     if not policy.verdicts:
@@ -181,8 +181,8 @@ def _floor(text: str) -> tuple[str, float]:
     raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a floor. {fix}")
 
 
-def _refuse(pairs: Matched, path: Path, judge: Judge) -> None:
-    """Refuse labels that match several verdicts, and labels that match none."""
+def _check_matches(pairs: Matched, path: Path, judge: Judge) -> None:
+    """Raise UsageError if a label matches several verdicts, or no label matches any."""
     if pairs.ambiguous:
         first = pairs.ambiguous[0]
         raise UsageError(
@@ -196,7 +196,7 @@ def _refuse(pairs: Matched, path: Path, judge: Judge) -> None:
         raise UsageError(f"{path} has no verdict of {judge.model} {read}. {fix}")
 
 
-def _block(judge: Judge, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
+def _judge_block(judge: Judge, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
     """Return the judge of the gates file as YAML; JSON strings are YAML strings."""
     lines = [f"  {name}: {json.dumps(value)}" for name, value in judge._asdict().items()]
     scores = [f"      {score}: {_flow(part)}" for score, part in calibration["scores"].items()]
@@ -211,7 +211,7 @@ def _flow(value: Any) -> str:
     return f"{value:.15f}".rstrip("0").rstrip(".")  # gates files know no exponents
 
 
-def _next(policy: Policy, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
+def _next_steps(policy: Policy, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
     """Return how to use the block for the gates file."""
     scores = {name: part["low"] for name, part in calibration["scores"].items()}
     passed = [score for score in scores if Calibration(dict(floor), "judge", scores).covers(score, "judge")]
@@ -278,7 +278,7 @@ def run_spot_check(args: argparse.Namespace) -> int:
     judged = [row for row in rows if "error" not in row]
     if not judged:
         raise UsageError(f"{path} has no verdict of {judge.model}. Record verdicts first: rag-eval judge")
-    scores, kinds = _scores(args.score, policy), _kinds(args, policy)
+    scores, kinds = _scores(args.score, policy), _kinds_of_questions(args, policy)
     rater = args.rater
     with suppress(GitError):
         rater = rater or Git().email() or ""
@@ -316,7 +316,7 @@ def _scores(named: Sequence[str], policy: Policy) -> list[str]:
     return list(named) or [score for score in SCORES if score in gated] or list(SCORES[:2])
 
 
-def _kinds(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
+def _kinds_of_questions(args: argparse.Namespace, policy: Policy) -> dict[str, str]:
     """Return the kind of each question by qid; none if the gold set cannot be found."""
     if unknown := [name for name in args.by if not is_field(name)]:
         raise UsageError(f"--by {quoted(unknown[0], 40)} is not a field of gold items. Write: --by category")
@@ -345,8 +345,8 @@ def _ask_all(
     print_lines(*(rubric.splitlines() if todo else ()))
     try:
         for index, item in enumerate(todo, 1):
-            _show(item.row["input"], f"{index} of {len(todo)}")
-            grades = _grades(scores)
+            _show_answer(item.row["input"], f"{index} of {len(todo)}")
+            grades = _ask_grades(scores)
             if grades is None:
                 break
             if grades:
@@ -359,7 +359,7 @@ def _ask_all(
     return graded
 
 
-def _show(shown: Row, progress: str) -> None:
+def _show_answer(shown: Row, progress: str) -> None:
     lines = ["", f"[{progress}] question: {shown['question']}"]
     lines += [f"earlier, {item['role']}: {item['content']}" for item in shown.get("history", ())]
     lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
@@ -369,7 +369,7 @@ def _show(shown: Row, progress: str) -> None:
     print_lines(*lines)
 
 
-def _grades(scores: Sequence[str]) -> Row | None:
+def _ask_grades(scores: Sequence[str]) -> Row | None:
     """Ask for each score; an empty mapping skips the answer, None ends."""
     grades: Row = {}
     for score in scores:
