@@ -56,6 +56,9 @@ class TraceSpan:
     latency_ms: float | None = None  # if the source states a duration in place of an end
 
 
+_Step = tuple[str | None, list[TraceSpan], list[Row]]  # query, spans and chunks of a retrieval
+
+
 def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: Any, row: Any = None) -> None:
     """Read inputs and outputs: documents of a retriever, question and answer of all other spans.
 
@@ -258,8 +261,9 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
     others = [span for span in members if span.id not in searching]
     answering = root
     if root.question is None and root.answer is None:  # such as the request of a web server
-        asked = (span for span in others if span.kind == ROOT and None not in (span.question, span.answer))
-        answering = next(asked, root)
+        last = max((span.end or 0 for span in others if span.kind == GENERATION), default=0)
+        whole = (span for span in others if span.kind == ROOT and (span.end or 0) >= last)
+        answering = next((span for span in whole if None not in (span.question, span.answer)), root)
     question, answer = _question_and_answer(conversion, answering, others)
     draft = Draft(root.place, root.trace, question, answer)
     _read_retrievals(conversion, draft, members, children)
@@ -334,7 +338,7 @@ def _read_retrievals(
 
     A reranker replaces its input lists, and a retriever the lists of retrievers below it.
     """
-    steps: list[tuple[str | None, list[TraceSpan], list[Row]]] = []  # query, spans and chunks
+    steps: list[_Step] = []
     retrievers = [span for span in members if span.chunks is not None]
     inside: set[str] = set()  # ids of spans below a retriever that replaces their lists
     for span in [span for span in retrievers if span.kind in (RETRIEVER, RERANKER)] or retrievers:
@@ -343,14 +347,10 @@ def _read_retrievals(
         if span.id in inside:
             continue
         if span.kind == RERANKER:
-            replaced = [step for step in steps if ids & {chunk["id"] for chunk in step[2]}]
+            replaced = _reranked(steps, chunks)
             steps = [step for step in steps if step not in replaced]
             query = next((step[0] for step in replaced if step[0]), query)
             parts += [item for step in replaced for item in step[1]]
-            known = {chunk["id"]: chunk for step in replaced for chunk in step[2]}
-            for chunk in chunks:  # some rerankers record only ids
-                texts = {name: known.get(chunk["id"], {}).get(name) for name in ("text", "doc_id")}
-                chunk |= {name: text for name, text in texts.items() if text and name not in chunk}
         elif inner := [
             step for step in _descendants(span, below) if step.kind == RETRIEVER and step.chunks is not None
         ]:
@@ -376,6 +376,19 @@ def _read_retrievals(
             }
             for query, parts, chunks in steps
         ]
+
+
+def _reranked(steps: list[_Step], chunks: list[Row]) -> list[_Step]:
+    """Return the steps with documents of a reranker, and complete its chunks, which may have only ids or only texts."""
+    by_id = {chunk["id"]: chunk for *_, retrieved in steps for chunk in retrieved}
+    by_text = {chunk["text"]: chunk for chunk in by_id.values() if chunk.get("text")}
+    for chunk in chunks:
+        known = by_id.get(chunk["id"]) or by_text.get(chunk.get("text")) or {}
+        if chunk["id"].startswith("text:"):
+            chunk["id"] = known.get("id", chunk["id"])
+        chunk |= {name: known[name] for name in ("text", "doc_id") if name in known and name not in chunk}
+    ids, texts = ({chunk.get(name) for chunk in chunks} - {None, ""} for name in ("id", "text"))
+    return [step for step in steps if any(chunk["id"] in ids or chunk.get("text") in texts for chunk in step[2])]
 
 
 def _union(spans: list[TraceSpan]) -> float | None:

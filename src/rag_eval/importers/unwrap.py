@@ -190,15 +190,19 @@ def question_text(value: Value) -> tuple[str | None, int]:
 def answer_text(value: Value) -> str | None:
     """Return the answer in a recorded output; None if it has no such text.
 
-    In a list it is the last message of the assistant that has text, after the last question; in a list of lists that
-    of the last one.
+    In a list it is the last message of the assistant that has text, after the last question, and that no result of
+    a tool follows; in a list of lists that of the last one. The parts of a stream are joined.
     """
     if isinstance(value, list):
         value = _messages(value)
         after = max(_asked(value), default=-1) + 1
         messages = [message for message in value[after:] if role_of(message) in (*_ASSISTANTS, "message")]
+        messages = [message for message in messages if message is value[-1] or not as_dict(message).get("tool_calls")]
         texts = [text for message in messages if (text := message_text(message))]
-        return texts[-1] if texts else value[0] if len(value) == 1 and isinstance(value[0], str) else None
+        if not texts and value and all(isinstance(item, str) for item in value):
+            is_stream = len(value) == 1 or any(item[:1].isspace() or item[-1:].isspace() for item in value)
+            return "".join(value) if is_stream else None
+        return texts[-1] if texts else None
     if not isinstance(value, dict):
         return value if isinstance(value, str) else None
     if value.get("lc") or role_of(value) in _ASSISTANTS:
