@@ -159,8 +159,7 @@ class JsonLines(Generic[R]):
 
     def _note_unknown(self, number: int, fields: list[tuple[str, str]]) -> None:
         for parent, field in fields:
-            name = f"{parent}.{field}" if parent else field
-            self._ledger.unknown_field(self._path, number, name, field, known_fields(self._record, parent))
+            self._ledger.unknown_field(self._path, number, parent, field, known_fields(self._record, parent))
 
 
 def _may_repeat_keys(lines: list[bytes], records: list[Any]) -> bool:

@@ -59,8 +59,9 @@ class ProblemCollector:
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
-    def unknown_field(self, file: str, line: int, name: str, field: str, fields: Iterable[str]) -> None:
-        """Note the first row with a field outside the contract, with the known field of a similar name."""
+    def unknown_field(self, file: str, line: int, parent: str, field: str, fields: Iterable[str]) -> None:
+        """Note the first row with a field that the contract lacks, with the known field of a similar name."""
+        name = f"{parent}.{field}" if parent else field
         if (file, name) in self._unknown_fields or len(self._unknown_fields) > SHOWN:
             return
         self._unknown_fields.add((file, name))

@@ -327,4 +327,4 @@ class Contract:
             inner = row.get(parent) if parent else row
             objects = inner if isinstance(inner, list) else [inner]
             for field in sorted({name for item in objects if isinstance(item, dict) for name in item.keys() - known}):
-                ledger.unknown_field(path, line, f"{parent}.{field}" if parent else field, field, known)
+                ledger.unknown_field(path, line, parent, field, known)

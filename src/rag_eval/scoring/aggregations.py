@@ -153,7 +153,7 @@ ALARMS = {"fpr1": 0.01, "fpr5": 0.05}
 def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[float]]:
     """Split labelled scores into those of the positives and those of the negatives."""
     pair = Counter[float](), Counter[float]()
-    for labelled, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
+    for labelled, count in Counter(scores).items():
         score, positive = labelled  # type: ignore[misc]
         pair[not positive][score] += count
     return pair
@@ -230,36 +230,28 @@ def difference(
         top = measure.metric.top
         ends = (None, None) if top is None else (-top, top)
         return intervals.with_runs(of_cases, value, runs, ends, confidence)
-    sides = [_side(pairs, side) for side in (0, 1)]
+    units_of_runs = [_units_of_run(pairs, side) for side in (0, 1)]
+    scores_of_runs = [scores_of_units(units) for units in units_of_runs]
     if isinstance(pairs, Units):
-        enclosing = [
-            interval_over_units(measure, run_scores, confidence) if run_scores else None for run_scores in sides
-        ]
-        sides = [scores_of_units(run_scores) for run_scores in sides]
+        enclosing = [interval_over_units(measure, units, confidence) for units in units_of_runs]
     else:
-        enclosing = [confidence_interval(measure, run_scores, confidence) for run_scores in sides]
-    values = [aggregate(measure, run_scores).number for run_scores in sides]
+        enclosing = [confidence_interval(measure, scores, confidence) for scores in scores_of_runs]
+    values = [aggregate(measure, scores).number for scores in scores_of_runs]
     if None in values or None in enclosing:
         return None
     return other_difference((float(values[0]), float(values[1])), *enclosing)  # type: ignore[arg-type]
 
 
-def _side(pairs: Counter[Pair] | Units, side: int) -> Counter[Any]:
-    """Return a run's scores, or its units of scores."""
-    taken: Counter[Any] = Counter()
-    if not isinstance(pairs, Units):
-        for one, count in pairs.items():
-            taken[one[side]] += count
-        del taken[None]
-        return taken
-    for unit, count in pairs.items():
+def _units_of_run(pairs: Counter[Pair] | Units, side: int) -> Counter[Unit]:
+    run: Counter[Unit] = Counter()
+    for unit, count in units_of(pairs).items():
         scores: Counter[Any] = Counter()
         for pair, times in unit:
             scores[pair[side]] += times
         del scores[None]
         if scores:
-            taken[tuple(sorted(scores.items()))] += count
-    return taken
+            run[tuple(sorted(scores.items()))] += count
+    return run
 
 
 def scores_of_units(units: Mapping[Unit, int]) -> Counter[Any]:

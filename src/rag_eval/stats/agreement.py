@@ -109,7 +109,7 @@ def jackknife_z(units: Sequence[Sums], statistic: Statistic) -> Estimate:
     One more unit, of pairs drawn at random from both sides, is added for the interval: it prevents an interval without
     width when a few answers all agree. A constant side shows neither agreement nor disagreement, so there are no ends.
     """
-    whole = Sums(*map(sum, zip(*units, strict=True))) if units else Sums()
+    whole = Sums(*map(sum, zip(*units, strict=True)))
     varied_x, varied_y, _ = _moments(whole)
     value = statistic(whole)
     if value is None or min(varied_x, varied_y) <= _NONE:
@@ -125,7 +125,7 @@ def jackknife_z(units: Sequence[Sums], statistic: Statistic) -> Estimate:
 
 def _spread(units: Sequence[Sums], statistic: Statistic) -> tuple[float | None, float | None]:
     """Return the statistic over all units, and its standard error from leaving out each unit in turn."""
-    whole = Sums(*map(sum, zip(*units, strict=True))) if units else Sums()
+    whole = Sums(*map(sum, zip(*units, strict=True)))
     value, n = statistic(whole), len(units)
     without = (statistic(whole.plus(unit, -1)) for unit in (units if n > 1 else ()))
     known = [item for item in without if item is not None and isfinite(item)]

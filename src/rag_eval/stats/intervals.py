@@ -156,7 +156,7 @@ def interval(
     """
     # Rounded like values, so that scores which differ only in their last bits count as equal.
     counted: Counter[float] = Counter()
-    for score, count in (scores if isinstance(scores, Counter) else Counter(scores)).items():
+    for score, count in Counter(scores).items():
         counted[round(float(score), DECIMALS) + 0.0] += count
     points, n, tail = sorted(counted.items()), counted.total(), (1 - confidence) / 2
     if not points:

@@ -72,8 +72,7 @@ def units_of(pairs: Iterable[tuple[Any, Any]] | Units) -> Units:
     """Return the units of pairs: themselves, or each pair as a unit."""
     if isinstance(pairs, Units):
         return pairs
-    counted = pairs if isinstance(pairs, Counter) else Counter(pairs)
-    return Units({((pair, 1),): count for pair, count in counted.items()})  # type: ignore[misc]
+    return Units({((pair, 1),): count for pair, count in Counter(pairs).items()})
 
 
 def has_gaps(pairs: Iterable[tuple[Any, Any]] | Units) -> bool:
@@ -111,11 +110,11 @@ def contributions(units: Units, *, changed: bool = False) -> Units:
     if not all(sides):
         raise ValueError("one of the runs has no score at all")
     sizes = [sum([count for _, count in side]) for side in sides]
-    middle, contributions = total(chain(*sides)) / sum(sizes), Units()
+    middle, shares = total(chain(*sides)) / sum(sizes), Units()
     for unit, count in units.items():
         if not changed or any(before != after for (before, after), _ in unit):
-            contributions[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
-    return contributions
+            shares[(((units.total() * share(unit, (middle, middle), sizes), 0.0), 1),)] += count
+    return shares
 
 
 def share(unit: Unit, middles: Sequence[float], sizes: Sequence[int]) -> float:

@@ -155,8 +155,8 @@ class Trace:
         TypeError for one document instead of a list.
         """
         with self._changing:
-            names = [name for name in ("chunks", "retrieved_ids", "retrievals") if name in self._row]
-            row: Row = {name: self._row[name] for name in names}
+            names = ("chunks", "retrieved_ids", "retrievals")
+            row: Row = {name: self._row[name] for name in names if name in self._row}
             add_retrieval(row, documents, query)
             self.set(**row)
 
