@@ -26,6 +26,7 @@ from rag_eval.engines.work import (
     byte_ranges,
     merge,
     score_range,
+    update_digest,
     usable_cores,
 )
 from rag_eval.errors import MissingExtra, RagEvalError
@@ -38,7 +39,6 @@ _ROUNDS = 4  # ranges for each worker
 _PATIENCE = "10s"  # until a scheduler answers
 _LONG_PATIENCE = "120s"  # until there is a worker: clusters that grow on demand start one first
 _ATTEMPTS = 4  # for a range, or for sending the gold again
-_BLOCK = 4 << 20
 
 
 def run(task: Task, _: BinaryIO, size: int) -> Scorer | None:
@@ -101,11 +101,9 @@ def score_at(cut: ByteRange, work: Work, path: str, name: str) -> RangeResult:
 
 def sha256_of(path: str) -> str:
     """Return the digest of a file, in hex, computed where the file is stored."""
-    digest, begin = sha256(), 0
+    digest = sha256()
     with _opened(path) as file:
-        while block := file.at(begin, _BLOCK):
-            digest.update(block)
-            begin += len(block)
+        update_digest(digest, file)
     return digest.hexdigest()
 
 

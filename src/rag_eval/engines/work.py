@@ -136,6 +136,14 @@ class LocalFile(Struct, frozen=True):
         return os.pread(self.number, size, index)
 
 
+def update_digest(digest: Digest, file: File) -> None:
+    """Update a digest with the bytes of a file."""
+    position = 0
+    while block := file.at(position, _HASHED):
+        digest.update(block)
+        position += len(block)
+
+
 class ByteRange(Struct, frozen=True):
     """The lines that begin at ``start`` or after, and before ``end``, in bytes from 0."""
 
@@ -264,10 +272,7 @@ def run(task: Task, opened: BinaryIO, size: int) -> Scorer | None:
     results_by_number: dict[int, RangeResult] = {}
     with run_in_processes(score, range(len(cuts))[::-1], jobs) as done:
         if task.digests:
-            digest, position = task.digests.of("trace", task.path), 0
-            while block := file.at(position, _HASHED):
-                digest.update(block)
-                position += len(block)
+            update_digest(task.digests.of("trace", task.path), file)
         for number, result in done:
             task.execution.watch.advance(cuts[number].end - cuts[number].start)
             if result.has_problems:
