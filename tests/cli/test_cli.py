@@ -1070,7 +1070,7 @@ def test_no_program_is_looked_for_in_the_folder_at_hand(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "eventfd"), reason="there is nothing to which few bytes are an invalid argument")
 def test_a_reader_that_goes_away_is_an_invalid_argument_there(monkeypatch):
-    with cli._Unread(os.eventfd(0), "wb") as pipe:
+    with cli._TolerantPipe(os.eventfd(0), "wb") as pipe:
         with pytest.raises(OSError, match="Invalid argument"):
             pipe.write(b"few")
         monkeypatch.setattr(cli, "WINDOWS", True)

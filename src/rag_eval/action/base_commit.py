@@ -17,7 +17,7 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
 from rag_eval.git.snapshots import NOTHING, CommitTree, is_object_id, parents
-from rag_eval.github.http_client import text_of
+from rag_eval.github.http_client import text_at
 from rag_eval.gold.signoff.identity import approvals, authors
 from rag_eval.run.authority import Authority
 
@@ -48,7 +48,7 @@ class Trigger(NamedTuple):
 
     def text_at(self, *path: str) -> str:
         """Return a text of the event, empty if it has none."""
-        return text_of(self.event, *path)
+        return text_at(self.event, *path)
 
     @property
     def queued(self) -> int | None:
@@ -132,12 +132,12 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
         ref = history.default() if gates_ref == "default-branch" else gates_ref
         gates = DecidingCommit(ref, history.branch(ref) if gates_ref == "default-branch" else history.named(ref))
     top = Path(head.top)
-    last, out = against.head or trigger.head, head_of(top)
-    under_test = last if out == last else trigger.sha
-    if out.startswith("ref: refs/"):
-        out = head_of(top, out.removeprefix("ref: "))
+    last_commit, checked_out = against.head or trigger.head, head_of(top)
+    under_test = last_commit if checked_out == last_commit else trigger.sha
+    if checked_out.startswith("ref: refs/"):
+        checked_out = head_of(top, checked_out.removeprefix("ref: "))
     # A pull_request_target runs on a commit of the base.
-    commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last} - {""})
+    commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last_commit} - {""})
     # Under whichever name its own gates were requested.
     is_own_commit = gates.commit != against.commit and gates.commit in commits
     # The change began at the base if it was merged, otherwise where it branched off.
@@ -162,16 +162,18 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
         ci=True,
         fork_of_gates=before if gates is against and fork not in ("", against.commit) else None,
         unknown=not (is_own_commit or gates_ref in _NAMED_REFS or _is_in_history(gates.commit, against, history)),
-        wrong_checkout=out if _wrong_checkout(trigger, out, commits, last, history) else "",
+        wrong_checkout=checked_out if _lacks_last_commit(trigger, checked_out, commits, last_commit, history) else "",
     )
 
 
-def _wrong_checkout(trigger: Trigger, out: str, commits: frozenset[str], last: str, history: History) -> bool:
+def _lacks_last_commit(
+    trigger: Trigger, checked_out: str, commits: frozenset[str], last_commit: str, history: History
+) -> bool:
     """Return whether the checkout is known to lack the pull request's last commit."""
-    if trigger.name not in (*_PULL, _TARGET) or not is_object_id(out) or out in commits:
+    if trigger.name not in (*_PULL, _TARGET) or not is_object_id(checked_out) or checked_out in commits:
         return False
     try:
-        return history.merge_base(out, last) != last
+        return history.merge_base(checked_out, last_commit) != last_commit
     except RagEvalError:
         return False  # a commit that a step of the job made, or a clone without that history
 

@@ -107,7 +107,7 @@ def guarded(work: Callable[[], int]) -> int:
     if sys.stdin is None:  # closed by <&-
         sys.stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     for name in ("stdout", "stderr"):
-        stream = _lasting(getattr(sys, name))
+        stream = _tolerant(getattr(sys, name))
         setattr(sys, name, stream)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
@@ -120,10 +120,10 @@ def guarded(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one boundary: any other error is a defect, and reported as one
-        return _surroundings(error) or _report_defect()
+        return _report_environment_error(error) or _report_defect()
 
 
-def _surroundings(error: Exception) -> int:
+def _report_environment_error(error: Exception) -> int:
     """Report an error of the machine, such as a full disk, and return its exit code; 0 for any other error."""
     message = ""
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
@@ -164,7 +164,7 @@ def _say(lines: Sequence[str], code: int) -> int:
     return code
 
 
-class _Unread(io.FileIO):
+class _TolerantPipe(io.FileIO):
     """A pipe that ignores writes after its reader closed it, which changes no verdict."""
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -177,7 +177,7 @@ class _Unread(io.FileIO):
             raise
 
 
-def _lasting(stream: TextIO | None) -> TextIO:
+def _tolerant(stream: TextIO | None) -> TextIO:
     """Return a stream that accepts writes even if its reader is gone, so that the exit code is not lost.
 
     If it was closed before the start (``>&-``), the stream is None in Python.
@@ -186,10 +186,10 @@ def _lasting(stream: TextIO | None) -> TextIO:
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as long as the process
     if type(stream) is not io.TextIOWrapper or stream.isatty():
         return stream
-    if isinstance(getattr(stream.buffer, "raw", stream.buffer), _Unread):
+    if isinstance(getattr(stream.buffer, "raw", stream.buffer), _TolerantPipe):
         return stream
     stream.flush()
-    raw = _Unread(stream.fileno(), "wb", closefd=False)
+    raw = _TolerantPipe(stream.fileno(), "wb", closefd=False)
     bare = stream.write_through  # python -u
     return io.TextIOWrapper(
         raw if bare else io.BufferedWriter(raw),

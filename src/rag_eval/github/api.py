@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
 from rag_eval.git.snapshots import FOLDERS, is_object_id, object_id
-from rag_eval.github.http_client import GRAPHQL, Http, Request, text_of
+from rag_eval.github.http_client import GRAPHQL, Http, Request, text_at
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network
 from rag_eval.gold.signoff.identity import Authorship, Review
@@ -92,7 +92,7 @@ class GitHub:
         the token counts as a workflow's own, which writes as ``github-actions[bot]``.
         """
         try:
-            return text_of(self._http.send(Request("GET", "/user", _NAME)).json(), "login") or BOT
+            return text_at(self._http.send(Request("GET", "/user", _NAME)).json(), "login") or BOT
         except GitHubError as refused:
             if refused.status not in (401, 403, 404):
                 raise
@@ -101,7 +101,7 @@ class GitHub:
             answer = self._http.send(request).json()
         except GitHubError:
             return BOT
-        return text_of(answer, "data", "viewer", "login") or BOT
+        return text_at(answer, "data", "viewer", "login") or BOT
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of the issue or pull request ``number``, oldest first, page by page."""
@@ -172,7 +172,7 @@ class GitHub:
 
     def default_branch(self) -> str:
         """Return the name of the default branch."""
-        branch = text_of(self._object("", "read the repository", "contents: read"), "default_branch")
+        branch = text_at(self._object("", "read the repository", "contents: read"), "default_branch")
         if not branch:
             raise _unexpected("not a repository")
         return branch
@@ -222,13 +222,13 @@ class GitHub:
         ends = "...".join(quote(_checked_ref(ref), safe="") for ref in (base, head))
         aim = f"compare {quoted(base)} with {quoted(head)}"
         answer = self._object(f"compare/{ends}?per_page=1", aim, "contents: read")
-        return _sha(text_of(answer, "merge_base_commit", "sha"))
+        return _sha(text_at(answer, "merge_base_commit", "sha"))
 
     def opened_by(self, number: int) -> str:
         """Return the login of the author of pull request ``number``, empty if the account was deleted."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
         _whole(answer, "number", "pull request")  # otherwise it is no pull request, and a missing author means nothing
-        return text_of(answer, "user", "login")
+        return text_at(answer, "user", "login")
 
     def open_pulls(self, owner: str = "", branch: str = "") -> Iterator[OpenPull]:
         """Yield the open pull requests of a branch of ``owner``'s; all open ones if either is empty.
@@ -238,14 +238,14 @@ class GitHub:
         end = {"head": f"{owner}:{branch}"} if owner and branch else {}
         asked = urlencode({"state": "open", "sort": "created", "direction": "asc", **end})
         for row in self._all_pages(f"pulls?{asked}", "list the pull requests", "pull-requests: read"):
-            yield OpenPull(_whole(row, "number", "pull request"), _sha(text_of(row, "head", "sha")))
+            yield OpenPull(_whole(row, "number", "pull request"), _sha(text_at(row, "head", "sha")))
 
     def reviews(self, number: int) -> list[Review]:
         """Return all reviews of the pull request ``number``, oldest first."""
         reviews = []
         for row in self._all_pages(f"pulls/{number:d}/reviews", "read the reviews", "pull-requests: read"):
-            user, number = text_of(row, "user", "login"), _whole(row, "id", "review")
-            reviews.append(Review(number, user, text_of(row, "state"), text_of(row, "commit_id")))
+            user, number = text_at(row, "user", "login"), _whole(row, "id", "review")
+            reviews.append(Review(number, user, text_at(row, "state"), text_at(row, "commit_id")))
         return reviews
 
     def commits_touching(self, paths: tuple[str, ...], head: str, within: int) -> list[Authorship]:
@@ -258,20 +258,20 @@ class GitHub:
         if len(rows) >= MOST_COMMITS:
             what = f"#{within} has {MOST_COMMITS} or more commits, and GitHub does not list the others"
             raise GitHubError(f"{what}: their authors are unknown. Split the pull request.")
-        commits = {_sha(text_of(row, "sha")): row for row in rows}
+        commits = {_sha(text_at(row, "sha")): row for row in rows}
         if head not in commits:
             raise GitHubError(f"#{within} has newer commits than {head[:12]}. Look at the run of its newest commit.")
         touching = set()
         for touched in paths:
             history = f"commits?{urlencode({'sha': _checked_hash(head), 'path': touched})}"
             aim = f"read the history of {quoted(touched)}"
-            touching |= {_sha(text_of(row, "sha")) for row in self._all_pages(history, aim, "contents: read")}
+            touching |= {_sha(text_at(row, "sha")) for row in self._all_pages(history, aim, "contents: read")}
         return [author for sha, row in commits.items() if sha in touching for author in _authors(sha, row)]
 
     def pull_head(self, number: int) -> str:
         """Return the hash of the last commit of a pull request."""
         answer = self._object(f"pulls/{number:d}", f"read #{number}", "pull-requests: read")
-        return _sha(text_of(answer, "head", "sha"))
+        return _sha(text_at(answer, "head", "sha"))
 
     def _object(self, rest: str, aim: str, needs: str) -> Mapping[str, Any]:
         return _object(self._http.send(Request("GET", self._path(rest), aim, needs)).json(), "JSON object")
@@ -328,7 +328,7 @@ def _sha(text: str) -> str:
 
 
 def _tree_rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    return ((text_of(row, "mode"), text_of(row, "path"), text_of(row, "sha")) for row in _list(answer.get("tree")))
+    return ((text_at(row, "mode"), text_at(row, "path"), text_at(row, "sha")) for row in _list(answer.get("tree")))
 
 
 def _list(rows: object) -> list[object]:
@@ -353,19 +353,19 @@ def _whole(row: Mapping[str, Any], key: str, what: str) -> int:
 def _comment(row: object) -> Comment:
     answer = _object(row, "comment")
     number = _whole(answer, "id", "comment")
-    return Comment(number, text_of(answer, "user", "login"), text_of(row, "body"), text_of(row, "html_url"))
+    return Comment(number, text_at(answer, "user", "login"), text_at(row, "body"), text_at(row, "html_url"))
 
 
 def _check_run(row: object) -> CheckRun:
     answer = _object(row, "check run")
-    return CheckRun(_whole(answer, "id", "check run"), text_of(row, "html_url"), text_of(row, "external_id"))
+    return CheckRun(_whole(answer, "id", "check run"), text_at(row, "html_url"), text_at(row, "external_id"))
 
 
 def _authors(sha: str, row: Mapping[str, Any]) -> Iterator[Authorship]:
     commit = _object(row.get("commit"), "commit")
-    account = text_of(row, "author", "login") or None
-    yield Authorship(sha, account, text_of(commit, "author", "name"), text_of(commit, "author", "email"))
-    for name, email in _CO_AUTHOR.findall(text_of(commit, "message")):
+    account = text_at(row, "author", "login") or None
+    yield Authorship(sha, account, text_at(commit, "author", "name"), text_at(commit, "author", "email"))
+    for name, email in _CO_AUTHOR.findall(text_at(commit, "message")):
         yield Authorship(sha, None, name.strip(), email.strip(), co_author=True)
 
 

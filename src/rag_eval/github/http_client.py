@@ -39,7 +39,7 @@ _MAX_ATTEMPTS, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
 _PIECE = 1 << 16
 _SLOW = 1 << 16  # bytes per second
-_OURS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
+_HEADERS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
 
 
 class GitHubError(RagEvalError):
@@ -118,7 +118,7 @@ class Response(NamedTuple):
         if not self.status:
             return self.data.decode("utf-8", "replace")
         try:
-            return text_of(self.json(), "message")
+            return text_at(self.json(), "message")
         except GitHubError:
             return ""
 
@@ -137,7 +137,7 @@ class Http:
         self._root, self._token = _checked_address(api_url), token.strip()
         if not re.fullmatch(r"[\x21-\x7e]*", self._token):  # http.client would quote it in its message
             raise UsageError("github-token contains an invalid character. Pass github-token: ${{ github.token }}.")
-        self._headers = {**_OURS, **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+        self._headers = {**_HEADERS, **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
         self._network, self._patience = network, network.patience
         self.outage_limit = math.inf
         """Seconds that failures in a row may take, over all requests; after them a request gets one short try."""
@@ -166,7 +166,7 @@ class Http:
             if is_outage_over_limit:
                 self._outage = self.outage_limit
             if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_outage_over_limit:
-                text = _sentence(request, answer, seconds, attempt, has_token=bool(self._token))
+                text = _describe_failure(request, answer, seconds, attempt, has_token=bool(self._token))
                 raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
             self._patience -= seconds
             self._outage += seconds if answer.is_outage else 0.0
@@ -296,7 +296,9 @@ def _delay(answer: Response, attempt: int, now: float) -> float | None:
     return max(seconds, 1.0)
 
 
-def _sentence(request: Request, answer: Response, seconds: float | None, attempts: int, *, has_token: bool) -> str:
+def _describe_failure(
+    request: Request, answer: Response, seconds: float | None, attempts: int, *, has_token: bool
+) -> str:
     """Return what went wrong and how to fix it."""
     aim, needs = request.aim, request.needs or "the permission"
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
@@ -324,7 +326,7 @@ def _sentence(request: Request, answer: Response, seconds: float | None, attempt
     return f"Could not {aim}: {reasons.get(answer.status, f'GitHub answered {answer.status}.{reply}')}"
 
 
-def text_of(value: object, *path: str) -> str:
+def text_at(value: object, *path: str) -> str:
     """Return the string at the end of a path of keys through JSON objects, empty if there is none."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None

@@ -18,7 +18,7 @@ from rag_eval.analysis.report import rejudge_same_gates
 from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.contract import Limits
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.github.http_client import GitHubError, text_of
+from rag_eval.github.http_client import GitHubError, text_at
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.readers.source import Reader
@@ -252,11 +252,11 @@ class ReportOrigin(NamedTuple):
     def of_event(cls, event: Mapping[str, Any], fix: str = "") -> ReportOrigin:
         """Read a ``workflow_run`` event; raise UsageError, with ``fix``, for any other event."""
         run = event.get("workflow_run")
-        head, owner = text_of(run, "head_sha"), text_of(run, "head_repository", "owner", "login")
+        head, owner = text_at(run, "head_sha"), text_at(run, "head_repository", "owner", "login")
         if not isinstance(run, dict) or not head:
             raise UsageError(f"This is not a workflow_run event. {fix}")
         number, known = (value if isinstance(value, int) else 0 for value in (run.get("run_number"), run.get("id")))
-        return cls(head, owner, text_of(run, "head_branch"), number, text_of(run, "path"), known)
+        return cls(head, owner, text_at(run, "head_branch"), number, text_at(run, "path"), known)
 
 
 class CommentBody(NamedTuple):
