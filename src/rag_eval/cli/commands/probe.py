@@ -10,7 +10,6 @@ from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
 from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_notes, uncollected
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import UsageError
-from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.rendering.comparison import render_probe
@@ -41,13 +40,12 @@ def run(args: argparse.Namespace) -> int:
     options = input_options(args)._replace(baseline=args.baseline)
     with uncollected():
         inputs = load_inputs(options)
-        policy, scored = inputs.policy, score_run(inputs)
+        policy, golds, scored = inputs.policy, inputs.golds, score_run(inputs)
         report = scored.report
         print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
-        reader = inputs.reader._replace(ledger=ProblemCollector())  # notes on the files were already printed
-        golds = read_gold(reader, policy.gold)
         # The traces that count: the last one of several with one run and qid.
         questions, samples = QuestionIndex(golds), dict[tuple[str, str], TraceSample]()
+        reader = inputs.reader._replace(ledger=ProblemCollector())  # notes on the traces were already printed
         for trace, row in read_trace_rows(reader, policy.trace):
             qid, _ = questions.pair(trace, lambda *_: None)
             if qid in golds:
