@@ -64,10 +64,6 @@ class Exporter(NamedTuple):
     write: Callable[[Contents], dict[str, str]]
 
 
-def _qid(trace: Row) -> str:
-    return next((trace[name] for name in ("qid", "q_id", "case_id") if trace.get(name)), "")
-
-
 def _retrieved(trace: Row) -> list[str]:
     ids: list[str] = trace.get("retrieved_ids") or [chunk["id"] for chunk in trace.get("chunks", ())]
     return ids
@@ -188,7 +184,7 @@ def _judged(contents: Contents) -> Iterator[tuple[str, Row, list[str]]]:
     """Yield the source's id of each trace, its case in the report, and the gated metrics that have a score for it."""
     sources = {}
     for gold, trace in contents.pairs():
-        qid = gold.get("qid") or _qid(trace)
+        qid = gold.get("qid") or trace.get("qid") or trace.get("q_id") or trace.get("case_id")
         if qid and (trace.get("source") or {}).get("id"):
             sources[str(trace.get("run") or ""), qid] = trace["source"]["id"]
     gated = list(dict.fromkeys(column_of(gate["name"]) for gate in contents.report["gates"]))

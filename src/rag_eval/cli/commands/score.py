@@ -105,6 +105,7 @@ def _score(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _print_scores(args, options, inline)
     from rag_eval import api
+    from rag_eval.cli.commands._failed import details_of, save_failed
     from rag_eval.gates.selection import FIELDS, gold_fields
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
@@ -124,17 +125,11 @@ def _score(args: argparse.Namespace) -> int:
         field = next(log_line(field) for field in options.by if field in unknown)
         fix = f"Choose from: {', '.join(FIELDS)}, meta.NAME"
         raise UsageError(f"--by: no gold item has the field '{field}'. {fix}")
-    details = None
-    if args.details:
-        from rag_eval.cli.commands._failed import details_of
-
-        details = details_of(report, options)
+    details = details_of(report, options) if args.details else None
     write_report(report, args, by=bool(options.by), details=details)
     if args.open:
         _open(report, args.out, details)
     if args.save_trace:
-        from rag_eval.cli.commands._failed import save_failed
-
         print_notes(save_failed(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
 
