@@ -132,9 +132,8 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
         yield Finding("must-pass-widened", "warning", message, _SEPARATELY, file)
 
 
-def fewer_cases(before: Mapping[str, int], after: Sequence[GateResult], file: str) -> Iterator[Finding]:
+def fewer_cases(before: Mapping[str, int], now: Mapping[str, int], file: str) -> Iterator[Finding]:
     """Yield a warning when gates judge fewer cases than on the gold of the base; a slice may have none any more."""
-    now = {gate.label: gate.n for gate in after}
     fallen = [name for name in _without_counts(before) if now.get(name, 0) < before[name]]
     if fallen:
         judge = quantity(len(fallen), "gate judges", "gates judge")

@@ -38,6 +38,7 @@ from rag_eval.run.scored import rescore, rescore_on
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn
     from rag_eval.analysis.report import Earlier, Report
+    from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
     from rag_eval.run.authority import Authority
@@ -166,10 +167,16 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    findings += gold_impact.fewer_cases(_counts(old, run.earlier), new.gates, file)
+    then, now = _counts(old, run.earlier), {gate.label: gate.n for gate in new.gates}
+    then["must_pass"], now["must_pass"] = (_count_must_pass(report, policy) for report in (old, new))
+    findings += gold_impact.fewer_cases(then, now, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     return GoldReview(tuple(changes), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))
+
+
+def _count_must_pass(report: Report, policy: Policy) -> int:
+    return sum(not {case.qid, *case.slices}.isdisjoint(policy.must_pass) for case in report.questions)
 
 
 def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
