@@ -36,6 +36,34 @@ def test_an_empty_answer_is_an_example_only_if_all_are_empty(tmp_path):
     assert message.endswith("refuse in other words than the token: they are empty")
 
 
+def answered(folder, count, **fields):
+    """Return the findings of 20 answers to answerable questions, the first ``count`` of which have other fields."""
+    golds, traces = [], []
+    for number in range(20):
+        labels = {"answerable": True, "gold_claim_substr": [f"fact {number}"], "gold_citations": ["c"]}
+        golds.append({"qid": f"Q{number}", "question": "What?", **labels})
+        row = {"qid": f"Q{number}", "retrieved_ids": ["c"], "answer": f"fact {number}", "citations": ["c"]}
+        traces.append({**row, **(fields if number < count else {})})
+    report = rag_eval.score(write_rows(folder / "gold.jsonl", golds), write_rows(folder / "trace.jsonl", traces))
+    return [(item.message, item.fix) for item in report.findings if item.code == FINDING]
+
+
+def test_refusals_of_a_tenth_of_the_answerable_questions_are_named(tmp_path):
+    assert answered(tmp_path, 2, answer="I don't know.") == []
+    [(message, _)] = answered(tmp_path, 3, answer="I don't know.")
+    assert message == "3 of 20 answers to answerable questions refuse in other words than the token: 'I don't know.'"
+
+
+def test_refusals_that_their_traces_mark_as_answers_are_named(tmp_path):
+    assert answered(tmp_path, 20, abstained=False) == []
+    [(message, fix)] = answered(tmp_path, 3, answer="not in context", abstained=False)
+    counted = "3 of 20 answers to answerable questions refuse, but their traces say abstained: false"
+    assert (message, fix) == (
+        f"{counted}: 'not in context'",
+        "Leave abstained out of the traces of refusals, or write true.",
+    )
+
+
 @pytest.mark.parametrize(
     ("claims", "gates"),
     [

@@ -325,7 +325,7 @@ def with_diagnosis(report: Report) -> Report:
         report.k,
         by_code.get("unmatched-ids"),
         report.completeness._asdict(),
-        refusals.fix if refusals else "",
+        refusals.fix if refusals and "unanswerable" in refusals.message else "",
     )
     return report._replace(diagnosis=tuple(causes))
 

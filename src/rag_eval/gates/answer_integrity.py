@@ -162,20 +162,32 @@ def _has_words(text: str, words: Sequence[str]) -> bool:
 
 
 def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
-    """Find traces with two answers, of which neither the scored one (``answer_json``) nor the other has the other."""
-    others = []
-    for answer in answers:
-        trace = answer.trace
-        if trace.answer_json is not None and trace.answer is not None:
-            plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), trace.answer)
-            scored, other = set(tokens(answer.claim)), set(tokens(plain))
-            if len(scored & other) < HALF * min(len(scored), len(other)):
-                others.append(answer.gold.qid)
-    if is_tenth(len(others), len(answers)):
-        message = f"{len(others)} of {len(answers)} answers have another text in answer than in answer_json,"
-        message += f" which is scored: {some(others, _SHOWN, quoted)}"
-        fix = "Write one of the two: the answer that users get."
-        yield Finding("other-answer", "error", message, fix)
+    """Find traces with two answers, of which neither the scored one (``answer_json``) nor the other has the other.
+
+    They are also two if only the scored one has the expected text, and the other says something else.
+    """
+    judged = [answer for answer in answers if answer.counts and not answer.blocked]
+    for kind, refused in (("answers", False), ("refusals", True)):
+        group = [answer for answer in judged if answer.refused == refused]
+        others = [answer.gold.qid for answer in group if _is_another_answer(answer)]
+        if is_tenth(len(others), len(group)):
+            message = f"{len(others)} of {len(group)} {kind} have another text in answer than in answer_json,"
+            message += f" which is scored: {some(others, _SHOWN, quoted)}"
+            fix = "Write one of the two: the answer that users get."
+            yield Finding("other-answer", "error", message, fix)
+
+
+def _is_another_answer(case: Case) -> bool:
+    if case.trace.answer_json is None or case.trace.answer is None:
+        return False
+    text = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), case.trace.answer)
+    scored, other = set(tokens(case.claim)), set(tokens(text))
+    differs = len(scored & other) < HALF * min(len(scored), len(other))
+    if case.refused:  # systems also replace the words of a refusal with the token
+        return differs and _states_fact(text, case) and not refused_in_words(text, _with_builtin(case.settings))
+    expected = case.gold.substrings
+    only_here = holds_any(expected, case.claim.lower()) and not holds_any(expected, text.lower())
+    return differs or (only_here and not other <= scored)
 
 
 def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Finding]:
@@ -188,8 +200,8 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
     marked = [case for case in worded if case.trace.abstained]
     if len(marked) < FEWEST_CASES:
         return
-    builtin = settings._replace(builtin=True)
-    answers = [case for case in marked if _states_fact(case) and not refused_in_words(case.claim, builtin)]
+    builtin = _with_builtin(settings)
+    answers = [case for case in marked if _states_fact(case.claim, case) and not refused_in_words(case.claim, builtin)]
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
         message = f"{len(answers)} of {len(marked)} texts that their traces mark with abstained do not read as refusals"
         message += f": {quoted(min(answers, key=lambda case: len(case.claim)).claim, 60)}"
@@ -197,26 +209,42 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
         yield Finding("marked-refusals", "error", message, fix)
 
 
-def _states_fact(case: Case) -> bool:
-    """Return whether an answer has a number, or a name within a sentence, that its question does not have."""
-    return any(fact not in case.gold.question for fact in _FACT.findall(case.claim))
+def _with_builtin(settings: Settings) -> Settings:
+    return settings._replace(builtin=True)
 
 
-def unrecognised_refusals(answers: Sequence[Case], file: str) -> Iterator[Finding]:
-    """Find answers to unanswerable items that refuse in other words than the token.
+def _states_fact(text: str, case: Case) -> bool:
+    """Return whether a text has a number, or a name within a sentence, that the question does not have."""
+    return any(fact not in case.gold.question for fact in _FACT.findall(text))
 
-    Long answers are not searched, because that costs much and they rarely refuse. ``file`` is that of the traces.
+
+def unrecognised_refusals(answers: Sequence[Case], file: str, *, is_builtin: bool) -> Iterator[Finding]:
+    """Find answers that read as refusals, but count as answers: for their words, or because their trace says so.
+
+    One to an unanswerable item is enough. Long answers are not searched, because that costs much and they rarely
+    refuse. ``file`` is that of the traces. With ``is_builtin``, other words are recognised.
     """
     if not answers:
         return
     from rag_eval.textual.refusals import recognise  # loads patterns
 
-    claims = [answer.claim for answer in answers]
-    refusals = [claim for claim in claims if len(claim) <= PHRASE_LIMIT and recognise(claim)]
+    refusals, counts = list[Case](), list[str]()
+    for kind, is_answerable in (("unanswerable", False), ("answerable", True)):
+        group = [case for case in answers if case.counts and case.is_answerable == is_answerable]
+        short = [case for case in group if len(case.claim) <= PHRASE_LIMIT]
+        uncounted = [case for case in short if case.trace.abstained is False or not is_builtin]
+        refusing = [case for case in uncounted if case.is_refusal_token or recognise(case.claim)]
+        if refusing and (is_tenth(len(refusing), len(group)) or not is_answerable):
+            refusals += refusing
+            counts.append(f"{len(refusing)} of {len(group)} answers to {kind} questions")
     if not refusals:
         return
-    message = f"{len(refusals)} of {len(claims)} answers to unanswerable questions refuse in other words than the token"
-    worded = [claim for claim in refusals if claim.strip()]
-    message += f": {quoted(min(worded, key=len), 60) if worded else 'they are empty'}"
+    is_marked = all(case.trace.abstained is False for case in refusals)
+    message = f"{' and '.join(counts)} refuse in other words than the token"
     fix = "To count them as refusals, write in the gates file: refusal: {builtin: true}"
+    if is_marked:
+        message = f"{' and '.join(counts)} refuse, but their traces say abstained: false"
+        fix = "Leave abstained out of the traces of refusals, or write true."
+    worded = [case.claim for case in refusals if case.claim.strip()]
+    message += f": {quoted(min(worded, key=len), 60) if worded else 'they are empty'}"
     yield Finding("unrecognised-refusals", "warning", message, fix, file)

@@ -54,14 +54,16 @@ def of_answers(
     """
     policies, golds, settings = inputs.policies, inputs.golds, inputs.policy.settings
     levels, seed = levels_of(*policies), inputs.digests.hex("trace")
-    samples = _samples(inputs, questions, levels, seed)
+    samples = _samples(inputs, questions, seed)
     # All samples are read at once, because reading a large file to its end takes long.
     by_line = {question.trace_line: case for question, case in _cases(inputs, chain(*samples.values()))}
     cases = defaultdict[str, list[Case]](list)
     for name, sample in samples.items():
         lines = sorted(question.trace_line for question in sample)
         cases[name] = [by_line[line] for line in lines] if by_line else []
-    right, judged = cases["right"], cases["judged"]
+    right = cases["right"]
+    judged = cases["answers"] if _has_text_gates(policies, "groundedness") else []
+    is_builtin = inputs.policy.builtin or policies[0].builtin  # a change may be the fix
     findings = [
         *_partly_measured(inputs, questions, before),
         *measurement_findings(questions, policies),
@@ -70,11 +72,13 @@ def of_answers(
         *answer_integrity.hidden_answers(right),
         *answer_integrity.copied_answers(judged, policies, settings.safety.verbatim_words),
         *answer_integrity.answers_from_gold(judged),
-        *answer_integrity.other_answers(judged),
+        *answer_integrity.other_answers(cases["answered"]),
         *answer_integrity.marked_refusals(cases["refused"], settings),
-        *retrieval_integrity.padded_retrieval(cases["retrieved"], policies),
+        *retrieval_integrity.padded_retrieval(cases["answered"], policies),
         *retrieval_integrity.unmatched_ids(cases["labelled"], inputs.policy.gold),
-        *answer_integrity.unrecognised_refusals(cases["hallucinated"], inputs.policy.trace),
+        *answer_integrity.unrecognised_refusals(
+            cases["answers"] + cases["hallucinated"], inputs.policy.trace, is_builtin=is_builtin
+        ),
     ]
     if past and levels["ids-changed"] != "off":
         pairs = _pairs_with_baseline(inputs, questions, before, past, seed)
@@ -107,9 +111,7 @@ def _draw(questions: Sequence[Question], seed: str) -> list[Question]:
     return [questions[index] for index in sample_positions(len(questions), _SAMPLE, seed)]
 
 
-def _samples(
-    inputs: Inputs, questions: Sequence[Question], levels: Mapping[str, str], seed: str
-) -> dict[str, list[Question]]:
+def _samples(inputs: Inputs, questions: Sequence[Question], seed: str) -> dict[str, list[Question]]:
     """Return samples of the questions whose answers the gates files ask to check, by the kind of their answers."""
     policies, golds = inputs.policies, inputs.golds
     answerable = [item for item in questions if item.answerable]
@@ -118,17 +120,14 @@ def _samples(
     if _has_text_gates(policies):
         right = [item for item in answerable if item.label == "OK"]
         samples["right"] = _draw(right, f"{seed} {len(golds)}")
-    if _has_text_gates(policies, "groundedness"):
-        samples["judged"] = _draw([item for item in answerable if item.label not in UNJUDGED], seed)
+    samples["answers"] = _draw([item for item in answerable if item.label not in UNJUDGED], seed)
+    samples["hallucinated"] = _draw([item for item in questions if item.label == "HALLUCINATION"], seed)
+    samples["answered"] = _draw([item for item in questions if item.trace_line and item.label not in ABSENT], seed)
     if _has_text_gates(policies, "refusals"):
         samples["refused"] = _draw([item for item in questions if item.label in REFUSED], seed)
-    if levels["padded-retrieval"] != "off":
-        samples["retrieved"] = _draw([item for item in questions if item.trace_line and item.label not in ABSENT], seed)
     # Other ids are likely if nothing of the gold was retrieved for most questions.
     if 2 * sum(item.label in UNRETRIEVED for item in questions) > len(traced):
         samples["labelled"] = _draw([item for item in traced if evidence_level(golds[item.qid])], seed)
-    if not (inputs.policy.builtin or policies[0].builtin):  # a change may be the fix
-        samples["hallucinated"] = _draw([item for item in questions if item.label == "HALLUCINATION"], seed)
     return samples
 
 
