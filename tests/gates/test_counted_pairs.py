@@ -75,7 +75,7 @@ def test_a_gate_on_worsening_is_judged_as_pair_by_pair(name, data):
     )
     direction = "max_rise" if name.startswith("latency") else "max_drop"
     now = RunEvidence(after, {}, COMPLETE, {name: "c"}, Baseline(before, {name: "c"}))
-    result = next(regression.compared([Gate(name, direction, "0")], now, Statistics())).comparison
+    result = next(regression.judge_regressions([Gate(name, direction, "0")], now, Statistics())).comparison
     assert (result.baseline, result.value, result.n) == plainly_compared(name, rows)
     assert result.p == plain_p(name, rows)
 

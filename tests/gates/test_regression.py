@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 
 from depth import examples
 from rag_eval.analysis.baseline import ungated_regressions
-from rag_eval.gates.regression import compared
+from rag_eval.gates.regression import judge_regressions
 from rag_eval.stats.power import fail_probability, noise_bound
 from runs import evidence, question, questions
 from seams import Baseline, Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all, measure
@@ -366,7 +366,7 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
     )
     contracts = {"injection_auc": "c", "precision": "c"}
     now = RunEvidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), contracts, Baseline(before, contracts))
-    result = next(compared(gates, now, Statistics(alpha="0.01")))
+    result = next(judge_regressions(gates, now, Statistics(alpha="0.01")))
     assert (result.comparison.regression, result.outcome) == (1.0, "failed")
 
 
@@ -385,7 +385,9 @@ def unguarded(columns, *gates):
     ]
     now = RunEvidence(sides[1], {}, Completeness(cases, cases, 0, 0, 0, 0), dict.fromkeys(WATCHED, "c"),
                    Baseline(sides[0], dict.fromkeys(WATCHED, "c")))  # fmt: skip
-    return list(ungated_regressions([next(compared([gate], now, Statistics())) for gate in gates], WATCHED, now, 0.05))
+    return list(
+        ungated_regressions([next(judge_regressions([gate], now, Statistics())) for gate in gates], WATCHED, now, 0.05)
+    )
 
 
 WATCHED = (

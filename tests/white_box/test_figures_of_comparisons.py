@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.gates.regression import compared
+from rag_eval.gates.regression import judge_regressions
 from rag_eval.rendering.gates_table import is_underpowered
 from runs import questions
 from seams import Baseline, Completeness, Gate, RunEvidence, Statistics
@@ -11,7 +11,7 @@ from seams import Baseline, Completeness, Gate, RunEvidence, Statistics
 def blind(name, pairs, direction="max_drop"):
     before, after = (questions(name.partition(".")[0], side) for side in zip(*pairs, strict=True))
     now = RunEvidence(after, {}, Completeness(9, 9, 0, 0, 0, 0), {name: "c"}, Baseline(before, {name: "c"}))
-    (result,) = compared([Gate(name, direction, "1")], now, Statistics())
+    (result,) = judge_regressions([Gate(name, direction, "1")], now, Statistics())
     return is_underpowered(result)
 
 

@@ -11,7 +11,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import MARGINS, GateResult
-from rag_eval.gates.regression import Tested, comparison, ungated
+from rag_eval.gates.regression import Tested, compare_pairs, worse_without_gate
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.aggregations import FOLDS, aggregate
@@ -88,7 +88,7 @@ def effects(names: Iterable[str], recorded: Baseline, now: RunEvidence) -> list[
 
 
 def _moved(now: RunEvidence, name: str, part: str = "") -> float | None:
-    pair = comparison(name, now.pairs(name, part)) if now.comparable(name) else None
+    pair = compare_pairs(name, now.pairs(name, part)) if now.comparable(name) else None
     if pair is None or pair.regression is None:
         return None
     return (-pair.regression if measure(name).metric.better == "higher" else pair.regression) + 0.0
@@ -182,7 +182,7 @@ def ungated_regressions(
     gated = {gate.name for gate in whole if gate.direction in MARGINS}
     estimates = [name for name in names if FOLDS[measure(name).fold].estimates and measure(name).metric.level == "case"]
     wanted = [name for name in estimates if name not in gated]
-    regressions = ungated(wanted, {gate.name for gate in whole}, now, alpha)[:_MOST_UNGATED]
+    regressions = worse_without_gate(wanted, {gate.name for gate in whole}, now, alpha)[:_MOST_UNGATED]
     moves, margins = [], []
     for row in regressions:
         name, metric = row.measure.name, row.measure.metric
@@ -201,7 +201,7 @@ def less_judged(names: Iterable[str], k: int, now: RunEvidence) -> Iterator[Find
     """Yield a finding if fewer of the first k chunks are graded than in the baseline: others count as irrelevant."""
     cutoffs = [measure(name).k or 0 for name in names if name.startswith("judged@")]
     name = f"judged@{min(cutoffs, key=lambda cutoff: (abs(cutoff - k), cutoff))}" if cutoffs else ""
-    pair = comparison(name, now.pairs(name)) if name and now.comparable(name) else None
+    pair = compare_pairs(name, now.pairs(name)) if name and now.comparable(name) else None
     if pair and (pair.regression or 0.0) >= _LESS_JUDGED:
         message = f"{name} fell from {pair.baseline:.3f} to {pair.value:.3f}"
         message += ": recall, precision and ndcg count chunks without a grade as irrelevant"

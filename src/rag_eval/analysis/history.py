@@ -16,7 +16,7 @@ from rag_eval.analysis.report import Report, system_commit
 from rag_eval.cases import GOOD
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
-from rag_eval.gates.regression import comparison, contrasts
+from rag_eval.gates.regression import compare_pairs, compare_two_sided
 from rag_eval.gates.results import MetricResult, Question
 from rag_eval.metrics import find, measure
 from rag_eval.scoring.reference import CEILINGS, FLOORS
@@ -250,7 +250,7 @@ class _Pairs:
 
     def moved(self, name: str, old: int, new: int) -> Comparison | None:
         """Return both values over the cases that both points have under the same gold, untested."""
-        return comparison(name, self.of(old, new).pairs(name))
+        return compare_pairs(name, self.of(old, new).pairs(name))
 
     def why(self, name: str, old: int, new: int) -> str:
         """Return why the two cannot be compared."""
@@ -265,7 +265,7 @@ class _Pairs:
         """Test metrics of two points each as one family; ``times`` is how many points each was picked from."""
         sides = [(name, self.of(old, new)) for name, old, new in comparisons]
         tested: list[Contrast | None] = []
-        for index, item in enumerate(contrasts(sides, float(self._statistics.alpha))):
+        for index, item in enumerate(compare_two_sided(sides, float(self._statistics.alpha))):
             if item is None or item.baseline is None or item.value is None or item.p is None:
                 tested.append(None)
                 continue

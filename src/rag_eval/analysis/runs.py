@@ -23,7 +23,7 @@ from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
 from rag_eval.gates.policy import QUALITY, SPENDING, Comparison, Scoring, Statistics
-from rag_eval.gates.regression import contrasts
+from rag_eval.gates.regression import compare_two_sided
 from rag_eval.gates.results import Question
 from rag_eval.gates.weighted_score import Front, Weighted, front, weighted
 from rag_eval.metrics import METRICS, find, measure
@@ -213,7 +213,7 @@ def side_by_side(
 def _rows(names: Sequence[str], evidence: Sequence[RunEvidence], base: int, alpha: float) -> Iterator[Row]:
     """Yield the values of the metrics, tested against the base; all tests are corrected together."""
     asked = [(name, item) for name in names for index, item in enumerate(evidence) if index != base]
-    tests = iter(contrasts(asked, alpha))
+    tests = iter(compare_two_sided(asked, alpha))
     for name in names:
         cells, metric = [], measure(name).metric
         for index, item in enumerate(evidence):

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.gates.evidence import CONFIDENCE, GroupedCases, RunEvidence, counted
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
-from rag_eval.gates.regression import by_comparison, compared
+from rag_eval.gates.regression import by_comparison, judge_regressions
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expanded, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
@@ -34,7 +34,7 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
     """
     gates = spread(policy.selected_gates, evidence)
     regression = [gate for gate in gates if gate.direction not in BOUNDS]
-    margins = compared(regression, evidence, policy.statistics, policy.slices.min_n)
+    margins = judge_regressions(regression, evidence, policy.statistics, policy.slices.min_n)
     results = []
     for gate in gates:
         result = judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins)

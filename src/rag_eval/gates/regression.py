@@ -65,7 +65,7 @@ class Tested(NamedTuple):
         return self._replace(pairs=pairs, units=None if self.units is None else self.units.reversed())
 
 
-def compared(
+def judge_regressions(
     gates: Sequence[Gate], evidence: RunEvidence, statistics: Statistics, min_n: int = 0
 ) -> Iterator[GateResult]:
     """Yield the outcomes of regression gates, in their order, corrected for one another.
@@ -81,7 +81,7 @@ def compared(
         if row.comparison and row.pairs and kind != "none" and not evidence.few(row.part, min_n):
             rows[index] = _enclosed(row, alpha)
             tested += [index] if kind == "regression" else []
-    results = family([rows[index] for index in tested], alpha, corrected=corrected)
+    results = run_paired_tests([rows[index] for index in tested], alpha, corrected=corrected)
     count = len(set(_keys(results, _columns))) if corrected else 1
     for index, row in zip(tested, results, strict=True):
         rows[index] = _with_power(row, Decimal(gates[index].threshold), alpha / count)
@@ -92,7 +92,7 @@ def compared(
         yield result._replace(comparison=current, why=row.why)
 
 
-def contrasts(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> list[Comparison | None]:
+def compare_two_sided(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> list[Comparison | None]:
     """Compare metrics of two runs each, with two-sided tests that are corrected for one another.
 
     The p is that of no difference in either direction, so that the runs may be named in any order.
@@ -104,13 +104,13 @@ def contrasts(comparisons: Sequence[tuple[str, RunEvidence]], alpha: float) -> l
             ready.append(index)
             # The smaller one-sided p is that of the direction in which the runs differ.
             turned.append(row if (row.comparison.regression or 0) >= 0 else row.reversed())
-    for index, test in zip(ready, family(turned, alpha, sides=2), strict=True):
+    for index, test in zip(ready, run_paired_tests(turned, alpha, sides=2), strict=True):
         figures = {name: getattr(test.comparison, name) for name in ("p", "adjusted", "alpha")}
         rows[index] = _enclosed(rows[index], alpha).update(**figures)
     return [row.comparison for row in rows]
 
 
-def family(
+def run_paired_tests(
     rows: Sequence[Tested],
     alpha: float,
     *,
@@ -147,7 +147,9 @@ def family(
     return tested
 
 
-def ungated(names: Sequence[str], bounded: Collection[str], evidence: RunEvidence, alpha: float) -> list[Tested]:
+def worse_without_gate(
+    names: Sequence[str], bounded: Collection[str], evidence: RunEvidence, alpha: float
+) -> list[Tested]:
     """Return the metrics that got significantly worse, one of each definition.
 
     Those that have another gate (``bounded``) come first, then the most significant.
@@ -155,7 +157,7 @@ def ungated(names: Sequence[str], bounded: Collection[str], evidence: RunEvidenc
     measured = [name for name in names if evidence.value(name).number is not None]
     rows = [_compare(name, "", evidence) for name in measured]
     rows = [row for row in rows if row.comparison and (row.comparison.regression or 0.0) > 0]
-    tested = family(rows, alpha, quick=True, others=len(measured) - len(rows))
+    tested = run_paired_tests(rows, alpha, quick=True, others=len(measured) - len(rows))
     regressions = [item for item in tested if item.comparison and item.comparison.result == "worse"]
     regressions.sort(
         key=lambda item: (item.measure.name not in bounded, (item.comparison and item.comparison.p) or 0.0)
@@ -210,7 +212,7 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
         difference = _difference(name, *values, values[1].n)
         return row._replace(comparison=difference, why="the baseline or the run has no value")
     pairs, units = evidence.pairs(name, part), evidence.units(name, part)
-    pair, why = comparison(name, pairs), ""
+    pair, why = compare_pairs(name, pairs), ""
     if pair is None:
         why = "no case is in both runs with the same gold item"
         why = "the baseline lacks some of the runs; score it with the same runs" if evidence.new_runs else why
@@ -220,7 +222,7 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     return row if row.measure.metric.better == "higher" else row.reversed()
 
 
-def comparison(name: str, pairs: Pairs) -> Comparison | None:
+def compare_pairs(name: str, pairs: Pairs) -> Comparison | None:
     """Return each value over its own cases among those of both runs, and how much worse the second is."""
     sides = [weighted_counts(side, pairs.values()) for side in zip(*pairs, strict=True)]
     for side in sides:
@@ -307,7 +309,7 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     current, noise = row.comparison, _noise(row)
     if current is None or noise is None or not can_be_significant(level):
         return row
-    scaled, wanted = Fraction(margin) / noise.unit, aim(margin, bounded=row.measure.metric.bounded)
+    scaled, wanted = Fraction(margin) / noise.unit, drop_to_detect(margin, bounded=row.measure.metric.bounded)
     runs = row.runs
     if runs is not None and runs.runs == 2:
         return row  # two runs do not show how much runs vary
@@ -331,13 +333,13 @@ def error_rates(
     noise, margin = _noise(_compare(gate.name, gate.slice, evidence)), Decimal(gate.threshold)
     if noise is None:
         return None
-    wanted = aim(margin, bounded=measure(gate.name).metric.bounded)
+    wanted = drop_to_detect(margin, bounded=measure(gate.name).metric.bounded)
     drops = [0.0, float(Fraction(margin) * 3 / 4 / noise.unit), float(Fraction(wanted) / noise.unit)]
     rates = fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
     return noise.n, round(noise.share, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
 
 
-def aim(margin: Decimal, *, bounded: bool = True) -> float:
+def drop_to_detect(margin: Decimal, *, bounded: bool = True) -> float:
     """Return the drop that a team with this margin wants to detect: twice the margin, at least 0.05 for shares."""
     return max(2 * float(margin), 0.05 if bounded else 0.0)
 

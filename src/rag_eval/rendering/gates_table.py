@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.gates.policy import MARGINS
-from rag_eval.gates.regression import aim
+from rag_eval.gates.regression import drop_to_detect
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering.document import (
     PLAIN,
@@ -191,7 +191,7 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
             text = f"{cases} reliably detect a {what} of {at_least(comparison.mde)} or more"
         if comparison.needed:
             bounded = item is None or item.bounded
-            drop = aim(Decimal(gate.threshold), bounded=bounded)
+            drop = drop_to_detect(Decimal(gate.threshold), bounded=bounded)
             shown = f"{drop:.2f}" if bounded else number(drop, gate.name)
             text += f"; a {what} of {shown} takes {comparison.needed} {unit_of_tests(report)}"
         yield text
