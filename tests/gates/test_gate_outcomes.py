@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.gates.outcomes import judge_bound, rejudged
-from rag_eval.gates.policy import merged, verdict
+from rag_eval.gates.outcomes import judge_bound, rejudge_gate
+from rag_eval.gates.policy import merge_gates, verdict
 from runs import evidence, question, questions
 from seams import Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all
 
@@ -65,7 +65,7 @@ def test_an_open_end_is_beyond_every_number(n, direction, threshold, expected):
     result = judge_bound(Gate("latency_total_ms.p95", direction, threshold, confidence="0.95"), latencies(n, 100.0))
     assert (result.low, result.high, result.outcome) == (100.0, None, expected)
     base = result._replace(origin="base")
-    assert rejudged(base, latencies(n, 100.0)) == base
+    assert rejudge_gate(base, latencies(n, 100.0)) == base
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [("100", "passed"), ("99", "failed")])
@@ -73,7 +73,7 @@ def test_a_value_without_an_interval_is_judged_by_itself_and_again_the_same(thre
     result = judge_bound(Gate("latency_total_ms.max", "max", threshold, confidence="0.95"), latencies(9, 100.0))
     assert (result.low, result.high, result.outcome) == (None, None, expected)
     base = result._replace(origin="base")
-    assert rejudged(base, latencies(9, 100.0)) == base
+    assert rejudge_gate(base, latencies(9, 100.0)) == base
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.sampled_from(["0.5", "0.80", "0.9"]))
@@ -179,16 +179,16 @@ def test_a_policy_is_judged_in_its_order_and_completeness_last(policy, after, be
 def test_judged_again_everything_comes_out_the_same(policy, after, before):
     now = evidence(after, before)
     result = judge_all(policy, now)
-    assert [rejudged(item, evidence(after)) for item in result] == result
-    both = merged(result, judge_all(policy._replace(gates=GATES[:1]), now))
-    assert [rejudged(item, evidence(after)) for item in both] == both
+    assert [rejudge_gate(item, evidence(after)) for item in result] == result
+    both = merge_gates(result, judge_all(policy._replace(gates=GATES[:1]), now))
+    assert [rejudge_gate(item, evidence(after)) for item in both] == both
 
 
 @given(policies, runs, runs)
 def test_outcomes_that_were_edited_are_not_believed(policy, after, before):
     result = judge_all(policy, evidence(after, before))
     edited = [item._replace(outcome="passed") for item in result]
-    assert [rejudged(item, evidence(after)).outcome for item in edited] == [item.outcome for item in result]
+    assert [rejudge_gate(item, evidence(after)).outcome for item in edited] == [item.outcome for item in result]
 
 
 @given(runs, runs)
@@ -196,8 +196,8 @@ def test_the_gates_of_the_base_keep_the_level_of_the_base(after, before):
     """The change turns alpha down: what the base's level says of the base's gates is not forgotten."""
     now = evidence(after, before)
     strict, lax = (judge_all(Policy(gates=GATES, statistics=Statistics(alpha)), now) for alpha in ("0.5", "0.0001"))
-    both = merged(strict, lax)
-    assert [rejudged(item, evidence(after)).outcome for item in both] == [item.outcome for item in both]
+    both = merge_gates(strict, lax)
+    assert [rejudge_gate(item, evidence(after)).outcome for item in both] == [item.outcome for item in both]
 
 
 @given(policies, runs, runs)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row, write_rows
-from rag_eval.gates.outcomes import spread
-from rag_eval.gates.selection import FIELDS, expanded, is_field, is_slice, slices_of
+from rag_eval.gates.outcomes import expand_gates
+from rag_eval.gates.selection import FIELDS, expand_slice, is_field, is_slice, slices_of
 from runs import evidence, question, questions
 from seams import Gate, Gold, Policy, Slices, Statistics, judge_all, main
 
@@ -91,8 +91,8 @@ def test_what_is_no_field(name):
 @given(st.sets(NAMES))
 def test_a_star_is_every_slice_of_its_field_and_never_nothing(present):
     ours = sorted(name for name in present if name.startswith("category="))
-    assert expanded("category=*", present) == (ours or ["category=*"])
-    assert expanded("category=z", present) == ["category=z"]
+    assert expand_slice("category=*", present) == (ours or ["category=*"])
+    assert expand_slice("category=z", present) == ["category=z"]
 
 
 # --- gates on slices --------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_what_inconclusive_means_is_said_by_the_policy(means, broken, blocks):
 
 def test_gates_on_the_whole_are_left_as_they_are():
     gates = [Gate("precision", "min", "0.5"), EACH]
-    assert [gate.slice for gate in spread(gates, evidence(cases(a=(1, 1), b=(1, 1))))] == [
+    assert [gate.slice for gate in expand_gates(gates, evidence(cases(a=(1, 1), b=(1, 1))))] == [
         "",
         "category=a",
         "category=b",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.gates.outcomes import cases_asked
+from rag_eval.gates.outcomes import cases_required
 from rag_eval.stats.intervals import clopper_pearson, interval, mean_upper_bound, percentile_ranks, small_sample
 from rag_eval.stats.special import (
     beta_cdf,
@@ -246,12 +246,12 @@ def test_a_mean_of_latencies_is_covered_from_the_stated_sizes_on(sigma, n):
     ],
 )
 def test_a_threshold_asks_for_a_count(threshold, n, direction, asked):
-    assert cases_asked(Decimal(threshold), n, direction) == asked
+    assert cases_required(Decimal(threshold), n, direction) == asked
 
 
 @given(st.fractions(0, 1), st.integers(1, 500))
 def test_the_count_asked_for_is_the_least_or_the_most_that_keeps_the_threshold(threshold, n):
-    least, maximum = (cases_asked(threshold, n, direction) for direction in ("min", "max"))
+    least, maximum = (cases_required(threshold, n, direction) for direction in ("min", "max"))
     if (threshold * n).denominator == 1:
         assert least is maximum is None
     else:

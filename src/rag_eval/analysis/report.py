@@ -15,7 +15,7 @@ from rag_eval.errors import Finding
 from rag_eval.gates import integrity
 from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence, count_questions
 from rag_eval.gates.integrity import levels_of
-from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudged, results_of
+from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudge_gate, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, contract, refusal_settings, verdict
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
@@ -305,7 +305,7 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
 def rejudge_same_gates(report: Report) -> Report:
     """Judge the same values under the gates of the report, including the base branch's."""
     now = evidence(report, cluster=report.statistics.cluster)
-    return with_verdict(report._replace(gates=tuple(rejudged(gate, now) for gate in report.gates)))
+    return with_verdict(report._replace(gates=tuple(rejudge_gate(gate, now) for gate in report.gates)))
 
 
 def with_verdict(report: Report) -> Report:

@@ -15,7 +15,7 @@ from rag_eval.gates.evidence import CONFIDENCE, GroupedCases, RunEvidence, count
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.regression import by_comparison, judge_regressions
 from rag_eval.gates.results import MetricResult, Question, Scores
-from rag_eval.gates.selection import expanded, slices_of
+from rag_eval.gates.selection import expand_slice, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.scoring.aggregations import FOLDS, confidence_interval
 from rag_eval.scoring.scorecard import Scorecard
@@ -32,7 +32,7 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
 
     A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
     """
-    gates = spread(policy.selected_gates, evidence)
+    gates = expand_gates(policy.selected_gates, evidence)
     regression = [gate for gate in gates if gate.direction not in BOUNDS]
     margins = judge_regressions(regression, evidence, policy.statistics, policy.slices.min_n)
     results = []
@@ -45,11 +45,11 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
     return results + [judge(gate, counts[gate.name]) for gate in gates]
 
 
-def spread(gates: Sequence[Gate], evidence: RunEvidence) -> list[Gate]:
+def expand_gates(gates: Sequence[Gate], evidence: RunEvidence) -> list[Gate]:
     """Return the gates, with those on each value of a field (``category=*``) repeated for each value."""
     present, result = evidence.present(), []
     for gate in gates:
-        result += [gate._replace(slice=part) for part in (expanded(gate.slice, present) if gate.slice else [""])]
+        result += [gate._replace(slice=part) for part in (expand_slice(gate.slice, present) if gate.slice else [""])]
     return result
 
 
@@ -57,7 +57,7 @@ def _unless_few(gate: GateResult) -> GateResult:
     return gate._replace(outcome="inconclusive") if gate.few and gate.outcome != "no_data" else gate
 
 
-def rejudged(gate: GateResult, now: RunEvidence) -> GateResult:
+def rejudge_gate(gate: GateResult, now: RunEvidence) -> GateResult:
     """Judge a gate of a report again, by the report's values and not by its recorded outcome.
 
     The base branch may define a metric differently from the report's table, so its gates carry their own values. A
@@ -85,7 +85,7 @@ def judge_bound(gate: Gate, evidence: RunEvidence) -> GateResult:
     interval = evidence.interval(gate.name, gate.slice, gate.confidence or CONFIDENCE)
     if interval is None:
         return item
-    asks = cases_asked(Decimal(gate.threshold), item.n, gate.direction) if measure(gate.name).is_rate else None
+    asks = cases_required(Decimal(gate.threshold), item.n, gate.direction) if measure(gate.name).is_rate else None
     item = item._replace(low=interval.low, high=interval.high, small=interval.small, asks=asks)
     return item._replace(outcome=_by_interval(gate, interval.low, interval.high)) if gate.confidence else item
 
@@ -109,7 +109,7 @@ def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:
     return "inconclusive" if any(inside) else "failed"
 
 
-def cases_asked(threshold: Decimal | Fraction, n: int, direction: str) -> int | None:
+def cases_required(threshold: Decimal | Fraction, n: int, direction: str) -> int | None:
     """Return the minimum or maximum number of n cases that a threshold on a rate allows, if it is no share of n."""
     share = Fraction(threshold) * n
     if share.denominator == 1:

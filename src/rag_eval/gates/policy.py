@@ -329,7 +329,7 @@ REFERENCE_GATES = (
 """The reference scorer's defaults, in force without a gates file."""
 
 
-def merged(base: Sequence[GateResult], head: Sequence[GateResult]) -> list[GateResult]:
+def merge_gates(base: Sequence[GateResult], head: Sequence[GateResult]) -> list[GateResult]:
     """Merge the gates of both: the head's in their order, then those that only the base branch has."""
     same = {_terms(item) for item in base} & {_terms(item) for item in head}
     results = [item._replace(origin="both" if _terms(item) in same else "head") for item in head]

@@ -100,7 +100,7 @@ def sample(golds: Iterable[Gold], size: int) -> list[str]:
     return [qid for kind, qids in sorted(kinds.items()) for qid in sorted(qids, key=rank)[: parts[kind]]]
 
 
-def restrict(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
+def restrict_policy(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:
     """Return the policy for a part of the run, unchanged if no part is named; raise UsageError for an invalid part.
 
     A part of the questions may refuse everything by chance, so integrity checks of the whole run only warn.
@@ -166,7 +166,7 @@ def slices_of(gold: Gold, fields: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{field}={_text(value)}" for field in fields for value in field_values(gold, field)))
 
 
-def expanded(pattern: str, present: Iterable[str]) -> list[str]:
+def expand_slice(pattern: str, present: Iterable[str]) -> list[str]:
     """Return the slices of a gate on ``category=*``, sorted; a slice without ``*`` is its only one.
 
     Without any the pattern itself is returned. No case is in it, so its gates have no data, but they do not disappear.
@@ -185,7 +185,7 @@ def field_values(gold: Gold, field: str) -> list[Any]:
         endings = (_ENDING.search(name) for name in _documents(gold))
         value = sorted({match[1].lower() for match in endings if match})
     elif field == "document":
-        value = document(gold)
+        value = first_document(gold)
     elif not name:
         value = getattr(gold, noun)
     else:
@@ -194,7 +194,7 @@ def field_values(gold: Gold, field: str) -> list[Any]:
     return [item for item in (value if isinstance(value, (list, tuple)) else [value]) if item is not None]
 
 
-def document(gold: Gold) -> str | None:
+def first_document(gold: Gold) -> str | None:
     """Return the document of the first gold citation, its id up to ``#``; otherwise the gold's first document."""
     if gold.citations:
         return gold.citations[0].partition("#")[0] or gold.citations[0]

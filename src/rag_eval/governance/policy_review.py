@@ -29,7 +29,7 @@ from rag_eval.gates.integrity import (
     verdict_findings,
 )
 from rag_eval.gates.missing_fields import counts_failures
-from rag_eval.gates.policy import merged
+from rag_eval.gates.policy import merge_gates
 from rag_eval.gates.selection import scope_of, select_measures
 from rag_eval.git.snapshots import Irregular, follow_links, read, read_regular
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
@@ -123,7 +123,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
         *meant,
     ]
     report = report._replace(
-        gates=tuple(merged(judged, report.gates)),
+        gates=tuple(merge_gates(judged, report.gates)),
         policy_changes=(*changed, *_key_changes(context)),
         findings=tuple(_sorted(findings)),
         scope=scope_of(context.policies, report.scope.questions, report.scope.of) if report.scope else None,

@@ -11,7 +11,7 @@ from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.gates.selection import by_conversation, in_suite, restrict, select_measures
+from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy, select_measures
 from rag_eval.metrics import Measure
 from rag_eval.readers.gold_file import GoldSet, gold_set, read_gold
 from rag_eval.readers.problems import ProblemCollector
@@ -164,7 +164,7 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
 
 def _with_options(policy: Policy, options: Options) -> Policy:
     """Return a policy with the options of the run laid over it."""
-    return restrict(policy, options.perspectives, options.suite)._replace(
+    return restrict_policy(policy, options.perspectives, options.suite)._replace(
         k=headline(options.cutoffs, policy.k),
         gold=options.gold or policy.gold,
         trace=options.trace or policy.trace,

@@ -14,7 +14,7 @@ from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates.policy import BOUNDS, Gate
-from rag_eval.gates.selection import document, expanded, slices_of
+from rag_eval.gates.selection import expand_slice, first_document, slices_of
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import Value, exactly, tally
@@ -82,7 +82,7 @@ def clustered(sample: GoldSample) -> Iterator[LintNote]:
 
     The design effect is that at an intra-class correlation of 0.2, which is usual for questions of one page.
     """
-    sizes = Counter(document(gold) or f"qid {gold.qid}" for gold in sample.items)
+    sizes = Counter(first_document(gold) or f"qid {gold.qid}" for gold in sample.items)
     n = sizes.total()
     if sample.policy.statistics.cluster or len(sizes) < _FEWEST_CLUSTERS:
         return
@@ -118,7 +118,7 @@ def _judged(sample: GoldSample) -> list[tuple[Gate, Measure, Value]]:
     runs = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
     present = {name for gold in sample.items for name in slices_of(gold, sample.policy.fields)}
     bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
-    gates = [gate._replace(slice=part) for gate in bounds for part in expanded(gate.slice, present)]
+    gates = [gate._replace(slice=part) for gate in bounds for part in expand_slice(gate.slice, present)]
     results = []
     for gate in gates:
         measured = measure(gate.name)
