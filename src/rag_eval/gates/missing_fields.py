@@ -96,8 +96,6 @@ def _with(record: R, values: Mapping[str, Any]) -> R:
 
 def lacked(measure: Measure, case: Case) -> list[str]:
     """Return the fields without which a case has no score under a measure that would otherwise apply."""
-    if case.missing:
-        return []
     if measure.score(case) is not None:
         silent = SILENT.get(measure.metric.name, {})
         return [name for name, attribute in silent.items() if getattr(case.trace, attribute) is None]
