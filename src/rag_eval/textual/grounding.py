@@ -306,12 +306,15 @@ def _mismatches(
 
 
 def _denials(here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield a word that one side denies, if the other has the same words around it and denies nothing."""
-    if not _CONDITIONS.isdisjoint(here) or NEGATIONS.isdisjoint(here) == NEGATIONS.isdisjoint(there):
+    """Yield a word that only one side denies, if the other has the same words around it."""
+    we_deny, they_deny = (not NEGATIONS.isdisjoint(read) for read in (here, there))
+    if not _CONDITIONS.isdisjoint(here) or not (we_deny or they_deny):
+        return
+    if we_deny and they_deny and not set(_denied(here, _SCOPE)).isdisjoint(_denied(there, _SCOPE)):
         return
     shared = frozenset(here).intersection(there) - FUNCTION - NEGATIONS
     ours, theirs = ([key for key in read if key in shared] for read in (here, there))
-    for key in _denied(here, 2) or _denied(there, 1):
+    for key in _denied(here, 1 if they_deny else 2) or _denied(there, 1):
         if key in shared:
             mine, other = ours.index(key), theirs.index(key)
             same_before = not mine or not other or ours[mine - 1] == theirs[other - 1]
@@ -326,7 +329,7 @@ def _denied(read: list[str], most: int) -> list[str]:
     denied = []
     for place in compress(range(len(read)), map(NEGATIONS.__contains__, read)):
         following = read[place + 1 : place + 1 + _SCOPE]
-        is_answer = read[place] == "no" and FUNCTION.isdisjoint(read[max(0, place - 1) : place])
+        is_answer = read[place] == "no" and (not place or not FUNCTION.isdisjoint(read[place + 1 : place + 2]))
         if not is_answer and _NOT_ONLY.isdisjoint(following[:1]):
             denied += [key for key in following if key not in FUNCTION and key not in NEGATIONS][:most]
     return denied
