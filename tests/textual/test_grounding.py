@@ -304,6 +304,21 @@ MISMATCHES = [
         "If none is given, lamps are switched on. Lamps are disabled at noon by default.",
         "",
     ),
+    (
+        "The difference was not significant.",
+        "The difference was significant. No adverse events were recorded.",
+        "negation significant",
+    ),
+    (
+        "Compensation is due for delays caused by strikes.",
+        "It depends on the distance. No compensation is due for delays caused by strikes.",
+        "negation Compensation",
+    ),
+    ("Die Bearbeitung dauert etwa vier Monate.", "Die Bearbeitung dauert etwa vier Wochen.", "unit Monate"),
+    ("La grenouille de Madagascar mesure 11 cm.", "La grenouille de Madagascar mesure 11 mm.", "unit cm"),
+    ("The warranty of the pump lasts two years.", "The warranty of the pump lasts 24 months.", ""),
+    ("The bridge is 1,200 metres long.", "The bridge is 1.2 km long.", ""),
+    ("Revenue rose to $1,420 million.", "Revenue rose to $1.42 billion.", ""),
     ("Гарантия не распространяется на стекло и лак.", "Стекло и лак гарантия не покрывает.", ""),
 ]
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"
-_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 5}
-_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 6}
+_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 6}
+_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 7}
 _COUNT: dict[str, Any] = {
     "better": "lower",
     "scale": "count",
@@ -68,13 +68,13 @@ def forbidden_claims_made(case: Case) -> bool | None:
 @metric(
     "answers with chunk texts and a content word",
     source="rag-eval",
-    version=5,
+    version=6,
     scale="real",
     needs="trace.chunks.text",
     settings="refusal",
 )
 def groundedness(case: Case) -> float | None:
-    """Faithfulness: support of an answer by the chunks, as a signal for regression gates and not as a probability. It is the mean of three shares: content words that are in the chunks, pairs of neighbouring words that are neighbours there, and pairs of neighbouring content words within ten words of each other there. On three public sets with human labels the area under the ROC curve is .937 to .951. Thresholds do not transfer from one system to another."""  # noqa: E501
+    """Faithfulness: support of an answer by the chunks, as a signal for regression gates and not as a probability. It is the mean of three shares: content words that are in the chunks, pairs of neighbouring words that are neighbours there, and pairs of neighbouring content words within ten words of each other there. On three public sets with human labels the area under the ROC curve is .938 to .951. Thresholds do not transfer from one system to another."""  # noqa: E501
     from rag_eval.textual.grounding import groundedness
 
     values = groundedness(case.grounded or ())

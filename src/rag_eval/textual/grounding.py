@@ -8,6 +8,7 @@ position does not deny it or have another number or unit.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from functools import lru_cache
@@ -44,6 +45,7 @@ _MAX_GAP_SUPPORT = 0.6  # support below which a sentence may be one that says th
 _COMMON = frozenset({"0", "1"})  # *one* is mostly no number
 _MAX_COUNT = 20  # things that an announced list has
 _COUNTS = frozenset(map(str, range(2, 100)))
+_CONVERTIBLE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 _SMALL = 2  # digits of a number that occurs somewhere by chance
 _MAX_PLACES = 64  # places of a word in a chunk that are looked at
 _MARGIN = 3  # words around a place that are read with it
@@ -51,6 +53,12 @@ _SCOPE = 5  # words behind a negation in which the word that it denies occurs
 _CONDITIONS, _NOT_ONLY = map(word_list, ("conditions", "not_only"))
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
 _CURRENCIES = frozenset(map(stem, CURRENCIES.values()))
+_CONVERSIONS: dict[str, list[tuple[str, float]]] = defaultdict(list)
+"""The units that a number of a unit may be converted to, and what it is multiplied by."""
+for _pair, _factor in LEXICON["conversions"].items():
+    _large, _small = map(stem, _pair.split())
+    _CONVERSIONS[_large].append((_small, _factor))
+    _CONVERSIONS[_small].append((_large, 1 / _factor))
 _LIST_NUMBER, _SEPARATOR, *_STATING_NOTHING = map(expression, LEXICON["stated_nothing"].values())
 
 
@@ -240,6 +248,11 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
     numbers = [place for place in places if read[place][0].isdigit() and read[place] not in _COMMON]
     numbers = sorted({read[place]: place for place in reversed(numbers)}.values())  # each once
     made_up = [place for place in numbers if read[place] not in asked and not _has_basis(sentence, place, index)]
+    if converted := {place for place in made_up if _is_converted(read, place, index)}:
+        numbers, made_up = ([place for place in some if place not in converted] for some in (numbers, made_up))
+        missing = tuple(
+            [place for place in missing if converted.isdisjoint((place, place - 1))]
+        )  # a number or its unit
     invented = _not_excused(claim, sentence, made_up) if made_up else ()
     together = len(pairs) - sum(is_new)
     wrong: tuple[tuple[str, str], ...] = ()
@@ -262,6 +275,16 @@ def _has_basis(sentence: Sentence, place: int, index: Index) -> bool:
     at = sentence.places.index(place)
     others = set(content[max(0, at - _NEAR) : at + _NEAR + 1]) - index.missing - {number}
     return any(index.is_near(number, other) for other in others)
+
+
+def _is_converted(read: list[str], place: int, index: Index) -> bool:
+    """Return whether the chunks have a number in another unit: *24 months* for *two years*."""
+    for unit in read[place + 1 : place + 2] if _CONVERTIBLE.fullmatch(read[place]) else ():
+        for other, factor in _CONVERSIONS.get(unit, ()):
+            value = round(float(read[place]) * factor, 6)
+            if index.is_near(f"{value:g}" if value < 1e6 else f"{value:.0f}", other, 1):
+                return True
+    return False
 
 
 def _not_excused(claim: str, sentence: Sentence, numbers: Sequence[int]) -> tuple[int, ...]:
@@ -293,7 +316,7 @@ def _mismatches(
         if source.keys[place : place + len(read)] == read
     }
     if before:
-        if before <= NEGATIONS - {"no"}:  # *No* may be an answer
+        if before <= NEGATIONS:
             yield ("negation", sentence.content[0])
         return
     if not numbers and NEGATIONS.isdisjoint(read) and index.denied.isdisjoint(read):
@@ -325,12 +348,11 @@ def _denials(here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _denied(read: list[str], most: int) -> list[str]:
-    """Return the first content words behind each negation, except behind *not only* and the answer *No*."""
+    """Return the first content words behind each negation, except behind *not only*."""
     denied = []
     for place in compress(range(len(read)), map(NEGATIONS.__contains__, read)):
         following = read[place + 1 : place + 1 + _SCOPE]
-        is_answer = read[place] == "no" and (not place or not FUNCTION.isdisjoint(read[place + 1 : place + 2]))
-        if not is_answer and _NOT_ONLY.isdisjoint(following[:1]):
+        if _NOT_ONLY.isdisjoint(following[:1]):
             denied += [key for key in following if key not in FUNCTION and key not in NEGATIONS][:most]
     return denied
 

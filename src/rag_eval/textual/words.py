@@ -17,6 +17,7 @@ from rag_eval.textual.tokens import STOP_WORDS
 _MAX_PIECES = 1 << 16  # distinct pieces that are remembered; then all are forgotten, which changes no result
 _MAX_WORD = 64  # characters of a piece that is remembered, and digits of a number that is read as one
 _ABSORBED = "×"  # the key of a magnitude whose value is in the number before it
+_ANSWER, _ANSWER_ENDS = "no,", ".,!:;،"  # the key of a negation that is an answer and denies nothing of what follows
 LEXICON = read_table("lexicon.toml")
 
 
@@ -34,7 +35,7 @@ def _inverted(name: str) -> dict[str, str]:
     return {form: word for word, forms in LEXICON[name].items() for form in forms.split()}
 
 
-FUNCTION = (STOP_WORDS | word_list("function") | {_ABSORBED}) - word_list("self")  # say little about content
+FUNCTION = (STOP_WORDS | word_list("function") | {_ABSORBED, _ANSWER}) - word_list("self")  # say little about content
 NEGATIONS = word_list("negations")
 POWERS: dict[str, int] = LEXICON["powers"]
 CURRENCIES: dict[str, str] = LEXICON["currencies"]
@@ -46,11 +47,12 @@ _STEM = {name: [(last, expression(text), end) for last, text, end in rules] for 
 _HIDDEN = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _TOKEN = re.compile(
-    rf"{LEXICON['compound_number']}|[{_CJK}]+|[^\W\d_{_CJK}]+(?:[{_HIDDEN}]+[^\W\d_{_CJK}]+)*(?:['’]t\b)?"
+    rf"{LEXICON['compound_number']}|{LEXICON['answer_no']}|[{_CJK}]+|[^\W\d_{_CJK}]+(?:[{_HIDDEN}]+[^\W\d_{_CJK}]+)*(?:['’]t\b)?"
     r"|[$€£¥₹]\d+(?:[.,]\d+)*[MmBbTtKk]n?\b|\d+(?:[.,]\d+)*(?:[¼½¾]|(?:st|nd|rd|th|s|k)\b|\(k\))?"
     r"|(?<![\w.])\.\d+|[¼½¾]|°[CF]\b|[%$€£¥₹°℃℉]"
 )
 _DIGITS = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))  # all digits as 0
+_YEAR = re.compile("1[5-9][0-9]{2}|20[0-9]{2}")
 _GROUP = re.compile(r"[ \u00a0\u2009\u202f](?<=\d.)(?<!\d{4}.)(?=\d{3}(?!\d))")
 _HIDES, _IS_CJK = re.compile(f"[{_HIDDEN}]"), re.compile(f"[{_CJK}]")
 _SIGNS: dict[str, tuple[str, ...]] = {sign: (name,) for sign, name in CURRENCIES.items()}
@@ -123,7 +125,7 @@ def _fold(token: str) -> tuple[str, ...]:
     word = token.casefold()
     if word.endswith(("'t", "’t")):
         return ("not",) if word[-3] == "n" else (word[:-2], "t")
-    return (_key(word),)
+    return (_ANSWER if word[-1] in _ANSWER_ENDS else _key(word),)
 
 
 def _key(word: str) -> str:
@@ -196,8 +198,8 @@ def _join_numbers(read: list[str]) -> list[str]:
         while first > 0 and joined[first] == _ABSORBED:
             first -= 1
         number = "1" if before == "a" else joined[first] if place else ""
-        short = before == _ABSORBED or len(number.partition(".")[0]) <= 3
-        if number[:1].isdigit() and short and len(number) < _MAX_WORD:
+        is_year = before != _ABSORBED and _YEAR.fullmatch(number)
+        if number[:1].isdigit() and not is_year and len(number) < _MAX_WORD:
             joined[first], joined[place] = _times(number, POWERS[read[place]]), _ABSORBED
     return joined
 
