@@ -7,7 +7,8 @@ from itertools import chain
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
-from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded, hex_id, nanos
+from rag_eval.importers.otlp import hex_id, nanos
+from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded
 
 _READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
 _REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import math
 import re
@@ -375,24 +373,6 @@ def nanoseconds(value: Any) -> int | None:
     offset = (int(hours or 0) * 60 + int(minutes or 0)) * (-60 if sign == "-" else 60)
     seconds = timegm((year, month, day, hour, minute, second)) - offset
     return seconds * 1_000_000_000 + int((fraction or "").ljust(9, "0"))
-
-
-def hex_id(value: Any) -> str:
-    """Return an id as lower-case hex, from hex in any case or from base64 (24 or 12 characters with padding)."""
-    text = str(value or "").removeprefix("0x")
-    if len(text) in (24, 12) and (text.endswith("=") or len(text) == 12):
-        try:
-            return base64.b64decode(text, validate=True).hex()
-        except binascii.Error:
-            return text.lower()
-    return text.lower()
-
-
-def nanos(value: Any) -> int | None:
-    """Return a time as nanoseconds since 1970, from nanoseconds as a number or text, or from ISO 8601."""
-    if isinstance(value, str):
-        return int(value) if value.isdigit() and len(value) < 20 else nanoseconds(value)
-    return value if isinstance(value, int) and value > 0 else None
 
 
 def milliseconds(start: int | None, end: int | None) -> float | None:

@@ -1,0 +1,245 @@
+"""The attributes of spans by the conventions for language models, as the fields of traces.
+
+Sources: the semantic conventions of Arize-ai/openinference and of open-telemetry/semantic-conventions-genai. Older
+spellings of both, and the names of OpenLLMetry, TruLens, Haystack, Vercel's AI SDK and Google's ADK, are read if the
+newer ones are absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers.conversion import NOT_READ, Conversion
+from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
+from rag_eval.importers.unwrap import as_dict, as_id, decoded
+
+_NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
+_METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
+_INDEX = re.compile(r"\.\d+(?=\.|$)")
+_OPERATIONS = {
+    "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
+    "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
+    "invoke_workflow": ROOT,
+}  # fmt: skip
+_OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
+_RETRIEVING = re.compile(r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker)(?:\.task|\.workflow)?$")
+_PROPERTIES = ("traceloop.association.properties.", "ai.telemetry.metadata.")
+_TRULENS = "ai.observability"
+_SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
+_QUERIES = ("gen_ai.retrieval.query.text", f"{_TRULENS}.retrieval.query_text", f"{_TRULENS}.reranking.query_text")
+_DOCUMENTS = (
+    "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
+    f"{_TRULENS}.retrieval.retrieved_contexts",
+)  # fmt: skip
+_RESULTS = (
+    "output.value", "traceloop.entity.output", "haystack.component.output", "gen_ai.tool.call.result",
+    "tool_response", "ai.toolCall.result", "gen_ai.output.messages",
+)  # fmt: skip
+"""The outputs of retrievers without documents of a convention, such as tools; ``tool_response`` is of Pydantic AI."""
+_ADK = "gcp.vertex.agent"
+_AI = {  # of Vercel's AI SDK and of Google's ADK
+    "input": ("ai.prompt", "ai.prompt.messages", f"{_ADK}.llm_request"),
+    "output": ("ai.response.text", "ai.response.object", f"{_ADK}.llm_response"),
+}  # fmt: skip
+_MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model", "ai.model.id")
+_COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.usage\.|ai\.observability\.cost\.num_")
+_READ = re.compile(
+    r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
+    r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
+    r"|gen_ai\.(operation\.name|retrieval\.(documents|query\.text)|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
+    r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
+    r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
+    r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
+    r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion)Tokens)$"
+    r"|gcp\.vertex\.agent\.llm_re(quest|sponse)$|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
+    r"|(traceloop\.association\.properties|ai\.telemetry\.metadata)\.(session_id|conversation_id|thread_id)$"
+    r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
+)
+_LANGFUSE = "langfuse.observation."
+_OF_LANGFUSE = {
+    "langfuse.trace.input": "input.value", "langfuse.trace.output": "output.value",
+    f"{_LANGFUSE}type": "openinference.span.kind", f"{_LANGFUSE}input": "input.value",
+    f"{_LANGFUSE}output": "output.value", f"{_LANGFUSE}model.name": "llm.model_name",
+}  # fmt: skip
+_LANGFUSE_METADATA = re.compile(r"langfuse\.(?:trace|observation)\.metadata\.(.+)")
+
+
+def rename(attributes: Row, names: Mapping[str, str]) -> None:
+    """Rename attributes to those of OpenInference; their values are JSON."""
+    for name, ours in names.items():
+        if (recorded := attributes.pop(name, None)) is not None:
+            attributes.setdefault(ours, recorded if ours.endswith(".value") else decoded(recorded))
+            attributes.setdefault(ours.replace(".value", ".mime_type"), "application/json")
+
+
+def flatten(value: Mapping[str, Any]) -> Row:
+    """Return attributes with dotted keys, at any depth of nesting; values that are JSON text stay text."""
+    flat: Row = {}
+    stack = [(str(key), inner) for key, inner in reversed(list(value.items()))]
+    while stack:
+        key, inner = stack.pop()
+        is_whole = key.endswith("metadata") or key.startswith("gen_ai.retrieval")
+        if isinstance(inner, dict) and inner and not is_whole:
+            stack += [(f"{key}.{name}", part) for name, part in reversed(list(inner.items()))]
+        elif isinstance(inner, list) and _NESTED.match(key):
+            stack += [(f"{key}.{position}", part) for position, part in reversed(list(enumerate(inner)))]
+        elif match := _METADATA.fullmatch(key):  # Phoenix writes metadata flat too
+            flat.setdefault(match[1], {})
+            if isinstance(flat[match[1]], dict):
+                flat[match[1]][match[2]] = inner
+        else:
+            flat[key] = inner
+    return flat
+
+
+def indexed(flat: Row, prefix: str) -> dict[int, Row]:
+    """Return the attributes ``prefix.N.*`` by N, in numeric order."""
+    entries: dict[int, Row] = {}
+    start = len(prefix) + 1
+    for key, value in flat.items():
+        if key.startswith(prefix + "."):
+            number, _, rest = key[start:].partition(".")
+            if number.isdigit():
+                entries.setdefault(int(number[:9]), {})[rest] = value
+    return dict(sorted(entries.items()))
+
+
+def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, Any], cut: int = 0) -> None:
+    """Fill ``span`` from its attributes; ``cut`` is the number of attributes that the SDK dropped."""
+    flat = flatten(raw)
+    if any(key.startswith("langfuse.") for key in flat):
+        _read_langfuse(span, flat)
+    is_named = bool(span.name) and span.name == conversion.options.retriever
+    span.kind = RETRIEVER if is_named else kind_of(span, flat)
+    entity = decoded(flat.get("traceloop.entity.output"))
+    if flat.get("traceloop.span.kind") == "task":
+        span.kind = spans.retrieval_kind(span.name, entity) or span.kind
+    asked = _first_content(span, flat, "input", ("llm.input_messages", "gen_ai.prompt"))
+    if span.kind in (RETRIEVER, RERANKER):
+        queries = (flat.get(name) for name in _QUERIES)
+        asked = next((query for query in queries if query is not None), asked)
+        output = documents_of(conversion, span, flat, cut)
+    else:
+        output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
+        is_choices = "gen_ai.output.messages" in flat or any(key.startswith("gen_ai.completion.1") for key in flat)
+        if isinstance(output, list) and len(output) > 1 and is_choices:
+            conversion.account.dropped("further choices", "the first is the answer", len(output) - 1)
+            output = output[:1]
+        span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
+    read_contents(conversion, span, asked, output, flat)
+    metadata = decoded(flat.get("metadata"))
+    prefixes = [(key, prefix) for key in flat for prefix in _PROPERTIES if key.startswith(prefix)]
+    properties = {key.removeprefix(prefix): flat[key] for key, prefix in prefixes}
+    span.qid = conversion.qid(flat, metadata, properties) if span.kind != RETRIEVER else None
+    span.model = unwrap.first_id(_MODELS, flat) or as_id(unwrap.at(output, "/meta/0/model"))
+    counts = {_COUNT.sub("", key): value for key, value in flat.items() if _COUNT.match(key)}
+    is_dollars = flat.get(f"{_TRULENS}.cost.cost_currency", "USD") == "USD"
+    cost = flat.get("llm.cost.total", flat.get(f"{_TRULENS}.cost.cost") if is_dollars else None)
+    span.usage = unwrap.usage(counts, unwrap.at(output, "/meta/0/usage"), cost=cost)  # the latter of Haystack
+    span.conversation = unwrap.first_id(("session.id", "gen_ai.conversation.id"), flat)
+    span.conversation = span.conversation or unwrap.first_id(unwrap.THREAD_KEYS, properties)
+    if span.failed and span.error is None:
+        span.error = unwrap.first_id((f"{_TRULENS}.record_root.error", "error.type"), flat)
+    for key in flat:
+        if not _READ.match(key) and not (key in _RESULTS and span.kind == RETRIEVER):
+            conversion.account.dropped(_INDEX.sub(".N", key), NOT_READ)
+
+
+def _read_langfuse(span: TraceSpan, flat: Row) -> None:
+    """Rename the attributes of Langfuse's SDK to those of OpenInference; their values are JSON or plain text."""
+    names = _OF_LANGFUSE.items()
+    rename(flat, {name: ours for name, ours in names if not (span.parent and name.startswith("langfuse.trace."))})
+    metadata = {match[1]: flat.pop(key) for key in list(flat) if (match := _LANGFUSE_METADATA.fullmatch(key))}
+    if metadata:
+        flat.setdefault("metadata", metadata)
+    for field, count in unwrap.usage(decoded(flat.pop(f"{_LANGFUSE}usage_details", None))).items():
+        flat.setdefault(f"gen_ai.usage.{field}", count)
+    costs = as_dict(decoded(flat.pop(f"{_LANGFUSE}cost_details", None)))
+    amounts = [amount for name, amount in costs.items() if name != "total" and unwrap.number(amount) is not None]
+    if costs:
+        flat.setdefault("llm.cost.total", costs.get("total", round(sum(amounts), 12)))
+    if flat.pop(f"{_LANGFUSE}level", "") == "ERROR":
+        span.failed, span.error = True, span.error or as_id(flat.pop(f"{_LANGFUSE}status_message", None))
+
+
+def kind_of(span: TraceSpan, flat: Row) -> str:
+    """Return the kind that the attributes state, otherwise the kind that they are typical of."""
+    stated = (unwrap.first_id(("openinference.span.kind", f"{_TRULENS}.span_type"), flat) or "").upper()
+    operation = str(flat.get("gen_ai.operation.name") or "")
+    prefixes = {".".join(key.split(".")[:2]) for key in flat}
+    component = str(flat.get("haystack.component.type") or "")
+    retrieving = _RETRIEVING.search(component or str(flat.get("traceloop.entity.name") or ""))
+    for matches, kind in (
+        (stated in KINDS, KINDS.get(stated, "")),
+        (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
+        (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
+        ("reranker.output_documents" in prefixes, RERANKER),
+        ("vector_db_retrieve" in (span.name, flat.get("traceloop.entity.name")), RETRIEVER),
+        (retrieving is not None, RETRIEVER if retrieving and retrieving[1] else RERANKER),
+        (component.endswith("Generator") or ".do" in str(flat.get("ai.operationId")), GENERATION),
+        ("ai.operationId" in flat, ROOT),
+        (bool(stated or operation), OTHER),
+        (any(key.startswith(_OF_MODELS) for key in prefixes) or f"{_ADK}.llm_response" in flat, GENERATION),
+        (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
+    ):
+        if matches:
+            return kind
+    return span.kind
+
+
+def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 0) -> Any:
+    """Return the documents of a retriever or reranker, otherwise its output.
+
+    ``cut`` is the number of attributes that the SDK dropped.
+    """
+    prefix = "reranker.output_documents" if span.kind == RERANKER else "retrieval.documents"
+    by_index = indexed(flat, prefix)
+    missing = (max(by_index) + 1 - len(by_index)) if by_index else 0
+    if missing or cut:
+        what = f"{missing or 'some'} documents at the front were cut" if missing else f"{cut} attributes were cut"
+        hint = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (to 10000) where the traces are recorded, and record them again."
+        conversion.problem(f"span '{span.name}'", what, hint)
+        return None
+    if by_index:
+        return list(by_index.values())
+    for name in _DOCUMENTS:
+        if (documents := unwrap.documents_in(decoded(flat.get(name)))) is not None:
+            return documents
+    name = next((name for name in _RESULTS if name in flat), "")
+    output = decoded(flat.get(name))
+    documents = unwrap.documents_in(output)
+    if documents is None:
+        return output
+    if documents:
+        conversion.account.renamed(f"{name} of a retriever", "chunks")
+        nodes = [decoded(document) for document in documents]  # OpenLLMetry records LlamaIndex's nodes as JSON
+        documents = nodes if all("node" in as_dict(node) for node in nodes) else documents
+    return documents
+
+
+def _first_content(span: TraceSpan, flat: Row, side: str, flattened: tuple[str, str]) -> Any:
+    """Return the input or output, by the first convention that records it; for a generation its messages first."""
+    value = flat.get(f"{side}.value")
+    if str(flat.get(f"{side}.mime_type") or "").endswith("json"):
+        value = decoded(value)
+    values = [decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
+    values.insert(len(values) if span.kind == GENERATION else 0, value)
+    values += [decoded(flat.get(f"{name}.{side}")) for name in _SIDES]
+    values += [decoded(flat.get(name)) for name in (f"haystack.pipeline.{side}_data", *_AI[side])]
+    return next((value for value in values if value not in (None, "", [])), None)
+
+
+def _messages(flat: Row, prefix: str) -> list[Any] | None:
+    """Return flattened messages as a list of role and content."""
+    messages = []
+    for message in indexed(flat, prefix).values():
+        message = {key.removeprefix("message."): value for key, value in message.items()}
+        parts = [part.get("message_content.text") for part in indexed(message, "contents").values()]
+        content = message.get("content") or [part for part in parts if isinstance(part, str)]
+        role = message.get("role") or ("assistant" if "output" in prefix or "completion" in prefix else "user")
+        if content:
+            messages.append({"role": role, "content": content})
+    return messages or None
