@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from rag_eval.importers import Row, spans
 from rag_eval.importers.conversion import Conversion, Draft
 
-_NAMES = spans.SpanNames(
-    trace="/root_span_id", id="/span_id", parent="/span_parents/0", name="/span_attributes/name",
-    kind="/span_attributes/type", start="/metrics/start", end="/metrics/end", error="/error", model="/metadata/model",
-    usage="/metrics", cost="/metrics/estimated_cost", conversation="/metadata/session_id",
-)  # fmt: skip
+_NAMES = {
+    "trace": "/root_span_id", "id": "/span_id", "parent": "/span_parents/0", "name": "/span_attributes/name",
+    "kind": "/span_attributes/type", "start": "/metrics/start", "end": "/metrics/end", "error": "/error",
+    "model": "/metadata/model", "usage": "/metrics", "cost": "/metrics/estimated_cost",
+    "conversation": "/metadata/session_id",
+}  # fmt: skip
 _FORMS = "Export all spans of each trace, not only its root: in the export of logs choose spans."
 
 

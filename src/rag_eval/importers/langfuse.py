@@ -49,7 +49,10 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         account.dropped("ids in observations", "the export lacks the observations; export them too", len(missing))
         if trace not in by_trace:
             account.lacking("traces without observations: their rows have no chunks; export their observations too")
-            by_trace[trace] = [(place, _lone_root(trace, row))]
+            totals = {name: row.get(name) for name in ("name", *_TOTALS)}
+            level = None if row.get("output") else row.get("level")  # of a trace it is the highest of its steps
+            root = {"id": f"{trace}-root", "startTime": row.get("timestamp"), "level": level, **totals}
+            by_trace[trace] = [(place, root)]
     all_spans: list[spans.TraceSpan] = []
     for trace, records in by_trace.items():
         members, link = _spans(conversion, trace, traces.get(trace), records), links.get(trace, {})
@@ -60,13 +63,6 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     unknown = len(links.keys() - by_trace.keys())
     account.dropped("items of a dataset run", "the export lacks their traces; export them too", unknown)
     yield from spans.drafts(conversion, all_spans, "name of the dataset run")
-
-
-def _lone_root(trace: str, row: Row) -> Row:
-    """Return an observation with the totals of a trace whose observations the export lacks."""
-    totals = {name: row.get(name) for name in ("name", *_TOTALS)}
-    level = None if row.get("output") else row.get("level")  # of a trace it is the highest of its steps
-    return {"id": f"{trace}-root", "startTime": row.get("timestamp"), "level": level, **totals}
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:

@@ -8,11 +8,11 @@ from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 
 CAPTURE = " Do not set OPIK_TRACK_DISABLE, and export the spans too."
-_NAMES = spans.SpanNames(
-    trace="/trace_id", id="/id", parent="/parent_span_id", name="/name", kind="/type", start="/start_time",
-    end="/end_time", error="/error_info", model="/model", usage="/usage", cost="/total_estimated_cost",
-    conversation="/thread_id",
-)  # fmt: skip
+_NAMES = {
+    "trace": "/trace_id", "id": "/id", "parent": "/parent_span_id", "name": "/name", "kind": "/type",
+    "start": "/start_time", "end": "/end_time", "error": "/error_info", "model": "/model", "usage": "/usage",
+    "cost": "/total_estimated_cost", "conversation": "/thread_id",
+}  # fmt: skip
 _FORMS = "Export the project: opik export WORKSPACE project NAME"
 
 

@@ -74,7 +74,7 @@ def _of_value(conversion: Conversion, path: str, stream: Stream, logs: Logs) -> 
         elif name == "spans" and (raw := decode(conversion.inputs, part)) is not None:
             conversion.place = path, part.line
             try:
-                batch.append(read_span(conversion, raw, service, logs))
+                batch.append(read_span(conversion, raw, service, logs, _OF_MLFLOW))
             except (TypeError, ValueError, AttributeError, KeyError) as error:
                 message = f"has a span that is not OTLP/JSON: {str(error)[:80]}"
                 conversion.problem("/scopeSpans", message, _EXPORT_SPANS)
@@ -103,7 +103,7 @@ def _other(conversion: Conversion, row: Row) -> Iterator[TraceSpan]:
         for trace in row["data"]:
             for span in trace.get("spans") or ():
                 process = as_dict(as_dict(trace.get("processes")).get(span.get("processID")))
-                yield read_span(conversion, _jaeger_span(span), process.get("serviceName"), {})
+                yield read_span(conversion, _jaeger_span(span), process.get("serviceName"), {}, _OF_MLFLOW)
         return
     signal = next((name for name in _OTHER_SIGNALS if name in row), None)
     keys = unwrap.first_keys(row)
@@ -120,10 +120,10 @@ def _has_logs(blocks: Iterable[bytes]) -> bool:
     return False
 
 
-def read_span(conversion: Conversion, raw: Any, service: Any, logs: Logs) -> TraceSpan:
+def read_span(conversion: Conversion, raw: Any, service: Any, logs: Logs, names: Row | None = None) -> TraceSpan:
     """Return a span of OTLP/JSON.
 
-    ``service`` is the name of its resource, ``logs`` are the contents of log records.
+    ``service`` is the name of its resource, ``logs`` the contents of log records, ``names`` attributes to rename.
     """
     if not isinstance(raw, dict):
         raise TypeError("it is not an object")
@@ -136,7 +136,7 @@ def read_span(conversion: Conversion, raw: Any, service: Any, logs: Logs) -> Tra
     span.start, span.end = nanos(raw.get("startTimeUnixNano")), nanos(raw.get("endTimeUnixNano"))
     span.failed = status.get("code") in (2, "2", "STATUS_CODE_ERROR")
     attributes = plain_attributes(raw.get("attributes"))
-    rename(attributes, _OF_MLFLOW)
+    rename(attributes, names or {})
     results: list[Row] = []  # of a vector database
     for event in raw.get("events") or ():
         name, fields = str(event.get("name") or ""), plain_attributes(event.get("attributes"))

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_eval.importers import Row, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Place
@@ -97,29 +97,13 @@ def retrieval_kind(name: str, output: Any) -> str:
     return kind if kind and unwrap.documents_in(output) else ""
 
 
-class SpanNames(NamedTuple):
-    """Where a tool records the fields of a span, as JSON Pointers from its record."""
+def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -> TraceSpan:
+    """Return the span of a record that has ``input``, ``output`` and ``metadata``.
 
-    trace: str
-    id: str
-    parent: str
-    name: str
-    kind: str
-    start: str
-    end: str
-    error: str
-    model: str
-    usage: str
-    cost: str
-    conversation: str
-
-
-def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceSpan:
-    """Return the span of a record that has ``input``, ``output`` and ``metadata``, and its other fields by a table.
-
+    ``names`` are JSON Pointers to trace, id, parent, name, kind, start, end, error, model, usage, cost, conversation.
     Such tools know no retrievers: those are the steps that are named so and return documents.
     """
-    fields = {name: unwrap.at(record, pointer) for name, pointer in names._asdict().items()}
+    fields = {name: unwrap.at(record, pointer) for name, pointer in names.items()}
     trace, identity, parent, name = (unwrap.as_id(fields[key]) or "" for key in ("trace", "id", "parent", "name"))
     span = TraceSpan(conversion.place, trace, identity, parent, name)
     times = (time * 1000 if isinstance(time, float) else time for time in (fields["start"], fields["end"]))
@@ -137,7 +121,7 @@ def read_record(conversion: Conversion, record: Row, names: SpanNames) -> TraceS
     if span.kind == GENERATION:
         span.model = unwrap.as_id(fields["model"])
         span.usage = unwrap.usage(fields["usage"], cost=max(unwrap.number(fields["cost"]) or 0, 0) or None)
-    read = {pointer.split("/")[1] for pointer in names}
+    read = {pointer.split("/")[1] for pointer in names.values()}
     conversion.drop_unread(record, {*read, "input", "output", "metadata"}, "", _JUDGED)
     conversion.drop_unread(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "model", "session_id"), " of metadata")
     return span

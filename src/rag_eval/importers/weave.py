@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
 
-_NAMES = spans.SpanNames(
-    trace="/trace_id", id="/id", parent="/parent_id", name="/name", kind="/kind", start="/started_at", end="/ended_at",
-    error="/exception", model="/model", usage="/usage", cost="/cost", conversation="/thread_id",
-)  # fmt: skip
+_NAMES = {
+    "trace": "/trace_id", "id": "/id", "parent": "/parent_id", "name": "/name", "kind": "/kind",
+    "start": "/started_at", "end": "/ended_at", "error": "/exception", "model": "/model", "usage": "/usage",
+    "cost": "/cost", "conversation": "/thread_id",
+}  # fmt: skip
 _ITEM = "Evaluation.predict_and_score"  # the call for one question of an evaluation
 _FORMS = "Export all calls of each trace, not only its root: in the table of traces choose all calls."
 
