@@ -137,8 +137,7 @@ class Conversion:
         value = row.get(name)
         value = cell_value(value) if isinstance(value, str) else value
         if isinstance(value, str) and name.endswith("contexts") and value[:1] != "[":
-            self.account.lacking("contexts that are one text: each is one chunk, not cut")
-            return [value]
+            return self.one_text(value)
         if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
             return value
         hint = "Export the samples as JSON Lines, which keeps lists."
@@ -146,6 +145,11 @@ class Conversion:
             hint = "Write a list of ids or texts, or leave the field out of the map: --map FILE"
         self.problem(f"/{name}", "is not a list of texts", hint)
         return None
+
+    def one_text(self, text: str) -> list[str]:
+        """Return a text with all contexts as the only one of a list, and note that in the account."""
+        self.account.lacking("contexts that are one text: each is one chunk, not cut")
+        return [text]
 
     def documents(self, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
         """Return documents from their texts and ids; None if there is neither list, or if one is longer."""

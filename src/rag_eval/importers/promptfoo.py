@@ -223,8 +223,7 @@ def _chunks(conversion: Conversion, result: Row, sources: tuple[Any, ...]) -> li
     if value is None:
         return None
     if isinstance(value, str):
-        conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
-        value = [value]
+        value = conversion.one_text(value)
     documents = unwrap.documents_in(value) or []
     unread = [document for document in documents if isinstance(document, str) and document.startswith("file://")]
     if unread:

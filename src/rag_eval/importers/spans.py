@@ -70,8 +70,7 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
         span.query = unwrap.question_text(asked)[0]
         documents = unwrap.documents_in(output)
         if documents is None and is_named and (text := unwrap.answer_text(output)):  # such as a tool of an agent
-            conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
-            documents = [text]
+            documents = conversion.one_text(text)
         elif documents is None and output is not None:
             conversion.account.dropped(f"output of the {span.kind} '{span.name}'", "it is no list of documents")
         span.chunks = None if documents is None else conversion.chunks(documents)

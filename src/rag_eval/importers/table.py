@@ -288,7 +288,7 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
             conversion.account.dropped("texts of chunks", "they are one text, and there are several ids")
             texts = None
         elif ids is None:
-            conversion.account.lacking("contexts that are one text: each is one chunk, not cut")
+            texts = conversion.one_text(texts[0])
     is_list = isinstance(unwrap.decoded(values.get("chunks")), list)
     if texts and (are_names or (is_list and all(_ID.fullmatch(str(text)) for text in texts))):
         texts = unwrap.named_documents(texts)
