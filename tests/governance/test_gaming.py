@@ -19,6 +19,7 @@ NAMED = {
     "gates-from-an-earlier-commit-of-the-change",
     "gates-from-the-change",
     "gates-from-the-change-by-its-branch",
+    "gates-left-behind-by-moved-items",
     "gates-limits-below-the-old-gold",
     "gates-named-by-the-workflow",
     "gates-of-another-folder-for-the-same-gold",

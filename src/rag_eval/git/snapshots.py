@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from rag_eval.common.escaping import quoted
@@ -227,6 +228,17 @@ def differing(tree: CommitTree, other: CommitTree, skip: Collection[str], most: 
         below = any(one_skipped.startswith(f"{path}/") for one_skipped in skip)
         paths += differing(tree, other, skip, most - len(paths), f"{path}/") if below else [path]
     return paths
+
+
+def deleted(tree: CommitTree, other: CommitTree, folder: str = "") -> Iterator[str]:
+    """Yield the files of a tree at whose paths another one has nothing; only folders that differ are loaded."""
+    before, after = tree.entries(folder), other.entries(folder)
+    for name in sorted(name for name in before if before[name] != after.get(name)):
+        with suppress(Irregular):  # a link or a submodule
+            if tree.entries(f"{folder}{name}/"):
+                yield from deleted(tree, other, f"{folder}{name}/")
+            elif name not in after:
+                yield folder + name
 
 
 def is_object_id(text: str) -> bool:

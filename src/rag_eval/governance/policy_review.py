@@ -9,7 +9,7 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,7 +36,7 @@ from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_
 from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.base_policy import gates_about, gold_named_by, standard_gates_paths
+from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, standard_gates_paths
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
         *gold.findings,
         *verdicts,
         *_overrides(context),
+        *_left_gates(context, {change.qid for change in gold.changes if change.verb == "added"}),
         *_circumstances(context),
     ]
     # Verdicts that the base's gates lack; with other settings of the base, the run is scored again.
@@ -336,6 +337,18 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
         message = "the traces are committed in git, so they may not be from this run"
         fix = "Write the traces in the job, and add the file to .gitignore."
         yield Finding("traces-tracked", "warning", message, fix, head.trace)
+
+
+def _left_gates(context: ReviewContext, added: Collection[str]) -> Iterator[Finding]:
+    """Yield a warning for each gates file that the change leaves without its items, which it adds to this gold set."""
+    inputs, base = context.run.inputs, context.base
+    items = [gold for qid, gold in inputs.golds.items() if qid in added]
+    for policy in gates_left_behind(context.authority, base, items, inputs.reader) if base and items else ():
+        failed = _failed_gates(context, policy)
+        message = f"this change adds items of the gold set of {quoted(policy.file, 60)}, and deletes that"
+        message += f"; by its gates this run fails {some(failed, _NAMED)}" if failed else ""
+        fix = "Move its gates, too, so that the items keep them."
+        yield Finding("gates-overridden", "warning", message, fix, context.head.file)
 
 
 def _overridden_path(context: ReviewContext, base: Policy, key: str, named: str) -> str | None:

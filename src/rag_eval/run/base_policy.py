@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, follow_links, object_id, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, Tree, deleted, follow_links, object_id, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
@@ -96,14 +97,14 @@ class _Search:
         is_known = not gates and here in files  # a system that the base knows, without gates of its own
         others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
         gone = {policy.file for policy in removed}
-        nearest = next((policy.file for policy in near if not self._has_gold(policy, self.tree, after)), "")
+        nearest = next((policy.file for policy in near if not self.has_gold(policy, self.tree, after)), "")
         of_same_file, similar, left = list[Policy](), list[Policy](), list[Policy]()
         for file, policy in others.items():
-            has_gold = self._has_gold(policy, self.tree)
-            loses_gold = has_gold and self._has_gold(policy, before) and not self._has_gold(policy, after)
+            has_gold = self.has_gold(policy, self.tree)
+            loses_gold = has_gold and self.has_gold(policy, before) and not self.has_gold(policy, after)
             if gates and gold_named_by(self.authority, policy, before) == here:
                 of_same_file.append(policy)
-            elif self._shares_items(policy):
+            elif self.shares_items(policy, self.scored.values()):
                 similar.append(policy)
             elif file == nearest or (file in gone and not (is_known and has_gold)) or (loses_gold and not is_known):
                 left.append(policy)
@@ -123,12 +124,12 @@ class _Search:
             path = self.gold_of(policy)
             if ours and path and sorted(_content(self.tree, path).values()) == ours:
                 same.append(policy)
-        if len(same) != 1 or self._has_gold(same[0], authority.after):
+        if len(same) != 1 or self.has_gold(same[0], authority.after):
             return []
         file = authority.on_base(same[0].file)
         return same if file and not has_path(authority.after, file) else []
 
-    def _has_gold(self, policy: Policy, *trees: Tree) -> bool:
+    def has_gold(self, policy: Policy, *trees: Tree) -> bool:
         """Return whether the gold that a gates file names is in all of these states."""
         path = self.gold_of(policy)
         return path is not None and all(has_path(tree, path) for tree in trees)
@@ -200,8 +201,8 @@ class _Search:
             )
         return policy._replace(gates=policy.gates or REFERENCE_GATES)
 
-    def _shares_items(self, policy: Policy) -> bool:
-        """Return whether the gold of ``policy`` and the scored gold share a tenth of the items of the smaller set.
+    def shares_items(self, policy: Policy, ours: Collection[Gold]) -> bool:
+        """Return whether the gold of ``policy`` and some items share a tenth of the smaller set.
 
         Items are the same if their question or their labels are. Questions that ``policy`` takes for unanswerable count
         only if it has no others: two systems may share them. Unreadable gold may be the same gold.
@@ -213,7 +214,7 @@ class _Search:
         except (InputError, Irregular):
             return True
         theirs = [item for item in golds.values() if item.answerable] or list(golds.values())
-        known, ours = {key for item in theirs for key in _item_keys(item)}, self.scored.values()
+        known = {key for item in theirs for key in _item_keys(item)}
         shared = sum(not known.isdisjoint(_item_keys(item)) for item in ours)
         return shared * 100 >= _SHARED * max(1, min(len(theirs), len(ours)))
 
@@ -244,6 +245,29 @@ def gates_about(authority: Authority, gold: str, reader: Reader) -> list[Policy]
     search, files = _Search(authority, authority.gates, gold, reader), authority.gates.paths()
     policies = search.gates_in(files, _yaml_files(files))
     return [policy for policy in policies if search.gold_of(policy) == authority.inside(gold)]
+
+
+def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold], reader: Reader) -> list[Policy]:
+    """Return the gates of the usual name whose file or gold the change deletes, and whose gold has some of the items.
+
+    The gates ``base``, which apply, are left out.
+    """
+    tree, before, after = authority.gates, authority.before, authority.after
+    if tree is None:
+        return []
+    search, left = _Search(authority, tree, "", reader), list[Policy]()
+    folders = set[str]()
+    for path in deleted(before, after):
+        while path and (path := posixpath.dirname(path)) not in folders:
+            folders.add(path)
+    for path in (posixpath.join(folder, name) for folder in sorted(folders) for name in GATES_FILES):
+        with suppress(InputError, Irregular):  # gates that cannot be read decide nothing
+            policy = search.policy_at(path)
+            if policy is None or policy.file == base.file or not search.has_gold(policy, before):
+                continue
+            is_left = not (has_path(after, path) and search.has_gold(policy, after))
+            left += [policy] if is_left and search.shares_items(policy, items) else []
+    return left
 
 
 def _yaml_files(paths: Iterable[str]) -> list[str]:
