@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
@@ -27,7 +27,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.problem("", "is not a call: id or trace_id is missing", _FORMS)
     recorded = []
     for conversion.place, call in calls.values():
-        path = list(_with_ancestors(call, calls))
+        path = [call]  # with the calls above it, if the file has them
+        while (above := calls.get(str(path[-1].get("parent_id")))) and above[1] not in path:
+            path.append(above[1])
         names = [str(item["name"]) for item in path]
         if _ITEM not in names and any(name.startswith("Evaluation.") for name in names):
             conversion.account.dropped("calls of an evaluation as a whole", NOT_READ)
@@ -57,12 +59,3 @@ def _record(call: Row) -> Row:
         "model": next(iter(usages), None),
         "usage": next(iter(usages.values()), None),
     }
-
-
-def _with_ancestors(call: Row, calls: Mapping[str, tuple[Place, Row]]) -> Iterator[Row]:
-    """Yield a call and those above it, if the file has them."""
-    seen: set[str] = set()
-    while call["id"] not in seen:
-        seen.add(call["id"])
-        yield call
-        call = calls.get(str(call.get("parent_id")), ("", call))[1]
