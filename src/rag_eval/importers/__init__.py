@@ -29,8 +29,9 @@ _LONGEST_FIELD, _LONGEST_TARGET = 80, 200
 _RENAMED, _DROPPED, _LACKING = "read as {1}: {0}", "left out: {0} ({1})", "{0}"  # lines of an account
 _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
-_CHUNK_IDS = set("""
+_OF_TABLES = set("""
     retrieved_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids doc_ids document_ids
+    reranked_documents reranked_chunks reranked_contexts reranked_docs reranked retrieval_results
 """.split())  # fmt: skip
 _ANSWERS = set("""
     response multi_responses answer actual_output inputs.response inputs.answer outputs.answer outputs.response rows
@@ -355,8 +356,8 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
             continue  # such a trace names its conversation
         if gold == "langsmith-dataset" and isinstance(record.get("inputs"), str):
             return None
-        if trace in _SAMPLES and not _CHUNK_IDS.isdisjoint(names):
-            trace, gold = "table", "table-gold"  # those tools have no column of ids
+        if trace in _SAMPLES and not _OF_TABLES.isdisjoint(names):
+            trace, gold = "table", "table-gold"  # those tools have no such columns
         answers = [record[name] for name in _ANSWERS & record.keys()]
         is_cut = all(value is None for value in record.values())
         unanswered = not answers or (not is_cut and all(value is None for value in answers))
