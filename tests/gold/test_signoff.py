@@ -18,11 +18,11 @@ from rag_eval.gold.signoff.checking import (
     Advice,
     Side,
     SignoffItem,
-    breaches,
     changes,
     check,
     digest,
-    items,
+    read_items,
+    uncovered_changes,
     unsigned,
 )
 from rag_eval.gold.signoff.identity import SignoffPolicy
@@ -290,7 +290,7 @@ ROWS = [{"qid": f"A{n}", "question": "é?", "answerable": n > 1, "nested": [{"a"
 
 def read(blob):
     rows = [(line, source, json.loads(source)) for line, source in sources(blob)]
-    return items(rows, "gold", is_array(blob))
+    return read_items(rows, "gold", is_array(blob))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", "\r\n \r\n"])
@@ -349,7 +349,7 @@ def test_an_array_that_cannot_be_taken_apart_stays_in_one_piece(blob):
     ],
 )
 def test_what_cannot_be_signed_is_a_problem_of_its_line(row, says):
-    result, (problem,) = items([(1, b"x", ROWS[0]), (2, b"y", row)], "gold")
+    result, (problem,) = read_items([(1, b"x", ROWS[0]), (2, b"y", row)], "gold")
     assert list(result) == ["A0"]
     assert (problem.file, problem.line) == ("gold", 2)
     assert says in problem.message
@@ -531,7 +531,9 @@ def test_without_saying_so_exactly_the_mutated_items_are_refused(start, moves):
     states = history(start, moves)
     base, head = Side(states[0]), Side(states[-1], files(*signed(states, mutates=False)))
     asks = {qid for qid in start if qid in head.items and head.items[qid].question != base.items[qid].question}
-    assert {change.qid: code for change, code in breaches(base, head, POLICY)} == dict.fromkeys(asks, "mutation")
+    assert {change.qid: code for change, code in uncovered_changes(base, head, POLICY)} == dict.fromkeys(
+        asks, "mutation"
+    )
 
 
 @given(starts, steps, st.data())
@@ -544,7 +546,7 @@ def test_no_record_that_is_needed_can_be_dropped(start, moves, data):
     dropped = data.draw(st.sampled_from(every))
     remaining = files(*(item for item in every if item != dropped))
     net = {change.qid for change in changes(states[0], states[-1])}
-    refused = {change.qid for change, _ in breaches(Side(states[0]), Side(states[-1], remaining), POLICY)}
+    refused = {change.qid for change, _ in uncovered_changes(Side(states[0]), Side(states[-1], remaining), POLICY)}
     assert refused == net & {change.qid for change in dropped.changes}
 
 
@@ -566,6 +568,6 @@ def test_branches_that_edit_different_items_merge(start, left, right):
 def test_what_is_on_the_base_signs_nothing_anew(start, moves):
     states = history(start, moves)
     remaining = files(*signed(states))
-    refused = breaches(Side(states[0], remaining), Side(states[-1], remaining), POLICY)
+    refused = uncovered_changes(Side(states[0], remaining), Side(states[-1], remaining), POLICY)
     assert [change for change, _ in refused] == changes(states[0], states[-1])
     assert {code for _, code in refused} <= {"replayed-record"}

@@ -12,11 +12,11 @@ from rag_eval.gold.signoff.checking import (
     Advice,
     Side,
     SignoffItem,
-    breaches,
     changes,
     check,
     digest,
     new_records,
+    uncovered_changes,
 )
 from rag_eval.gold.signoff.identity import (
     NO_PROOF,
@@ -524,7 +524,7 @@ def test_knowing_more_never_lets_more_through(signed, wrote_it, four_eyes):
     base, head = Side({qid: item(f"{qid} one") for qid in QIDS}), {qid: item(f"{qid} two") for qid in QIDS}
     made = [record(name, [(qid, f"{qid} one", f"{qid} two") for qid in sorted(qids)]) for name, qids in signed.items()]
     plain = found(made, policy(), Proof(), base, head)
-    assert len(plain) == len(breaches(base, Side(head, files(*made)), rules))
+    assert len(plain) == len(uncovered_changes(base, Side(head, files(*made)), rules))
     assert len(changes(base.items, head)) == len(QIDS)
     known = found(made, rules, wrote(*wrote_it), base, head)
     assert {code: plain.count(code) for code in plain} == {

@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
-from rag_eval.gold.signoff.checking import Side, counting, unsigned
+from rag_eval.gold.signoff.checking import Side, records_of_gold, unsigned
 from rag_eval.gold.signoff.identity import SignoffPolicy
 
 Row = dict[str, Any]
@@ -78,7 +78,7 @@ def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> tuple[di
     missing = [change.qid for change in unsigned(head, policy)]
     answerable = sum(item.answerable for item in head.items.values())
     hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
-    records = sorted(counting(head.records, policy).items())
+    records = sorted(records_of_gold(head.records, policy).items())
     manifest = {
         "v": VERSION,
         "tag": tag,

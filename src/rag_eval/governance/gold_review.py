@@ -234,7 +234,7 @@ def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
     path = authority.on_base(context.base.file) if context.base else None
     base = signoff_policy_at(context, authority.gates, path)
     first = authority.fork is NOTHING or authority.gates is None
-    return repository.in_force(base, head, named_gold(context), first=first)
+    return repository.policies_in_force(base, head, named_gold(context), first=first)
 
 
 def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:

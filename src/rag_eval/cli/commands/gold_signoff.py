@@ -26,14 +26,14 @@ from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy
 from rag_eval.gold.signoff.repository import (
     GoldStates,
     Place,
-    between,
     check_signers,
     findings,
+    is_untouched,
     policies,
     read_record,
     sides,
     sign,
-    untouched,
+    states_between,
 )
 from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.run.authority import WorkTree
@@ -67,7 +67,7 @@ class GoldChange(NamedTuple):
 
     def effect(self, policy: SignoffPolicy, args: Namespace) -> Iterable[str]:
         """Return the effects of the change on local traces; load nothing if nothing changed."""
-        if untouched(self.states, policy):
+        if is_untouched(self.states, policy):
             return ()
         from rag_eval.cli.commands._gold_impact import flipped
 
@@ -101,7 +101,7 @@ def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
     """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
     head: Tree = WorkTree(git.top) if worktree else git
     if base:
-        return between(git, base, "HEAD", head)
+        return states_between(git, base, "HEAD", head)
     last = git.last()
     return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
 
@@ -152,7 +152,7 @@ def _described(change: HashChange, base: Side, head: Side) -> str:
         return f"{change.verb} {quoted(change.qid)}"
     fields = {name for name, _ in _as_json(before.row).items() ^ _as_json(after.row).items()}
     what = ", ".join(quoted(name)[1:-1] for name in sorted(fields)) or "only its formatting"
-    mutation = " (another question under the same qid)" if checking.mutated(before, after) else ""
+    mutation = " (another question under the same qid)" if checking.question_changes(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 
@@ -185,7 +185,7 @@ def run_check(args: Namespace) -> int:
     if args.all_files:
         states = GoldStates(NOTHING, git, has_no_base=True)
     elif not args.base and pushed[0] and pushed[1]:
-        states = between(git, pushed[0], pushed[1])
+        states = states_between(git, pushed[0], pushed[1])
     else:
         states = _states_since(git, args.base, worktree=args.worktree)
     change = GoldChange.of(git, states, args)
@@ -214,7 +214,7 @@ def run_check(args: Namespace) -> int:
 
 
 def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[Finding]:
-    if not states.has_no_base and untouched(states, policy):
+    if not states.has_no_base and is_untouched(states, policy):
         # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
         # (`pre-commit run --all-files`) has no change to check: it checks every item.
         if "GIT_INDEX_FILE" in os.environ or not states.staged:
@@ -335,8 +335,8 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
         fresh = checking.new_records(base, head, policy)
         others = {path for path, record in fresh.items() if record.signer != signer}
         mine = head._replace(records={path: record for path, record in head.records.items() if path not in others})
-    changes = [change for change, _ in checking.breaches(base, mine, policy)]
-    moved = [qid for qid, *_ in changes if checking.mutated(base.named(qid), head.items.get(qid))]
+    changes = [change for change, _ in checking.uncovered_changes(base, mine, policy)]
+    moved = [qid for qid, *_ in changes if checking.question_changes(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
         more = f", and so {'do' if moved[2:] else 'does'} {len(moved) - 1} more" if moved[1:] else ""
         fix = "Give the new question a new qid, or add --mutates"

@@ -58,7 +58,7 @@ class Side(NamedTuple):
 
     def used_records(self) -> list[Record]:
         """Return the records that signed this state or a later one, and sign no change of it."""
-        return list(_sound({**self.used, **self.records}).values())
+        return list(_well_formed({**self.used, **self.records}).values())
 
 
 class Advice(NamedTuple):
@@ -71,7 +71,7 @@ class Advice(NamedTuple):
 PLAIN = Advice()
 
 
-def items(
+def read_items(
     rows: Iterable[tuple[int, bytes, Any]], file: str, array: bool = False
 ) -> tuple[dict[str, SignoffItem], list[Problem]]:
     """Return the items of parsed rows (line, exact bytes, value) by qid, and the problems of the others.
@@ -109,7 +109,7 @@ def changed_hashes(base: Mapping[str, str], head: Mapping[str, str]) -> list[Has
     return [HashChange(qid, before, after) for qid, before, after in pairs if before != after]
 
 
-def mutated(before: SignoffItem | None, after: SignoffItem | None) -> list[str]:
+def question_changes(before: SignoffItem | None, after: SignoffItem | None) -> list[str]:
     """Return which of question and answerability differ, so that the qid names another question."""
     if before is None or after is None:
         return []
@@ -138,11 +138,14 @@ def check(
     removed = list(_removed_or_edited(base.records, head.records, advice))
     refused = identity.refused(new_records(base, head, policy), policy, proof)
     trusted = _without(head, refused)
-    breaking = breaches(base, trusted, policy)
+    breaking = uncovered_changes(base, trusted, policy)
     return [
         *removed,
         *formed,
-        *(Finding(code, "error", message, _again(path, advice), path) for path, (code, message) in refused.items()),
+        *(
+            Finding(code, "error", message, _sign_again(path, advice), path)
+            for path, (code, message) in refused.items()
+        ),
         *(_breach(change, code, base, head, policy, advice) for change, code in breaking),
         *(_unapproved(policy, proof) if changes(base.items, head.items) else ()),
         *_one_pair_of_eyes(base, trusted, policy, advice, proof),
@@ -152,15 +155,15 @@ def check(
 def new_records(base: Side, head: Side, policy: SignoffPolicy) -> dict[str, Record]:
     """Return the records of the head that may count, by path: well-formed, for this gold, and never used before."""
     used = {record.text for record in base.used_records()}
-    return {path: record for path, record in counting(head.records, policy).items() if record.text not in used}
+    return {path: record for path, record in records_of_gold(head.records, policy).items() if record.text not in used}
 
 
-def breaches(base: Side, head: Side, policy: SignoffPolicy) -> list[tuple[HashChange, str]]:
+def uncovered_changes(base: Side, head: Side, policy: SignoffPolicy) -> list[tuple[HashChange, str]]:
     """Return the changes that new records do not cover, each with the code of the rule that it breaks."""
     new_edges, old_edges = _edges(new_records(base, head, policy).values()), _edges(base.used_records())
     results = []
     for change in changes(base.items, head.items):
-        moved = bool(mutated(base.named(change.qid), head.items.get(change.qid)))
+        moved = bool(question_changes(base.named(change.qid), head.items.get(change.qid)))
         new, old = new_edges.get(change.qid, []), old_edges.get(change.qid, [])
         reached = _reach(change.before, new)
         ahead = _reach(change.after, [(after, before, flag) for before, after, flag in new])
@@ -182,7 +185,7 @@ def unsigned(head: Side, policy: SignoffPolicy) -> list[HashChange]:
     without a record is signed as added. If a record changes the item and none changes it back, it was reverted without
     a record, and the change starts at the result of the records. Dates prove nothing, because signers can write any.
     """
-    edges, results = _edges(counting(head.records, policy).values()), []
+    edges, results = _edges(records_of_gold(head.records, policy).values()), []
     for qid, item in head.items.items():
         signed, here = edges.get(qid, []), item.hash
         away = [after for before, after, _ in signed if before == here]
@@ -219,11 +222,11 @@ def _one_pair_of_eyes(base: Side, head: Side, policy: SignoffPolicy, advice: Adv
     """Yield the changes that are covered, but not by records of signers who wrote no part of them."""
     if not policy.four_eyes or proof.authors is None or policy.require == "review":
         return
-    uncovered = {change.qid for change, _ in breaches(base, head, policy)}
+    uncovered = {change.qid for change, _ in uncovered_changes(base, head, policy)}
     new = new_records(base, head, policy)
     wrote = {*identity.accounts(proof), ""}  # a signer whose account is unknown may be an author
     by_authors = {path for path, record in new.items() if policy.signers.get(record.signer, "").lower() in wrote}
-    for change, _ in breaches(base, _without(head, by_authors), policy):
+    for change, _ in uncovered_changes(base, _without(head, by_authors), policy):
         if change.qid not in uncovered:
             line = head.items[change.qid].line if change.qid in head.items else 0
             message = f"item {quoted(change.qid)} was {change.verb}, and only authors of the change signed it"
@@ -249,23 +252,23 @@ def _edges(records: Iterable[Record]) -> dict[str, list[Edge]]:
     return edges
 
 
-def _sound(records: Mapping[str, Record | str]) -> dict[str, Record]:
+def _well_formed(records: Mapping[str, Record | str]) -> dict[str, Record]:
     """Return the well-formed records under the name that their content gives them; no other file ever counts."""
     known = ((path, record) for path, record in records.items() if isinstance(record, Record))
     return {path: record for path, record in known if path.rpartition("/")[2] == record.name}
 
 
-def counting(records: Mapping[str, Record | str], policy: SignoffPolicy) -> dict[str, Record]:
+def records_of_gold(records: Mapping[str, Record | str], policy: SignoffPolicy) -> dict[str, Record]:
     """Return the well-formed records of this gold set by path."""
     ours = (policy.dataset, policy.gold)
-    return {path: record for path, record in _sound(records).items() if (record.dataset, record.gold) == ours}
+    return {path: record for path, record in _well_formed(records).items() if (record.dataset, record.gold) == ours}
 
 
 def _removed_or_edited(
     base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice
 ) -> Iterator[Finding]:
     # An invalid record file never counted for anything: it may be fixed or removed.
-    for path, record in _sound(base).items():
+    for path, record in _well_formed(base).items():
         if head.get(path) != record:
             code, verb = ("record-edited", "edited") if path in head else ("record-removed", "removed")
             fix = f"git checkout {advice.restore} -- {shell_line(f':/{path}')}"
@@ -276,7 +279,7 @@ def _removed_or_edited(
 def _malformed(
     head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: SignoffPolicy, advice: Advice
 ) -> Iterator[Finding]:
-    sound = _sound(base)
+    sound = _well_formed(base)
     texts = {record.text for record in sound.values()}
     for path, record in head.items():
         if path in sound or base.get(path) == record:
@@ -292,15 +295,17 @@ def _malformed(
             wrong = "wrong-dataset", f"it signs data set {dataset}, but this is {quoted(policy.dataset)}"
         else:
             continue
-        yield Finding(wrong[0], "error", wrong[1], _again(path, advice), path)
+        yield Finding(wrong[0], "error", wrong[1], _sign_again(path, advice), path)
 
 
-def _again(path: str, advice: Advice) -> str:
+def _sign_again(path: str, advice: Advice) -> str:
     return f"git rm -f -- {shell_line(f':/{path}')} && {advice.sign}"
 
 
 def _unsigned(head: Side, policy: SignoffPolicy, advice: Advice) -> Iterator[Finding]:
-    led = {(qid, after) for record in counting(head.records, policy).values() for qid, _, after in record.changes}
+    led = {
+        (qid, after) for record in records_of_gold(head.records, policy).values() for qid, _, after in record.changes
+    }
     for qid, _, here in unsigned(head, policy):
         message = f"no record of data set {quoted(policy.dataset)} signs this state of item {quoted(qid)}"
         if (qid, here) in led:
@@ -310,7 +315,7 @@ def _unsigned(head: Side, policy: SignoffPolicy, advice: Advice) -> Iterator[Fin
 
 def _breach(change: HashChange, code: str, base: Side, head: Side, policy: SignoffPolicy, advice: Advice) -> Finding:
     item = head.items.get(change.qid)
-    moved = ", ".join(mutated(base.named(change.qid), item))
+    moved = ", ".join(question_changes(base.named(change.qid), item))
     what = {
         "unsigned-change": "and no new record signs it",
         "replayed-record": "and the only record that signs it was used before: a record counts only once",

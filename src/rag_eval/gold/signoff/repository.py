@@ -65,7 +65,7 @@ class Place(NamedTuple):
     prefix: str = ""  # the folder, from the root of the repository, empty or ending in a slash
 
 
-def between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStates:
+def states_between(git: Git, base: str, tip: str, head: Tree | None = None) -> GoldStates:
     """Return the states from the fork of ``tip`` and ``base`` to ``tip``, or to ``head``, which is based on it.
 
     Later changes on ``base`` are not this branch's change, but its rules apply and its records are used up. So an old
@@ -89,10 +89,10 @@ def policies(states: GoldStates, paths: Place) -> list[SignoffPolicy]:
     if paths.gates and not (head or base):
         raise UsageError(f"{quoted(paths.gates)} is not in git. Correct the path, or add the file first.")
     first = states.base is NOTHING and states.rules is None
-    return in_force(None if first else base, head, _named_gold(paths), first=first)
+    return policies_in_force(None if first else base, head, _named_gold(paths), first=first)
 
 
-def in_force(
+def policies_in_force(
     base: SignoffPolicy | None, head: SignoffPolicy | None, gold: str | None, *, first: bool
 ) -> list[SignoffPolicy]:
     """Return the policies that apply, of base and head; ``gold`` is the path that the caller named.
@@ -200,7 +200,7 @@ def check_signers(states: GoldStates, paths: Place, policies: Iterable[SignoffPo
             allowed_signers(keys, policy.allowed_signers)
 
 
-def untouched(states: GoldStates, policy: SignoffPolicy) -> bool:
+def is_untouched(states: GoldStates, policy: SignoffPolicy) -> bool:
     """Return whether gold and records are byte for byte the same on both sides."""
     return _files(states.base, policy) == _files(states.head, policy)
 
@@ -306,7 +306,7 @@ def _items(
     if unread and blob.startswith(PACKED):
         what = "is compressed, but sign-off needs plain lines"
         return {}, [Problem(gold, 0, "", what, "Keep it uncompressed in git.")]
-    items, problems = checking.items(rows, gold, is_array(blob))
+    items, problems = checking.read_items(rows, gold, is_array(blob))
     if not (items or unread or problems):
         problems = [Problem(gold, 0, "", "has no gold items", "Add an item, or delete the file.")]
     return items, unread + problems
