@@ -264,22 +264,27 @@ class Git:
         configured = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.", also=(1,))
         filters = dict.fromkeys(os.fsdecode(configured).split("\0")[:-1], "")
         filters |= {name: "false" for name in filters if name.endswith(".required")}
-        self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}", settings=filters)
+        # Behind the settings that the environment has.
+        count = os.environ.get("GIT_CONFIG_COUNT", "")[:6]
+        start = int(count) if count.isdecimal() else 0
+        variables = {"GIT_CONFIG_COUNT": str(start + len(filters))} if filters else {}
+        for index, (name, value) in enumerate(filters.items(), start):
+            variables |= {f"GIT_CONFIG_KEY_{index}": name, f"GIT_CONFIG_VALUE_{index}": value}
+        self._run("update-index", "--add", "--cacheinfo", f"100644,{_checked(written)},{path}", variables=variables)
 
     def _run(
-        self, *command: str, data: bytes = b"", also: tuple[int, ...] = (), settings: Mapping[str, str] | None = None
+        self, *command: str, data: bytes = b"", also: tuple[int, ...] = (), variables: dict[str, str] | None = None
     ) -> bytes:
         if any("\0" in word for word in command):
             raise GitError("A path or ref contains a NUL character. Remove it.")
         if (misread := misread_names()) and not all(word.isascii() for word in command):
             raise GitError(misread)  # git would not find it, and a missing file is never wrong
         trust_no_program_here()
-        environ = self._environment or os.environ | _ENVIRONMENT
         try:
             done = subprocess.run(  # noqa: S603 - a list, no shell; refs and paths are checked or come after --
                 [self._program, *self._flags, *command],
                 cwd=self.top,
-                env=environ | _configured(environ, settings) if settings else environ,
+                env=(self._environment or os.environ | _ENVIRONMENT) | (variables or {}),
                 input=data,
                 capture_output=True,
                 check=False,
@@ -299,16 +304,6 @@ class Git:
             fix = next((hint for sign, hint in _FIXES.items() if sign in stderr), "Check the repository with: git fsck")
             raise GitError(f"git {command[0]} failed: {reason or 'it gave no reason'}. {fix}")
         return done.stdout
-
-
-def _configured(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that configure git for one command, behind those that are set."""
-    count = environ.get("GIT_CONFIG_COUNT", "")[:6]
-    start = int(count) if count.isdecimal() else 0
-    variables = {"GIT_CONFIG_COUNT": str(start + len(settings))}
-    for index, (name, value) in enumerate(settings.items(), start):
-        variables |= {f"GIT_CONFIG_KEY_{index}": name, f"GIT_CONFIG_VALUE_{index}": value}
-    return variables
 
 
 def _ancestors(

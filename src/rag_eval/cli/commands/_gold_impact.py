@@ -30,7 +30,7 @@ from rag_eval.run.scored import rescore, rescore_on, score_run
 _SHOWN = 10
 
 
-def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> Iterator[str]:
+def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> Iterator[str]:
     """Yield the cases that flip and the gates that change on local traces; nothing without traces."""
     old, new = (read(tree, gold) for tree in (states.base, states.head))
     if not (old and new) or old == new:
@@ -62,7 +62,7 @@ def flipped(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> 
     yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
 
 
-def loosened(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
+def gate_effects(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
     """Return the changes of the gates file and the effects of each on local traces, the loosest first."""
     path = gates or nearest_gates()
     inside = git.inside(path) if path else ""

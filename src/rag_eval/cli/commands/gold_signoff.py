@@ -69,9 +69,9 @@ class GoldChange(NamedTuple):
         """Return the effects of the change on local traces; load nothing if nothing changed."""
         if is_untouched(self.states, policy):
             return ()
-        from rag_eval.cli.commands._gold_impact import flipped
+        from rag_eval.cli.commands._gold_impact import case_effects
 
-        return flipped(self.git, self.states, policy.gold, args.gates, args.trace)
+        return case_effects(self.git, self.states, policy.gold, args.gates, args.trace)
 
     def unstaged(self, args: Namespace) -> list[str]:
         """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
@@ -192,10 +192,10 @@ def run_check(args: Namespace) -> int:
     check_signers(states, change.place, change.policies)
     violations = [violation for policy in change.policies for violation in _violations(states, policy, args)]
     if not states.has_no_base:
-        from rag_eval.cli.commands._gold_impact import loosened
+        from rag_eval.cli.commands._gold_impact import gate_effects
 
         print_lines(*(line for policy in change.policies for line in change.effect(policy, args)))
-        print_lines(*loosened(git, states, args.gates, args.trace))
+        print_lines(*gate_effects(git, states, args.gates, args.trace))
     if not violations:
         if not change.has_gold:
             refuse_elsewhere(git.names(), [policy.gold for policy in change.policies], change.place)
