@@ -499,6 +499,7 @@ def test_a_wrong_map_is_refused(collect, tmp_path, text, said):
         ),
         (("--preset", "openai"), "--request and --preset describe a server."),
         (("--matrix", "missing.yml"), "missing.yml: no such file"),
+        (("--matrix", "matrix.yml", "--run", "a"), "--matrix names the runs. Remove --run, or --matrix."),
         (("--out", "gold.jsonl/t.jsonl"), "t.jsonl.partial cannot be written: "),
         (
             ("--out", "run.json"),

@@ -45,7 +45,6 @@ Row = dict[str, Any]
 
 _GOLD = "eval/gold.jsonl"
 _WARM_UP, _BAR, _RUN_JSON = "Hello?", 24, "run.json"
-_NO_SERVER = "--request and --preset describe a server. Use them with --url, or remove them."
 _IDENTITY = ("url", "exec", "python", "preset", "request", "suite", "repeats", "matrix", "run")
 
 
@@ -107,8 +106,7 @@ def run(args: argparse.Namespace) -> int:
     """
     out = Path(args.out)
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
-    facts = f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl"
-    refuse((out.name == _RUN_JSON, facts), (not args.url and (args.request or args.preset != "plain"), _NO_SERVER))
+    _check_options(args)
     refuse_existing(out, force=args.force or is_replaceable)
     digests = Digests()
     with checked_reader() as reader:
@@ -144,6 +142,18 @@ def run(args: argparse.Namespace) -> int:
         write_json(out.with_name(_RUN_JSON), about)
         journal.remove()
     return _finished(args, rows)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that contradict each other."""
+    out = Path(args.out)
+    facts = f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl"
+    server = "--request and --preset describe a server. Use them with --url, or remove them."
+    refuse(
+        (out.name == _RUN_JSON, facts),
+        (not args.url and (args.request or args.preset != "plain"), server),
+        (args.matrix and args.run, "--matrix names the runs. Remove --run, or --matrix."),
+    )
 
 
 def _finished(args: argparse.Namespace, rows: Sequence[Row]) -> int:
