@@ -140,6 +140,12 @@ def test_all_problems_of_a_file_are_told_not_only_the_first(tmp_path):
     ]
 
 
+def test_problems_of_a_row_are_in_the_order_of_their_indexes(tmp_path):
+    item = gold(gold_citations=[7 if number in (2, 10) else f"d{number}" for number in range(12)])
+    places = [problem.split(": ")[1] for problem in golds(tmp_path, jsonl(item))[1]]
+    assert places == ["/gold_citations/2", "/gold_citations/10"]
+
+
 def test_an_unanswerable_item_with_labels_is_a_problem_at_each(tmp_path):
     problems = golds(tmp_path, jsonl(gold(answerable=False)))[1]
     assert ["must be empty" in problem for problem in problems] == [True, True]

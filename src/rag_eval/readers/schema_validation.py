@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cache, partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -318,8 +319,7 @@ class Contract:
 
     def faults(self, value: Any) -> list[RowError]:
         """Return the errors of a decoded value."""
-        errors = sorted(schema_errors(self.schema, value), key=lambda error: [str(key) for key in error.path])
-        return list(map(describe_error, errors))
+        return list(map(describe_error, sorted(schema_errors(self.schema, value), key=attrgetter("path"))))
 
     def note_unknown_fields(self, row: dict[str, Any], ledger: ProblemCollector, path: str, line: int) -> None:
         """Note the unknown fields of a row, once for each file."""
