@@ -11,9 +11,12 @@ _AROUND = 4_000
 _MOST_PLACES = 20
 _SIGNS = "<", "](", "]:", "\x1b", "\u202e"
 
+_ZERO = r"(?:0\.?0*|\.0+)(?![.\d])"
 _HIDING = (  # attributes that hide an element
-    r"(?<=\s)hidden(?=[\s=>/])|visibility\s*:\s*hidden|display\s*:\s*none|font-size\s*:\s*0|opacity\s*:\s*(?:0\.?0*|\.0+)(?![.\d])"
-    r"|\b(?:max-)?(?:height|width)\s*:\s*0(?![.\d])|\b(?:left|right|top|bottom|text-indent|margin-left)\s*:\s*-\d{3}"
+    r"(?<=\s)hidden(?=[\s=>/])|visibility\s*:\s*hidden|display\s*:\s*none"
+    rf"|(?:\bopacity|\bfont-size|(?<=\s)size|\bscale)\s*[:=(]\s*[\"']?{_ZERO}"
+    rf"|\b(?:max-)?(?:height|width)\s*:\s*{_ZERO}|\b(?:left|right|top|bottom|text-indent|margin-left)\s*:\s*-\d{{3}}"
+    r"|\bclip\s*:\s*rect\(\s*[01](?!\d)|\bclip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0)"
     r"|\bclass\s*=\s*[\"']?[^\"'<>]{0,200}(?<![-\w])(?:sr-only|visually-hidden|invisible)(?![-\w])"
 )
 _PALE = r"(?:white|transparent|\#fff)"
@@ -25,7 +28,7 @@ _NOT_SHOWN = (
     r"<!--.{0,4000}?-->",
     r"<\?.{0,4000}?\?>",
     r"<![a-z\[][^<>]{0,4000}>",
-    r"<(?P<raw>script|style|template|noscript|iframe|title)\b[^<>]{0,500}>.{0,4000}?</(?P=raw)\s*>",
+    r"<(?P<raw>script|style|template|noscript|iframe|title|head|datalist|object|audio|video|canvas|rp)\b[^<>]{0,500}>.{0,4000}?</(?P=raw)\s*>",
     rf"<(?P<tag>\w{{1,20}})\s[^<>]{{0,500}}?(?:{_HIDING})[^<>]{{0,500}}>.{{0,4000}}?</(?P=tag)\s*>",
     rf"<(?P<pale>\w{{1,20}})\s{_PALE_ON_WHITE}[^<>]{{0,500}}>.{{0,4000}}?</(?P=pale)\s*>",
     r"<\w{1,20}\s[^<>]{0,500}=[^<>]{0,500}>",  # a tag with attributes
