@@ -76,13 +76,13 @@ class GatesFile(pytest.File):
         """Score, and yield a test of each outcome."""
         from rag_eval.cases import GOOD, MEANING
         from rag_eval.rendering.document import PLAIN
-        from rag_eval.rendering.gates_table import bound, reason
+        from rag_eval.rendering.gates_table import format_bound, reason
 
         self.config.stash[_COLLECTED] = True
         report = _scored(_options(self.config)._replace(gates=os.path.relpath(self.path)))
         for gate in report.gates:
             why = "" if gate.outcome == "passed" else reason(report, gate)
-            name = f"{PLAIN.gate(gate)} {bound(gate)}"
+            name = f"{PLAIN.gate(gate)} {format_bound(gate)}"
             yield self._test(name, why, gate.blocks, self.path, gate.line)
         for finding in report.errors:
             yield self._test(finding.code, f"{finding}. {finding.fix}", True, self.path, 0)

@@ -64,7 +64,7 @@ def exactly_bound(number, threshold, direction="min"):
 @example(exactly_bound("0.79999999", "0.80"))
 @example(exactly_bound("0.05004", "0.05", "max"))
 def test_a_value_shown_is_on_the_side_of_the_threshold_that_it_is_on(gate):
-    shown = numbers(gates_table.value(gate))[0]
+    shown = numbers(gates_table.format_value(gate))[0]
     assert gate.gate.keeps(shown) == gate.gate.keeps(Fraction(gate.exact))
     if not gate.confidence:
         assert gate.gate.keeps(shown) == (gate.outcome == "passed")
@@ -72,7 +72,7 @@ def test_a_value_shown_is_on_the_side_of_the_threshold_that_it_is_on(gate):
 
 @given(bounds())
 def test_an_interval_shown_encloses_the_value_and_says_what_the_outcome_says(gate):
-    ends = numbers(gates_table.value_with_interval(gate).partition(" (")[2])
+    ends = numbers(gates_table.format_estimate(gate).partition(" (")[2])
     known = [end for end in (gate.low, gate.high) if end is not None]
     assert len(ends) == len(known)
     number = Fraction(gate.exact)
@@ -103,7 +103,7 @@ def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, 
     )
     outcome = by_comparison(gate, result)
     judged = GateResult("precision", direction, threshold, "error", "fail", outcome, 0.5, None, 10, comparison=result)
-    moved = numbers(gates_table.change(judged))[0]
+    moved = numbers(gates_table.format_change(judged))[0]
     shown = -moved if direction == "max_drop" else moved
     assert gate.keeps(shown) == (outcome == "passed")
     assert (shown > 0) == (worse > 0)
@@ -114,7 +114,7 @@ def test_a_movement_shown_is_within_the_margin_exactly_where_the_gate_is(worse, 
 @example(0.0500000001, "0.05")
 @example(0.05, "0.05")
 def test_a_probability_shown_is_on_its_side_of_alpha(p, alpha):
-    shown = document.probability(p, alpha)
+    shown = document.format_probability(p, alpha)
     if shown.startswith("<"):
         assert p < float(shown[1:]) <= float(alpha)
     else:
@@ -123,7 +123,7 @@ def test_a_probability_shown_is_on_its_side_of_alpha(p, alpha):
 
 @given(st.floats(1e-6, 1))
 def test_what_would_be_seen_is_rounded_up(size):
-    shown = Decimal(document.at_least(size))
+    shown = Decimal(document.format_minimum(size))
     assert Decimal(repr(size)) <= shown <= Decimal(repr(size)) * Decimal("1.1")
 
 
@@ -139,28 +139,28 @@ def test_what_would_be_seen_is_rounded_up(size):
     ],
 )
 def test_an_interval_is_as_short_as_it_can_be(low, high, shown):
-    assert document.interval(low, high, Fraction(13, 15)) == shown
+    assert document.format_interval(low, high, Fraction(13, 15)) == shown
 
 
 def test_an_interval_of_an_amount_has_the_decimals_of_the_amount():
-    assert document.interval(1.49, 1.52, Fraction(3, 2)) == " (1.49–1.52)"
-    assert document.interval(14.9, 15.2, Fraction(15)) == " (14.9–15.2)"
+    assert document.format_interval(1.49, 1.52, Fraction(3, 2)) == " (1.49–1.52)"
+    assert document.format_interval(14.9, 15.2, Fraction(15)) == " (14.9–15.2)"
 
 
 def test_a_value_without_cases_has_no_interval():
     empty = MetricResult(None, 0, None, None, "higher", "answers")
-    assert (document.number(empty.value), document.metric_interval(empty)) == ("–", "")
+    assert (document.format_number(empty.value), document.format_metric_interval(empty)) == ("–", "")
 
 
 def test_a_value_of_a_small_sample_is_marked():
     few = MetricResult(0.5, 2, "1/2", 1, "higher", "answers", low=0.1, high=None, small=True)
-    assert document.metric_interval(few) == " (≥ 0.10)†"
+    assert document.format_metric_interval(few) == " (≥ 0.10)†"
 
 
 def test_a_threshold_that_the_cases_cannot_express_is_named_in_cases():
     gate = judge(Gate("precision", "min", "0.867"), Value(Fraction(26, 30), 30))._replace(asks=27)
-    assert gates_table.threshold(gate) == "≥ 0.867 (means 27 of 30)"
-    assert gates_table.bound(gate) == "≥ 0.867"
+    assert gates_table.format_threshold(gate) == "≥ 0.867 (means 27 of 30)"
+    assert gates_table.format_bound(gate) == "≥ 0.867"
 
 
 # Amounts: milliseconds and dollars, from fractions of a cent to hours
@@ -184,7 +184,7 @@ def amounts(draw):
 
 @given(amounts())
 def test_an_amount_shown_is_on_the_side_of_the_threshold_that_it_is_on_and_has_its_unit(gate):
-    text = gates_table.value(gate)
+    text = gates_table.format_value(gate)
     assert text.endswith(" ms" if gate.name.startswith("latency") else " USD")
     [shown] = numbers(text)
     assert gate.gate.keeps(shown) == gate.gate.keeps(Fraction(repr(gate.value)))
@@ -192,7 +192,7 @@ def test_an_amount_shown_is_on_the_side_of_the_threshold_that_it_is_on_and_has_i
 
 @given(amounts())
 def test_the_interval_of_an_amount_shown_encloses_it_and_says_what_the_outcome_says(gate):
-    _, *ends = numbers(gates_table.value_with_interval(gate))
+    _, *ends = numbers(gates_table.format_estimate(gate))
     true = [end for end in (gate.low, gate.high) if end is not None]
     assert len(ends) == len(true)
     for shown, end in zip(ends, true, strict=True):
@@ -210,7 +210,7 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
     judged = GateResult(
         gate.name, "max_rise", threshold, "error", "fail", by_comparison(gate, comparison), 1.0, None, 40
     )
-    [shown] = numbers(gates_table.change(judged._replace(comparison=comparison)))
+    [shown] = numbers(gates_table.format_change(judged._replace(comparison=comparison)))
     assert gate.keeps(shown) == gate.keeps(worse)
     assert (shown > 0) == (worse > 0)
 
@@ -229,12 +229,12 @@ def test_a_rise_of_an_amount_shown_is_within_the_margin_exactly_where_the_gate_i
     ],
 )
 def test_an_amount_has_its_unit_and_as_many_decimals_as_it_takes(name, value, shown):
-    assert document.number(value, name) == shown
+    assert document.format_number(value, name) == shown
 
 
 def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
     gate = judge_bound(Gate("latency_total_ms.p95", "max", "2000"), Held(Value(1010.0, 14), 810.0, None))
-    assert gates_table.value_with_interval(gate).startswith("1010 ms (≥ 810)")
+    assert gates_table.format_estimate(gate).startswith("1010 ms (≥ 810)")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_the_open_interval_of_an_amount_has_the_decimals_of_the_amount():
     ],
 )
 def test_a_change_has_a_sign_and_is_zero_only_if_nothing_changed(change, name, shown):
-    assert document.signed(change, name) == shown
+    assert document.format_signed(change, name) == shown
 
 
 @pytest.mark.parametrize(
@@ -267,4 +267,4 @@ def test_a_change_has_a_sign_and_is_zero_only_if_nothing_changed(change, name, s
 def test_the_ends_of_a_regression_have_the_decimals_of_their_size(name, low, high, shown):
     comparison = Comparison(1.0, 2.0, 1.0, 40, low=low, high=high)
     gate = GateResult(name, "max_rise", "50", "error", "fail", "passed", 1.0, None, 40)
-    assert gates_table.regression_interval(gate._replace(comparison=comparison)) == shown
+    assert gates_table.format_regression_interval(gate._replace(comparison=comparison)) == shown

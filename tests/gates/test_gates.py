@@ -102,7 +102,7 @@ def test_completeness_is_gated_by_what_is_allowed():
 
 
 def test_completeness_counts_are_shown_as_whole_numbers():
-    assert [gates_table.value(item) for item in completeness(missing=0)] == ["2"]
+    assert [gates_table.format_value(item) for item in completeness(missing=0)] == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_completeness_counts_are_shown_as_whole_numbers():
     ],
 )
 def test_a_value_is_shown_with_as_many_decimals_as_the_outcome_asks(text, gate, value):
-    assert gates_table.value(judge(gate, value)) == text
+    assert gates_table.format_value(judge(gate, value)) == text
 
 
 thresholds = st.one_of(
@@ -135,5 +135,5 @@ values = st.one_of(
 @example("max", "0", 1e-12)
 def test_a_shown_value_never_contradicts_its_verdict(direction, threshold, number):
     judged = judge(Gate("map", direction, threshold), Value(number, 1))
-    seen = Fraction(gates_table.value(judged))
+    seen = Fraction(gates_table.format_value(judged))
     assert judged.gate.keeps(seen) is (judged.outcome == "passed")

@@ -122,7 +122,7 @@ def test_every_chosen_gate_has_a_row_with_its_outcome(report, page):
     tables = [item for item in page.all("table") if "The gates with their outcomes" in said(item)]
     rows = [[said(cell) for cell in row] for row in tables[0].iter("tr")][1:]
     message = gates_table.gates_with_row(report.gates)
-    assert sorted(plain(row[-1]) for row in rows) == sorted(gates_table.outcome(gate) for gate in message)
+    assert sorted(plain(row[-1]) for row in rows) == sorted(gates_table.format_outcome(gate) for gate in message)
     assert sorted(row[0].partition(" where ")[0] for row in rows) == sorted(
         element.visible(gate.name) for gate in message
     )

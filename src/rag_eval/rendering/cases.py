@@ -10,7 +10,16 @@ from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.gates.results import score_splitter
 from rag_eval.metrics import METRICS, column_of, single_score
-from rag_eval.rendering.document import PLAIN, Paragraph, Table, TextFormatter, more, paragraphs, signed, table_of
+from rag_eval.rendering.document import (
+    PLAIN,
+    Paragraph,
+    Table,
+    TextFormatter,
+    format_signed,
+    more,
+    paragraphs,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from rag_eval.analysis.baseline import Flip
@@ -225,7 +234,7 @@ def effects(report: Report, formatter: TextFormatter) -> list[Block]:
     rows = []
     for effect in changes:  # unknown if the traces of the baseline are missing
         parts = (effect.system, effect.gold)
-        texts = ["unknown" if number is None else signed(number, effect.name) for number in parts]
+        texts = ["unknown" if number is None else format_signed(number, effect.name) for number in parts]
         rows.append([formatter.named(effect.name, ""), *texts])
     headers = ["Change since the baseline", "Due to the system", "Due to the gold"]
     return [Table("Why metrics changed since the baseline", headers, rows)]

@@ -14,7 +14,7 @@ from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.cases import failing
 from rag_eval.rendering.document import PLAIN
-from rag_eval.rendering.gates_table import bound, cases_of, outcome, reason
+from rag_eval.rendering.gates_table import format_bound, format_cases, format_outcome, reason
 from rag_eval.rendering.summary import headline
 from rag_eval.stats.tally import as_float
 
@@ -248,14 +248,14 @@ def _suite(name: str, tests: Sequence[_Test]) -> ET.Element:
 
 
 def _of_gate(report: Report, gate: GateResult) -> _Test:
-    name, why = f"{PLAIN.gate(gate)} {bound(gate)}", reason(report, gate)
+    name, why = f"{PLAIN.gate(gate)} {format_bound(gate)}", reason(report, gate)
     file, line = _line_of(report, gate)
     if gate.blocks:
-        text = f"{why}; cases: {cases_of(report, gate)}"
+        text = f"{why}; cases: {format_cases(report, gate)}"
         return _Test(name, "failure", why, text, gate.outcome, file, line)
     if gate.outcome == "passed":
         return _Test(name, file=file, line=line)
-    message = why if gate.unclear else f"{why}: {outcome(gate)}"
+    message = why if gate.unclear else f"{why}: {format_outcome(gate)}"
     return _Test(name, "skipped", message, file=file, line=line)
 
 

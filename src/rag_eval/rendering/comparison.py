@@ -17,14 +17,14 @@ from rag_eval.rendering.document import (
     Section,
     Table,
     TextFormatter,
-    between,
     bullets,
-    interval,
-    number,
+    format_interval,
+    format_number,
+    format_probability,
+    format_range,
+    format_signed,
     paragraphs,
-    probability,
     remarks,
-    signed,
     table_of,
 )
 from rag_eval.stats.tally import exactly
@@ -138,7 +138,7 @@ def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
 
 
 def _spent(amount: float, kind: str, spread: Spread, cases: int) -> str:
-    return number(amount, SPENDING[kind]) + ("" if spread.n == cases else f" (of {spread.n})")
+    return format_number(amount, SPENDING[kind]) + ("" if spread.n == cases else f" (of {spread.n})")
 
 
 def _values(comparison: SideBySide, names: Sequence[str], formatter: TextFormatter) -> Section:
@@ -165,7 +165,7 @@ def _value(cell: Cell | AllOfK, name: str = "") -> str:
     """Return a value with its interval."""
     if cell.value is None:
         return _NONE
-    return f"{number(cell.value, name)}{interval(cell.low, cell.high, exactly(cell.value), name=name)}"
+    return f"{format_number(cell.value, name)}{format_interval(cell.low, cell.high, exactly(cell.value), name=name)}"
 
 
 def _differences(comparison: SideBySide, index: int, run: Standing, formatter: TextFormatter) -> Section:
@@ -197,10 +197,10 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
 def _difference(comparison: SideBySide, row: Row, against: BaseDifference) -> list[str]:
     """Return the cells under :data:`_COLUMNS`."""
     return [
-        signed(against.difference, row.name),
-        between(*(None if end is None else signed(end, row.name) for end in (against.low, against.high))),
-        probability(against.p, comparison.alpha),
-        probability(against.adjusted, comparison.alpha),
+        format_signed(against.difference, row.name),
+        format_range(*(None if end is None else format_signed(end, row.name) for end in (against.low, against.high))),
+        format_probability(against.p, comparison.alpha),
+        format_probability(against.adjusted, comparison.alpha),
         *map(str, (against.wins, against.losses, against.ties)),
         against.result,
     ]
@@ -234,7 +234,9 @@ def _score(comparison: SideBySide, names: Sequence[str], formatter: TextFormatte
 def _front(front: Front, names: Sequence[str], formatter: TextFormatter) -> Section:
     rows = []
     for index, (point, beaten) in enumerate(zip(front.points, front.beaten_by, strict=True)):
-        cells = [number(amount, SPENDING.get(name, "")) for name, amount in zip(front.dimensions, point, strict=True)]
+        cells = [
+            format_number(amount, SPENDING.get(name, "")) for name, amount in zip(front.dimensions, point, strict=True)
+        ]
         standing = "on the front" if beaten is None else f"dominated by {names[beaten]}"
         rows.append([letter(index), names[index], *cells, standing])
     about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."
@@ -387,7 +389,8 @@ def _moves(moves: Sequence[Move], name: Name) -> str:
         furthest.setdefault(re.split("[@.]", move.metric)[0], move)
     shown = [move for move in moves if move in furthest.values()][:_MOVES]
     texts = [
-        f"{name(move.metric)} {number(move.before, move.metric)} → {number(move.after, move.metric)}" for move in shown
+        f"{name(move.metric)} {format_number(move.before, move.metric)} → {format_number(move.after, move.metric)}"
+        for move in shown
     ]
     more = f" and {len(moves) - len(shown)} more" if len(moves) > len(shown) else ""
     return ", ".join(texts) + more

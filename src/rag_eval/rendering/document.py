@@ -127,7 +127,7 @@ PLAIN = TextFormatter(
 # Numbers, with enough decimals that none contradicts an outcome
 
 
-def number(value: float | None, name: str = "") -> str:
+def format_number(value: float | None, name: str = "") -> str:
     """Return a value of a metric with its unit, ``–`` for None."""
     return "–" if value is None else f"{value:.{decimals(value, name)}f}{unit(name)}"
 
@@ -146,7 +146,7 @@ def decimals(value: float, name: str = "") -> int:
     return min(_SIGNIFICANT - Decimal(repr(value)).adjusted(), DECIMALS) if small else 3
 
 
-def signed(number: float, name: str = "") -> str:
+def format_signed(number: float, name: str = "") -> str:
     """Return a change with its sign and unit, ``−0.033``; only a change of 0 has no sign, ``0 ms``."""
     if not number and unit(name):
         return f"0{unit(name)}"
@@ -154,7 +154,7 @@ def signed(number: float, name: str = "") -> str:
     return f"{'+' if number > 0 else '−' if number else ''}{far}{unit(name)}"
 
 
-def interval(
+def format_interval(
     low: float | None, high: float | None, number: Fraction, keeps: Callable[[Fraction], bool] = bool, name: str = ""
 ) -> str:
     """Return an interval: `` (0.69–0.96)``; `` (≥ 0.69)`` if an end is open, empty if both are.
@@ -169,7 +169,7 @@ def interval(
     start, end = (
         ""
         if end is None
-        else signed_bound(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+        else format_signed_bound(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
         for end in (low, high)
     )
     if start and end:
@@ -177,19 +177,19 @@ def interval(
     return f" (≥ {start})" if start else f" (≤ {end})" if end else ""
 
 
-def between(low: str | None, high: str | None) -> str:
+def format_range(low: str | None, high: str | None) -> str:
     """Return ``−0.01 to 0.08``, ``≥ −0.01`` or ``≤ 0.08``."""
     return f"{low} to {high}" if low and high else f"≥ {low}" if low else f"≤ {high}" if high else ""
 
 
-def signed_bound(number: Fraction, condition: Callable[[Fraction], object], least: int) -> str:
+def format_signed_bound(number: Fraction, condition: Callable[[Fraction], object], least: int) -> str:
     """Return a number with its sign, rounded so that ``condition`` has the same result for it."""
     if number >= 0:
         return shown(number, condition, least)
     return f"−{shown(-number, lambda far: condition(-far), least)}"
 
 
-def probability(p: float | None, alpha: str = "0.05") -> str:
+def format_probability(p: float | None, alpha: str = "0.05") -> str:
     """Return ``0.12`` or ``<0.001``, rounded to its side of ``alpha``; empty for None."""
     if p is None:
         return ""
@@ -198,17 +198,17 @@ def probability(p: float | None, alpha: str = "0.05") -> str:
     return text if Fraction(text) else "<0.001"
 
 
-def at_least(number: float) -> str:
+def format_minimum(number: float) -> str:
     """Return a minimum visible size: two significant digits, rounded up."""
     exact = Decimal(repr(number))
     decimal_places = max(_SIGNIFICANT - 1 - exact.adjusted(), 0)
     return f"{exact.quantize(Decimal(1).scaleb(-decimal_places), ROUND_CEILING):f}"
 
 
-def metric_interval(result: MetricResult, name: str = "") -> str:
+def format_metric_interval(result: MetricResult, name: str = "") -> str:
     """Return a metric's interval, with a mark if it has too few cases."""
     if result.value is None:
         return ""
     number = result.as_value().number
-    ends = interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
+    ends = format_interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
     return f"{ends}{SMALL if result.small else ''}"

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from rag_eval.cases import MEANING, Case, label
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import Measure, Metric, range_in_words, score_in_words, single_score
-from rag_eval.rendering.document import number
+from rag_eval.rendering.document import format_number
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, as_shown
 from rag_eval.textual.detectors import VERBATIM
@@ -176,7 +176,7 @@ def _shown(name: str, score: Score) -> str:
         return f"{score[0]:.3f} ({'attack' if score[1] else 'benign'})"
     if isinstance(score, tuple):
         return f"{score[0] / score[1]:.3f} ({score[0]}/{score[1]})"
-    return f"{score:d}" if isinstance(score, int) else number(score, name)
+    return f"{score:d}" if isinstance(score, int) else format_number(score, name)
 
 
 def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:

@@ -20,16 +20,16 @@ from rag_eval.rendering.document import (
     SMALL_MEANING,
     Table,
     TextFormatter,
-    at_least,
-    between,
     bullets,
     decimals,
-    interval,
-    number,
+    format_interval,
+    format_minimum,
+    format_number,
+    format_probability,
+    format_range,
+    format_signed,
+    format_signed_bound,
     paragraphs,
-    probability,
-    signed,
-    signed_bound,
     unit,
 )
 from rag_eval.stats.tally import exactly, shown
@@ -78,11 +78,11 @@ def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult])
         [
             formatter.gate(gate),
             *([ORIGINS[gate.origin]] if two_sided else []),
-            formatter.figure(value_with_interval(gate)),
-            formatter.figure(cases_of(report, gate)),
-            formatter.figure(threshold(gate)),
+            formatter.figure(format_estimate(gate)),
+            formatter.figure(format_cases(report, gate)),
+            formatter.figure(format_threshold(gate)),
             *([formatter.figure(changes.get((gate.name, gate.slice, gate.origin)) or "–")] if changes else []),
-            f"{formatter.sign(kind(gate))}\u00a0{outcome(gate)}",
+            f"{formatter.sign(outcome_style(gate))}\u00a0{format_outcome(gate)}",
         ]
         for gate in gates
     ]
@@ -96,14 +96,14 @@ def by_severity(gates: Iterable[GateResult]) -> list[GateResult]:
     return sorted(gates, key=lambda gate: (not gate.blocks, not gate.is_completeness))
 
 
-def kind(gate: GateResult) -> str:
+def outcome_style(gate: GateResult) -> str:
     """Return the style of an outcome; every outcome that fails the run has the style of a failure."""
     if gate.blocks:
         return "failed"
     return "warning" if gate.broken and not gate.unclear else gate.outcome
 
 
-def outcome(gate: GateResult) -> str:
+def format_outcome(gate: GateResult) -> str:
     """Return the outcome in words."""
     word = OUTCOMES[gate.outcome]
     if gate.unclear:
@@ -140,7 +140,7 @@ def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResul
     without_row = {id(gate) for gate in summarized}
     rows = [gate for gate in gates if id(gate) not in without_row and (gate.broken or not gate.is_completeness)]
     order = {name: index for index, name in enumerate(dict.fromkeys(gate.name for gate in gates))}
-    rows.sort(key=lambda gate: (_ORDER.index(kind(gate)), not gate.is_completeness, order[gate.name]))
+    rows.sort(key=lambda gate: (_ORDER.index(outcome_style(gate)), not gate.is_completeness, order[gate.name]))
     return rows[:_MOST_ROWS], rows[_MOST_ROWS:], summarized
 
 
@@ -155,7 +155,7 @@ def gate_notes(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
     if len(lines) > _MOST_NOTES:
         lines[_MOST_NOTES:] = [f"… and {len(lines) - _MOST_NOTES} more; {formatter.whole} has all."]
     detectable = [
-        f"{formatter.gate(gate)} {at_least(gate.comparison.mde)}"
+        f"{formatter.gate(gate)} {format_minimum(gate.comparison.mde)}"
         for gate in gates
         if gate.comparison is not None and gate.comparison.mde is not None and not is_underpowered(gate)
     ]
@@ -185,14 +185,14 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
     if comparison is None:
         return
     if is_underpowered(gate):
-        what, cases = regression_text(gate), f"{comparison.n} {unit_of_tests(report, comparison.n)}"
+        what, cases = regression_word(gate), f"{comparison.n} {unit_of_tests(report, comparison.n)}"
         text = f"{cases} cannot detect any {what}"
         if comparison.mde is not None:
-            text = f"{cases} reliably detect a {what} of {at_least(comparison.mde)} or more"
+            text = f"{cases} reliably detect a {what} of {format_minimum(comparison.mde)} or more"
         if comparison.needed:
             bounded = item is None or item.bounded
             drop = drop_to_detect(Decimal(gate.threshold), bounded=bounded)
-            shown = f"{drop:.2f}" if bounded else number(drop, gate.name)
+            shown = f"{drop:.2f}" if bounded else format_number(drop, gate.name)
             text += f"; a {what} of {shown} takes {comparison.needed} {unit_of_tests(report)}"
         yield text
     regression_untested = comparison.p is None if comparison.test == "regression" else comparison.high is None
@@ -258,13 +258,13 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
     if gate.value is None:
         return f"{name} has no data: {formatter.words(gate.why)}" if gate.why else f"{name} applies to no case"
     if gate.comparison is not None:
-        what, ends = regression_text(gate), regression_interval(gate)
+        what, ends = regression_word(gate), format_regression_interval(gate)
         confidence = f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"
-        terms = "; ".join([value(gate), *([f"{confidence} interval {ends}"] if ends else [])])
+        terms = "; ".join([format_value(gate), *([f"{confidence} interval {ends}"] if ends else [])])
         if gate.comparison.test == "non_inferiority":
             return f"{name} does not rule out a {what} of more than {limit} ({terms})"
-        return f"{name} {'fell' if what == 'drop' else 'rose'} by {size(gate)} ({terms}; allowed: {limit})"
-    shown = value_with_interval(gate) if gate.confidence else value(gate)
+        return f"{name} {'fell' if what == 'drop' else 'rose'} by {format_size(gate)} ({terms}; allowed: {limit})"
+    shown = format_estimate(gate) if gate.confidence else format_value(gate)
     return f"{name} {shown} is {'below' if gate.direction == 'min' else 'above'} {limit}"
 
 
@@ -281,7 +281,7 @@ def _p_value(report: Report, gate: GateResult) -> str:
     if gate.comparison is None or gate.comparison.adjusted is None:
         return ""
     corrected = " after correction" if report.statistics.correction != "none" else ""
-    text = probability(gate.comparison.adjusted, report.statistics.alpha)
+    text = format_probability(gate.comparison.adjusted, report.statistics.alpha)
     return f"p {'' if text.startswith('<') else '= '}{text.replace('<', '< ')}{corrected}"
 
 
@@ -292,10 +292,10 @@ def unit_of_tests(report: Report, n: int = 2) -> str:
     return word if n == 1 else f"{word}s"
 
 
-def value_of(report: Report, name: str) -> str:
+def format_metric_value(report: Report, name: str) -> str:
     """Return a metric's value, as its gate shows it if it has one: two roundings would look like two values."""
     gate = next((gate for gate in report.gates if gate.name == name and _is_on_metric(report, gate)), None)
-    return number(report.metrics[name].value, name) if gate is None else value(gate)
+    return format_number(report.metrics[name].value, name) if gate is None else format_value(gate)
 
 
 def _is_on_metric(report: Report, gate: GateResult) -> bool:
@@ -306,25 +306,25 @@ def _is_on_metric(report: Report, gate: GateResult) -> bool:
     return gate.origin != "base" or (result is not None and (result.value, result.n) == (gate.value, gate.n))
 
 
-def cases_of(report: Report, gate: GateResult) -> str:
+def format_cases(report: Report, gate: GateResult) -> str:
     """Return the number of cases behind a gate."""
     if gate.comparison is not None:
         return quantity(gate.n, "pair")
     result = report.metrics.get(gate.name)
     if gate.slice and gate.exact is not None and result is not None and result.hits is not None:
         return f"{round(Fraction(gate.exact) * gate.n)} of {gate.n}"
-    return counted(result if _is_on_metric(report, gate) else None, gate.n)
+    return format_count(result if _is_on_metric(report, gate) else None, gate.n)
 
 
-def counted(result: MetricResult | None, n: int) -> str:
+def format_count(result: MetricResult | None, n: int) -> str:
     """Return the number of cases: ``26 of 30`` for a 0/1 metric, otherwise their count."""
     return f"{result.hits} of {result.n}" if result is not None and result.hits is not None else str(n)
 
 
-def value(gate: GateResult) -> str:
+def format_value(gate: GateResult) -> str:
     """Return a gate's value; for a margin both values, ``0.900 → 0.867``."""
     if gate.comparison is not None:
-        before, after = (number(item, gate.name) for item in (gate.comparison.baseline, gate.comparison.value))
+        before, after = (format_number(item, gate.name) for item in (gate.comparison.baseline, gate.comparison.value))
         return f"{before} → {after}"
     if gate.value is None:
         return "–"
@@ -334,27 +334,27 @@ def value(gate: GateResult) -> str:
     return f"{shown(exact, gate.gate.keeps, least)}{unit(gate.name)}"
 
 
-def value_with_interval(gate: GateResult) -> str:
+def format_estimate(gate: GateResult) -> str:
     """Return a gate's value with its interval, whose ends do not contradict the outcome either."""
     if gate.value is None or gate.comparison is not None:
-        return value(gate)
+        return format_value(gate)
     keeps = gate.gate.keeps if gate.confidence else bool
-    ends = interval(gate.low, gate.high, exactly(gate.as_value().number or 0.0), keeps, gate.name)
-    return f"{value(gate)}{ends}{SMALL if gate.small else ''}"
+    ends = format_interval(gate.low, gate.high, exactly(gate.as_value().number or 0.0), keeps, gate.name)
+    return f"{format_value(gate)}{ends}{SMALL if gate.small else ''}"
 
 
-def change(gate: GateResult) -> str:
+def format_change(gate: GateResult) -> str:
     """Return the change of a value against the baseline, ``−0.033 (−0.08 to 0.01)``; empty without a comparison."""
     comparison = gate.comparison
     if comparison is None or comparison.regression is None:
         return ""
     up = (comparison.regression > 0) == (gate.direction == "max_rise")
-    size_text = f"{'+' if up else '−'}{size(gate)}" if comparison.regression else size(gate)
-    ends = regression_interval(gate, turned=gate.direction == "max_drop")
+    size_text = f"{'+' if up else '−'}{format_size(gate)}" if comparison.regression else format_size(gate)
+    ends = format_regression_interval(gate, turned=gate.direction == "max_drop")
     return f"{size_text} ({ends})" if ends else size_text
 
 
-def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
+def format_regression_interval(gate: GateResult, *, turned: bool = False) -> str:
     """Return the interval of a regression, ``−0.01 to 0.08``; ``turned`` shows it as a change of the value instead."""
     comparison = gate.comparison
     if comparison is None or (comparison.low is None and comparison.high is None):
@@ -366,11 +366,11 @@ def regression_interval(gate: GateResult, *, turned: bool = False) -> str:
             texts.append(None)
         else:
             least = decimals(abs(end), gate.name) if unit(gate.name) or abs(end) > 1 else 3
-            texts.append(signed_bound(exactly(sign * end), lambda number: gate.gate.keeps(sign * number), least))
-    return between(*texts)
+            texts.append(format_signed_bound(exactly(sign * end), lambda number: gate.gate.keeps(sign * number), least))
+    return format_range(*texts)
 
 
-def size(gate: GateResult) -> str:
+def format_size(gate: GateResult) -> str:
     """Return the size of a value's change against the baseline, without its sign."""
     regression = exactly((gate.comparison and gate.comparison.regression) or 0.0)
     size_text = shown(
@@ -388,24 +388,26 @@ def deltas(report: Report) -> Deltas:
     """
     if report.baseline is None and not any(gate.comparison for gate in report.gates):
         return {}
-    system = {effect.name: signed(effect.system, effect.name) for effect in report.effects if effect.system is not None}
+    system = {
+        effect.name: format_signed(effect.system, effect.name) for effect in report.effects if effect.system is not None
+    }
     keys: list[tuple[str, str, str]] = [(gate.name, gate.slice, gate.origin) for gate in report.gates]
     whole = {key: system.get(key[0], "") for key in keys if not key[1] and key[2] != "base"}
-    return whole | {key: change(gate) for key, gate in zip(keys, report.gates, strict=True) if gate.comparison}
+    return whole | {key: format_change(gate) for key, gate in zip(keys, report.gates, strict=True) if gate.comparison}
 
 
-def threshold(gate: GateResult) -> str:
+def format_threshold(gate: GateResult) -> str:
     """Return the bound as shown to people, with its meaning in cases if it is no share of them."""
-    return f"{bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else bound(gate)
+    return f"{format_bound(gate)} (means {gate.asks} of {gate.n})" if gate.asks is not None else format_bound(gate)
 
 
-def bound(gate: GateResult) -> str:
+def format_bound(gate: GateResult) -> str:
     """Return only the bound, the same for every run."""
     if gate.direction in MARGINS:
-        return f"{regression_text(gate)} ≤ {gate.threshold}{unit(gate.name)}"
+        return f"{regression_word(gate)} ≤ {gate.threshold}{unit(gate.name)}"
     return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
 
 
-def regression_text(gate: GateResult) -> str:
+def regression_word(gate: GateResult) -> str:
     """Return the word for a regression of a margin's metric: drop or rise."""
     return "drop" if gate.direction == "max_drop" else "rise"

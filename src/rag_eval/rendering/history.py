@@ -15,12 +15,12 @@ from rag_eval.rendering.document import (
     Section,
     Table,
     TextFormatter,
-    between,
     bullets,
-    number,
+    format_number,
+    format_probability,
+    format_range,
+    format_signed,
     paragraphs,
-    probability,
-    signed,
     table_of,
 )
 
@@ -89,17 +89,19 @@ def summary_table(series: Sequence[Series], formatter: TextFormatter) -> list[Bl
     for item in series:
         contrast, start = item.oldest, [formatter.named(item.metric, ""), spark(item.readings[-_SPARKS:])]
         if contrast is None:
-            newest = number(item.values[-1] if item.values else None, item.metric)
+            newest = format_number(item.values[-1] if item.values else None, item.metric)
             rows.append([*start, "–", newest, "–", "–", "–", "–", "no comparable report"])
             continue
         sign = -1 if item.better == "higher" else 1
-        ends = [None if end is None else signed(sign * end, item.metric) for end in (contrast.low, contrast.high)]
-        values = [number(value, item.metric) for value in (contrast.old, contrast.new)]
+        ends = [
+            None if end is None else format_signed(sign * end, item.metric) for end in (contrast.low, contrast.high)
+        ]
+        values = [format_number(value, item.metric) for value in (contrast.old, contrast.new)]
         result = "worse than the best" if item.best is not None and item.best.is_worse else contrast.result
         if contrast.is_worse:
             result = "slowly worse" if item.slow else "worse"
-        moved = [signed(sign * contrast.regression, item.metric), between(*ends[::sign])]
-        rows.append([*start, *values, *moved, probability(contrast.p), str(contrast.n), result])
+        moved = [format_signed(sign * contrast.regression, item.metric), format_range(*ends[::sign])]
+        rows.append([*start, *values, *moved, format_probability(contrast.p), str(contrast.n), result])
     return table_of("Metrics, newest against oldest", SUMMARY, rows)
 
 
@@ -125,7 +127,7 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
     loss = "drop" if series.better == "higher" else "rise"
 
     def size(contrast: Contrast) -> str:
-        return signed(contrast.regression, series.metric).removeprefix("+")
+        return format_signed(contrast.regression, series.metric).removeprefix("+")
 
     if series.slow:
         largest = f"the largest {loss} is {size(step)}" if step else "there is none"
@@ -151,13 +153,13 @@ def readings_table(series: Series, formatter: TextFormatter, limit: int = 0) -> 
 
 def reading_cells(metric: str, reading: Reading, formatter: TextFormatter) -> list[str]:
     """Return the cells under :data:`POINTS`."""
-    ends = between(*(None if end is None else number(end, metric) for end in (reading.low, reading.high)))
+    ends = format_range(*(None if end is None else format_number(end, metric) for end in (reading.low, reading.high)))
     notes = ["definition changed"] if reading.broken else []
     if reading.gold is not None:
         counts = ", ".join(f"{count} {word}" for word, count in reading.gold._asdict().items() if count)
         notes.append(f"gold changed ({counts})")
     label = formatter.code(reading.label, _LABEL)
-    return [label, number(reading.value, metric), ends or "–", str(reading.n), "; ".join(notes)]
+    return [label, format_number(reading.value, metric), ends or "–", str(reading.n), "; ".join(notes)]
 
 
 def flaky_questions(unsteady: Sequence[Flaky], formatter: TextFormatter) -> list[Block]:
@@ -231,7 +233,8 @@ def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:
         bound = newest.bounds.get(item.metric)
         result = newest.metrics.get(item.metric)
         if bound and result:
-            made[f"badge-{item.metric}.json"] = _badge(item.metric, number(result.value, item.metric), bound.outcome)
+            value = format_number(result.value, item.metric)
+            made[f"badge-{item.metric}.json"] = _badge(item.metric, value, bound.outcome)
     return made
 
 

@@ -17,12 +17,12 @@ from rag_eval.rendering.document import (
     SMALL_MEANING,
     Paragraph,
     Table,
-    metric_interval,
+    format_metric_interval,
+    format_number,
     more,
-    number,
     paragraphs,
 )
-from rag_eval.rendering.gates_table import counted, value, value_of
+from rag_eval.rendering.gates_table import format_count, format_metric_value, format_value
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult
@@ -62,8 +62,8 @@ def by_group(report: Report, formatter: TextFormatter) -> list[Group]:
         rows = [
             [
                 formatter.named(name, ""),
-                formatter.figure(value_of(report, name) + metric_interval(results[name], name)),
-                formatter.figure(counted(results[name], results[name].n)),
+                formatter.figure(format_metric_value(report, name) + format_metric_interval(results[name], name)),
+                formatter.figure(format_count(results[name], results[name].n)),
                 "↑" if results[name].better == "higher" else "↓",
             ]
             for name in other
@@ -95,7 +95,9 @@ def _by_column(
         [
             formatter.named(metric, ""),
             *(
-                formatter.figure(value_of(report, names[metric, column])) if (metric, column) in names else ""
+                formatter.figure(format_metric_value(report, names[metric, column]))
+                if (metric, column) in names
+                else ""
                 for column in columns
             ),
             *("" for _ in cut),
@@ -148,8 +150,8 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
         cells = [
             formatter.named(name, ""),
             formatter.code(part.slice, _TEXT),
-            formatter.figure(in_slice(bounds, part, name) + metric_interval(result, name)),
-            formatter.figure(f"{counted(result, result.n)}{'' if enough else FEW}"),
+            formatter.figure(in_slice(bounds, part, name) + format_metric_interval(result, name)),
+            formatter.figure(f"{format_count(result, result.n)}{'' if enough else FEW}"),
             _as_gated(bounds, name, "", whole),
         ]
         rows.append(cells)
@@ -186,7 +188,7 @@ def in_slice(bounds: Bounds, part: SliceResult, name: str) -> str:
 
 def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str:
     gate = bounds.get((name, part, result.value))
-    return value(gate) if gate is not None else number(result.value, name)
+    return format_value(gate) if gate is not None else format_number(result.value, name)
 
 
 def gated(report: Report) -> list[str]:
@@ -243,7 +245,7 @@ def table_of_slices(report: Report, about: str, parts: Sequence[SliceResult], fo
     rows = [
         [
             formatter.named(name, ""),
-            number(report.metrics[name].value, name),
+            format_number(report.metrics[name].value, name),
             *(in_slice(bounds, part, name) for part in parts),
         ]
         for name in valued(report, parts)

@@ -212,7 +212,7 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
     shown = gates if verbose else gates[:_SHOWN]
     table = gates_table.table(report, PLAIN, shown)
     rows = [
-        [*cells[:-1], *([gates_table.outcome(gate)] if outcomes else [])]
+        [*cells[:-1], *([gates_table.format_outcome(gate)] if outcomes else [])]
         for gate, cells in zip(shown, table.rows, strict=True)
     ]
     first, *others = map(str.lower, table.headers)

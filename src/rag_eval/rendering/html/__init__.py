@@ -113,7 +113,7 @@ def _header(report: Report) -> Markup:
     counts = dict.fromkeys(("failed", "warning", "inconclusive", "no_data", "passed"), 0)
     for gate in report.gates:
         if not gate.is_completeness:  # it has its own section and counts
-            counts[gates_table.kind(gate)] += 1
+            counts[gates_table.outcome_style(gate)] += 1
     words = {"warning": "warning only", **gates_table.OUTCOMES}
     tiles = [
         tag("li", sign(outcome), tag("strong", str(count)), f" {words[outcome]}", class_=f"tile {outcome}")

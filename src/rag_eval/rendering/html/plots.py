@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.gates.policy import MARGINS, SPENDING
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.comparison import letter
-from rag_eval.rendering.document import metric_interval, number, unit
+from rag_eval.rendering.document import format_metric_interval, format_number, unit
 from rag_eval.rendering.gates_table import (
     ORIGINS,
     OUTCOMES,
-    bound,
+    format_bound,
+    format_estimate,
+    format_value,
     gates_with_row,
     has_two_sides,
-    kind,
-    value,
-    value_with_interval,
+    outcome_style,
 )
 from rag_eval.rendering.history import reading_cells
 from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, join, plain_text, table, tag, visible
@@ -317,9 +317,11 @@ def gates(report: Report) -> Iterator[Markup]:
     rows = []
     for gate in gates_with_row(report.gates):
         if gate.direction not in MARGINS and gate.value is not None and not gate.is_completeness:
-            text = f"{value_with_interval(gate)}, gate {bound(gate)}"
+            text = f"{format_estimate(gate)}, gate {format_bound(gate)}"
             ends = gate.low, gate.high, float(gate.threshold), gate.direction
-            row = PlotRow(_label(report, gate), kind(gate), text, gate.value, *ends, amount=bool(unit(gate.name)))
+            row = PlotRow(
+                _label(report, gate), outcome_style(gate), text, gate.value, *ends, amount=bool(unit(gate.name))
+            )
             rows.append(row)
     yield from _figures("gates", "Gates and their thresholds", "Gates on amounts", f"{_SHAPES}; {_INTERVAL}; ", rows)
 
@@ -334,7 +336,7 @@ def since(report: Report) -> Iterator[Markup]:
         drop, before, amount = gate.direction == "max_drop", comparison.baseline, bool(unit(gate.name))
         limit = before + (-1 if drop else 1) * float(gate.threshold)
         limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 and not amount else limit
-        row = PlotRow(_label(report, gate), kind(gate), value(gate), comparison.value, limit=limit)
+        row = PlotRow(_label(report, gate), outcome_style(gate), format_value(gate), comparison.value, limit=limit)
         rows.append(row._replace(side="min" if drop else "max", before=before, amount=amount))
     legend = f"The line goes from the baseline (the ring) to the value now. {_SHAPES}; "
     yield from _figures("since", "Since the baseline", "Amounts since the baseline", legend, rows)
@@ -368,8 +370,8 @@ def slices(report: Report) -> Iterator[Markup]:
         rows = []
         for part, result in parts[:_MOST]:
             gate = bounds.get((name, part.slice, result.value))
-            shape = kind(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
-            text = metrics_tables.in_slice(bounds, part, name) + metric_interval(result, name)
+            shape = outcome_style(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
+            text = metrics_tables.in_slice(bounds, part, name) + format_metric_interval(result, name)
             ends = result.low, result.high, report.metrics[name].value
             row = PlotRow(visible(part.slice), shape, text, result.value or 0.0, *ends, amount=bool(unit(name)))
             rows.append(row)
@@ -421,7 +423,7 @@ def trend(index: int, series: Series) -> Markup:
     dots = [dot for part in parts for dot in part]
     lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
     ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
-    newest = number(series.values[-1], series.metric) if series.values else ""
+    newest = format_number(series.values[-1], series.metric) if series.values else ""
     axes = Axes("", "", *ends, ticks=False)
     limits = []
     for limit, group in groupby(enumerate(series.readings), key=lambda entry: entry[1].bound and entry[1].bound[:2]):
@@ -436,7 +438,7 @@ def front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
     for axis, name in enumerate(front.dimensions[1:], 1):
         dots = []
         for index, (point, beaten) in enumerate(zip(front.points, front.beaten_by, strict=True)):
-            numbers = f"quality {number(point[0])}, {name} {number(point[axis], SPENDING[name])}"
+            numbers = f"quality {format_number(point[0])}, {name} {format_number(point[axis], SPENDING[name])}"
             text = f"{letter(index)}, {visible(runs[index])}: {numbers}"
             dots.append(Dot(point[axis], point[0], "plain" if beaten is None else "few", text, letter(index)))
         yield chart(f"front-{axis}", f"Quality and {name}.", _FRONT, dots, [], Axes(_AXES[name], "quality"))
