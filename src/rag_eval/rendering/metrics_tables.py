@@ -86,26 +86,18 @@ def _by_column(
     """Yield a row for each metric, a column for each value; ``parts`` are a value's name, its metric and its column."""
     if not parts:
         return
-    names = {(metric, column): name for name, metric, column in parts}
+    by_metric: dict[str, dict[str, str]] = {}  # the name of the value in each column
+    for name, metric, column in parts:
+        by_metric.setdefault(metric, {})[column] = name
     columns = list(dict.fromkeys(column for _, _, column in parts))
     cut = [f"… and {len(columns) - _COLUMNS:,} more"] if len(columns) > _COLUMNS else []
     columns = columns[:_COLUMNS]
-    first = {metric: report.metrics[name] for name, metric, _ in reversed(parts)}
-    rows = [
-        [
-            formatter.named(metric, ""),
-            *(
-                formatter.figure(format_metric_value(report, names[metric, column]))
-                if (metric, column) in names
-                else ""
-                for column in columns
-            ),
-            *("" for _ in cut),
-            str(first[metric].n),
-            "↑" if first[metric].better == "higher" else "↓",
-        ]
-        for metric in dict.fromkeys(metric for _, metric, _ in parts)
-    ]
+    rows = []
+    for metric, names in by_metric.items():
+        first = report.metrics[next(iter(names.values()))]
+        texts = {column: formatter.figure(format_metric_value(report, names[column])) for column in names}
+        cells = [*(texts.get(column, "") for column in columns), *("" for _ in cut)]
+        rows.append([formatter.named(metric, ""), *cells, str(first.n), "↑" if first.better == "higher" else "↓"])
     heads = [formatter.trusted(column[:1].upper() + column[1:]) for column in columns]
     yield Table(about, ["Metric", *heads, *cut, "Cases", "Better"], rows)
 
