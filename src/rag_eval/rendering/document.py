@@ -189,10 +189,8 @@ def format_signed_bound(number: Fraction, condition: Callable[[Fraction], object
     return f"−{shown(-number, lambda far: condition(-far), least)}"
 
 
-def format_probability(p: float | None, alpha: str = "0.05") -> str:
-    """Return ``0.12`` or ``<0.001``, rounded to its side of ``alpha``; empty for None."""
-    if p is None:
-        return ""
+def format_probability(p: float, alpha: str = "0.05") -> str:
+    """Return ``0.12`` or ``<0.001``, rounded to its side of ``alpha``."""
     level = Fraction(Decimal(alpha))
     text = shown(exactly(p), lambda number: number <= level, 2 if p >= _RARE else 3)
     return text if Fraction(text) else "<0.001"
