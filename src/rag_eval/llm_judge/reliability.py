@@ -87,10 +87,8 @@ def _graded(score: str, row: Row, labels: Sequence[Label]) -> Graded | None:
     ids = [chunk["id"] for chunk in shown["chunks"]]
     cited = [ids.index(name) + 1 for name in shown["citations"] if name in ids]
     weight = sum(label.weight for label in labels) / len(labels)
-    position = min(cited, default=None)
-    return Graded(
-        row["qid"], row.get("run", ""), row[score], votes, weight, labels[0].unit, len(shown["answer"]), position
-    )
+    about = row["qid"], row.get("run", ""), row[score]
+    return Graded(*about, votes, weight, labels[0].unit, len(shown["answer"]), min(cited, default=None))
 
 
 class Bias(NamedTuple):
@@ -414,7 +412,7 @@ def measure_margin(gate: str, threshold: float, noise: Noise) -> Margin:
     """Return the share of the distance between value and threshold that is within the noise of asking once."""
     value = sum(noise.means) / len(noise.means)
     distance = abs(value - threshold)
-    share = _NORMAL * noise.of_mean / distance if distance > 1e-12 else None if noise.of_mean else 0.0
+    share = _NORMAL * noise.of_mean / distance if distance > _ROUNDING else None if noise.of_mean else 0.0
     return Margin(gate, threshold, value, share)
 
 
