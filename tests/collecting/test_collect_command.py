@@ -491,6 +491,10 @@ def test_a_wrong_map_is_refused(collect, tmp_path, text, said):
             "the command of --config-exec ended with exit code 1: cat: missing.json: ",
         ),
         (("--config-file", "missing.json"), "missing.json: no such file"),
+        (
+            ("--config-file", "wrong.json", "--config-exec", "x"),
+            "--config-file and --config-exec cannot be used together",
+        ),
         (("--config-file", "wrong.json"), "the system's settings are not JSON"),
         (("--url", "http://127.0.0.1:9", "--request", "missing.yml"), "missing.yml: no such file"),
         (

@@ -153,6 +153,10 @@ def _check_options(args: argparse.Namespace) -> None:
         (out.name == _RUN_JSON, facts),
         (not args.url and (args.request or args.preset != "plain"), server),
         (args.matrix and args.run, "--matrix names the runs. Remove --run, or --matrix."),
+        (
+            args.config_file and args.config_exec,
+            "--config-file and --config-exec cannot be used together. Remove one of them.",
+        ),
     )
 
 
