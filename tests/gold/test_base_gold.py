@@ -631,3 +631,10 @@ def test_a_label_folder_that_becomes_a_file_is_not_judged_where_sign_off_is_aske
     else:
         assert [item["level"] for item in report["findings"] if item["code"] == "gold-not-in-items"] == ["warning"]
         assert changed(report)["Q1"][0] == "changed"
+
+
+def test_pairs_of_a_regression_gate_are_not_compared_with_the_cases_of_the_other_gate(project, score):
+    project.put(gates=gates(precision="{min: 0.8, max_drop: 0.05}"))
+    project.done("a regression gate")
+    project.change(gold=[*GOLDS, gold_of(9)], trace=[*TRACES, trace_of(9)])
+    assert "fewer-cases" not in codes(score())

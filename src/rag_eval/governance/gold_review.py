@@ -21,6 +21,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Problem, UsageError
+from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
@@ -38,7 +39,7 @@ from rag_eval.run.scored import rescore, rescore_on
 if TYPE_CHECKING:
     from rag_eval.analysis.gold_impact import GateTurn
     from rag_eval.analysis.report import Earlier, Report
-    from rag_eval.gates.policy import Policy
+    from rag_eval.gates.policy import GateResult, Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
     from rag_eval.run.authority import Authority
@@ -167,7 +168,7 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    then, now = _counts(old, run.earlier), {gate.label: gate.n for gate in new.gates}
+    then, now = _counts(old, run.earlier), {_count_name(gate): gate.n for gate in new.gates}
     then["must_pass"], now["must_pass"] = (_count_must_pass(report, policy) for report in (old, new))
     findings += gold_impact.fewer_cases(then, now, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
@@ -184,9 +185,14 @@ def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
     recorded = earlier.recorded.metrics if earlier and earlier.recorded.scope is None and old.scope is None else {}
     counts: dict[str, int] = {}
     for gate in old.gates:
-        then = recorded[gate.name].n if gate.name in recorded and not gate.slice else 0
-        counts[gate.label] = max(counts.get(gate.label, 0), gate.n, then)
+        is_recorded = gate.name in recorded and not gate.slice and gate.direction in BOUNDS
+        counts[_count_name(gate)] = max(gate.n, recorded[gate.name].n if is_recorded else 0)
     return counts
+
+
+def _count_name(gate: GateResult) -> str:
+    """Return the name of a count of cases; a regression gate counts pairs of questions instead."""
+    return gate.label if gate.direction in BOUNDS else f"{gate.label} {gate.direction}"
 
 
 # --- who signed the changes ------------------------------------------------------------------------------------------
