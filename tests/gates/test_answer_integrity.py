@@ -99,6 +99,16 @@ ROWS = {
         ),
         [("copied-answers", "warning")],
     ),
+    "computed answers quote their evidence": (
+        lambda number, row: claim(
+            row, f"It is fact {number}. {CHUNK}", chunks=[{"id": f"c{number}", "text": f"Table {number}. {CHUNK}"}]
+        ),
+        [("copied-answers", "warning")],
+    ),
+    "all evidence is the same text": (
+        lambda number, row: claim(row, f"It is fact {number}. {CHUNK}", chunks=[{"id": f"c{number}", "text": CHUNK}]),
+        [("copied-answers", "error")],
+    ),
     "some chunks without the answer are pasted": (padded(9), [("copied-answers", "warning")]),
     "some chunks are pasted": (pasted(3), [("copied-answers", "warning")]),
     "two chunks are pasted": (pasted(2), []),

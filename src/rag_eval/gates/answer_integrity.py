@@ -6,9 +6,12 @@ None of them is proof of deceit, so most only warn. docs/limits.md names what th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 
 from rag_eval.cases import PHRASE_LIMIT, Case, refused_in_words
+from rag_eval.cases.ranking import evidence_ids
 from rag_eval.common.digests import sample_positions
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Gold, Settings
@@ -115,7 +118,8 @@ def padded_answers(answers: Sequence[Case], golds: Iterable[Gold], seed: str) ->
 def copied_answers(answers: Sequence[Case], policies: Sequence[Policy], words: int) -> Iterator[Finding]:
     """Find answers that repeat at least so many words of a chunk.
 
-    It is an error if most of them repeat a chunk without their expected text; extractive systems quote the other ones.
+    It is an error if most of them repeat a chunk that is no evidence and lacks their expected text; extractive systems
+    quote the other ones.
     A gate on such passages decides instead.
     """
     if {"leakage", "leakage_verbatim"} & guards(policies):
@@ -123,20 +127,31 @@ def copied_answers(answers: Sequence[Case], policies: Sequence[Policy], words: i
     with_texts = [answer for answer in answers if answer.chunk_texts]
     copies = [answer for answer in with_texts if any(leak.category == "verbatim" for leak in answer.leaks)]
     if is_tenth(len(copies), len(answers)):
-        padded = sum(_repeats_other_chunk(answer, words) for answer in copies)
+        ids = defaultdict[str | None, set[str]](set)
+        for chunk in chain.from_iterable(answer.ranked_chunks for answer in with_texts):
+            ids[chunk.text].add(chunk.id)
+        # The same text under several ids is no evidence for one question.
+        unique = {text for text, names in ids.items() if text is not None and len(names) == 1}
+        padded = sum(_repeats_other_chunk(answer, words, unique) for answer in copies)
         message = f"{len(copies)} of {len(answers)} answers repeat {words} words or more of a chunk"
         message += f": {some([answer.gold.qid for answer in copies], _SHOWN, quoted)}"
-        fix = 'Answer in own words. If answers quote on purpose: integrity: {copied-answers: "off"}'
+        fix = "Answer in own words. If answers quote on purpose, write in the gates file: "
+        fix += 'integrity: {copied-answers: "off"}'
         level: Level = "error" if padded >= max(FEWEST_CASES, HALF * len(answers)) else "warning"
         yield Finding("copied-answers", level, message, fix)
 
 
-def _repeats_other_chunk(answer: Case, words: int) -> bool:
-    """Return whether an answer repeats a passage that only chunks without its expected text have."""
+def _repeats_other_chunk(answer: Case, words: int, unique: Container[str]) -> bool:
+    """Return whether an answer repeats a passage that only chunks without its expected text have.
+
+    The evidence of the gold item may be quoted too, if its text is ``unique``: a computed answer is not in it.
+    """
     from rag_eval.textual.leaks import first_run  # loads detectors
 
-    expected = answer.gold.substrings
+    expected, evidence = answer.gold.substrings, evidence_ids(answer.gold)
     quotable = [text for text in answer.chunk_texts if holds_any(expected, " ".join(text.lower().split()))]
+    own = [chunk.text for chunk in answer.ranked_chunks if chunk.id in evidence and chunk.text is not None]
+    quotable += [text for text in own if text in unique]
     others = [tokens(text) for text in answer.chunk_texts if expected and text not in quotable]
     return first_run(answer.claim, others, words, quotable) is not None
 
