@@ -276,3 +276,11 @@ def test_real_answers(tmp_path, trace):
     copied = {"answers-from-gold"} if trace.name == "trace.reference.jsonl" else set()
     new = {"copied-answers", "answers-from-gold", "other-answer", "marked-refusals", "unchecked-answers"}
     assert {finding.code for finding in report.findings} & (new | {"hidden-answers"}) == copied
+
+
+def test_the_advice_on_marked_texts_that_do_refuse_works(tmp_path):
+    handover = "For this topic please ask Dr. Lee in room 12."
+    (finding,) = scored(tmp_path, marked(handover), unanswerable=8).findings
+    assert "refusal.phrases" in finding.fix
+    gates = f"{GATES}refusal: {{phrases: ['please ask dr. lee']}}\n"
+    assert codes(scored(tmp_path, marked(handover), gates, unanswerable=8)) == []

@@ -220,7 +220,8 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
         message = f"{len(answers)} of {len(marked)} texts that their traces mark with abstained do not read as refusals"
         message += f": {quoted(min(answers, key=lambda case: len(case.claim)).claim, 60)}"
-        fix = "Set abstained only for refusals. Users get these answers, and no metric of answers counts them."
+        fix = "Set abstained only for refusals: users get these answers, and no metric of answers counts them."
+        fix += " If a text does refuse, such as a handover, write a part of it into refusal.phrases of the gates file."
         yield Finding("marked-refusals", "error", message, fix)
 
 

@@ -193,6 +193,9 @@ def _padded_answers(
         level: Level = "warning" if guarded or gates.isdisjoint(_CITING) else "error"
         fix = "cite only chunks that support the claim."
         fix = fix.capitalize() if guarded else f"Gate citation_precision, or {fix}"
+        if level == "error":
+            fix += " If the system shows all its sources on purpose, write in the gates file: "
+            fix += "integrity: {padded-citations: warning}"
         yield Finding("padded-citations", level, message, fix)
 
 
