@@ -105,7 +105,6 @@ class SourceChunk(NamedTuple):
 
     keys: list[str]
     places: dict[str, list[int]]
-    vocabulary: frozenset[str]
     pairs: frozenset[tuple[str, str]]
     denied: frozenset[str]
 
@@ -179,7 +178,7 @@ def _read(text: str) -> SourceChunk:
     read, places = keys(text), defaultdict[str, list[int]](list)
     for place, key in enumerate(read):
         places[key].append(place)
-    return SourceChunk(read, dict(places), frozenset(places), frozenset({*pairwise(read)}), frozenset(_denied(read, 1)))
+    return SourceChunk(read, dict(places), frozenset({*pairwise(read)}), frozenset(_denied(read, 1)))
 
 
 _remembered = lru_cache(maxsize=MAX_PASSAGES)(_read)
@@ -190,16 +189,15 @@ class Index:
 
     def __init__(self, chunks: Sequence[str], parts: Sequence[Sentence]) -> None:
         self.sources = [_remembered(text) if len(text) <= MAX_PASSAGE else _read(text) for text in chunks]
-        self._places = [source.places for source in self.sources]
         self.denied = frozenset(chain.from_iterable([source.denied for source in self.sources]))
         self.missing = set(chain.from_iterable([part.content for part in parts]))
-        self.missing.difference_update(*[source.vocabulary for source in self.sources])
+        self.missing.difference_update(*[source.places for source in self.sources])
         self.new_pairs = set(chain.from_iterable([part.pairs for part in parts]))
         self.new_pairs.difference_update(*[source.pairs for source in self.sources])
 
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
-        for places in self._places:
+        for places in [source.places for source in self.sources]:
             if first in places and second in places:
                 few, many = places[first], places[second]
                 if len(few) > len(many):
@@ -219,7 +217,7 @@ class Index:
         result, width = None, len(sentence.keys) + _NEAR
         best = max(1, share * len(wanted)), -width
         for number, source in enumerate(self.sources):
-            here = wanted & source.vocabulary
+            here = wanted & source.places.keys()
             if len(here) < best[0]:
                 continue
             window: dict[str, int] = {}  # the last place of each word, the oldest first
