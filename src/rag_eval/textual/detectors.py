@@ -58,14 +58,15 @@ _IS = r"(?:is|ist|lautet|est|es|è|é|to|jest|は|是)"
 _ANNOUNCED = (
     r"(?i)(?:(?<![A-Za-z0-9_])(?:t[ée]l(?:[eé](?:phone|fono?))?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy|mobiel|m[óo]vil"
     r"|portable|cell?ulare?|телефон|call(?: us| me| him| her| them)? (?:at|on|under))(?!\w{3})\w{0,2}\.?"
-    rf"(?:(?: [^\W\d]{{1,15}}){{0,3}}? (?:no|nr|n[uú]m(?:ber|mer|er|ero)\w?|номер|at|us|under|{_IS})\b\.?){{0,2}}"
+    r"(?:(?: [^\W\d]{1,15}){0,3}? "
+    rf"(?:no|nr|n[uú]m(?:ber|mer|er|ero)\w?|номер|at|us|under|{_IS}(?: (?:el|il|o|le|the|die))?)\b\.?){{0,2}}"
     r"|(?:手机|手機|电话|電話|携帯|전화|휴대폰)(?:号码?|番号|번호)?[是为는은]?)[ .:#=：]{0,3}"
     r"(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?![A-Za-z0-9_]|[.,:][0-9])"
 )
 _OTHER_NUMBER = (
     r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
     r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
-    r"[\s-]?(?:no|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
+    r"[\s-]?(?:no|n[°º]|№|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
 )
 """Words before the number of an order, a part or a case."""
 _CONTEXT = 40  # characters before a number that are read
