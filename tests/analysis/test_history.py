@@ -330,6 +330,7 @@ def test_a_row_names_failed_gates_and_counts_wrong_answers(scored):
         ({"system_commit": "abc1234", "date": "2026-01-02"}, "abc1234", "2026-01-02"),
         ({"started_at": "2026-01-01", "date": "2026-01-02"}, "", "2026-01-01"),
         ({"started_at": 3, "date": "2026-01-02"}, "", "2026-01-02"),
+        ({"created_at": "2026-01-03"}, "", "2026-01-03"),
         ({"started_at": 3}, "", ""),
     ],
 )

@@ -12,7 +12,7 @@ from itertools import pairwise, starmap, takewhile
 from typing import NamedTuple
 
 from rag_eval.analysis.baseline import GoldCounts, gold_counts
-from rag_eval.analysis.report import Report, system_commit
+from rag_eval.analysis.report import Report, run_date, system_commit
 from rag_eval.cases import GOOD
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.policy import BOUNDS, Comparison, Statistics
@@ -150,7 +150,6 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
         for case in report.questions
     )
     metrics = {name: result for name, result in report.metrics.items() if name in names}
-    about = report.run or {}
     gates = sorted(report.gates, key=lambda gate: (gate.origin != "base", gate.blocks))  # the pull request's decide
     bounds = {
         gate.name: Bound(gate.direction, float(gate.threshold), gate.outcome)
@@ -162,7 +161,7 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
         failed_gates=tuple(dict.fromkeys(gate.name for gate in report.failed_gates)),
         wrong=sum(question.label not in GOOD for question in report.questions),
         questions=len(report.questions),
-        date=next((about[name] for name in ("started_at", "date") if isinstance(about.get(name), str)), ""),
+        date=run_date(report),
     )
     terms = report.completeness, report.scope is not None, report.statistics
     return Point(label, metrics, report.contracts, questions, *terms, system_commit(report), bounds, verdict)

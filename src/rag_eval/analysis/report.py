@@ -156,6 +156,12 @@ def system_commit(report: Report) -> str:
     return str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else "")
 
 
+def run_date(report: Report) -> str:
+    """Return when the system ran, as run.json says; empty if unknown."""
+    dates = map((report.run or {}).get, ("started_at", "date", "created_at"))
+    return next((date for date in dates if isinstance(date, str)), "")
+
+
 class Earlier(NamedTuple):
     """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.analysis.report import system_commit
+from rag_eval.analysis.report import run_date, system_commit
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.common.version import __version__
@@ -134,7 +134,6 @@ def _facts(report: Report) -> Markup:
     """Return the scored files: repository, commit, models, gold with its size, gates and baseline, as far as known."""
     run, ci, paths = report.run or {}, report.ci, {item.role: item.path for item in report.inputs}
     models = run.get("models")
-    dates = (run[name] for name in ("date", "started_at", "created_at") if isinstance(run.get(name), str))
     gold = f"{paths.get('gold', 'in memory')}, {cases.count_cases(report)}"
     known = report.baseline
     baseline = (known.path, known.ref, known.commit[:_COMMIT]) if known else ("none",)
@@ -144,7 +143,7 @@ def _facts(report: Report) -> Markup:
         "Commit": system_commit(report)[:_COMMIT],
         "Pull request": f"#{ci.pull_request}" if ci and ci.pull_request else "",
         "Run": f"#{ci.run}" if ci and ci.run else "",
-        "Date": next(dates, ""),
+        "Date": run_date(report),
         "Model": ", ".join(f"{role} {name}" for role, name in models.items()) if isinstance(models, dict) else "",
         "Gold set": gold if report.questions else "",
         "Baseline": " at ".join(filter(None, baseline)),
