@@ -543,6 +543,15 @@ def test_the_first_gates_are_named_bootstrap(project, score):
     assert {item["origin"] for item in report["gates"]} == {"head"}
 
 
+def test_without_any_gates_file_the_advice_is_to_write_one(project, score):
+    project.git("rm", "-q", GATES)
+    project.done("no gates")
+    project.change()
+    (found,) = (item for item in score()["findings"] if item["code"] == "bootstrap")
+    assert found["message"].startswith("neither the base branch nor the pull request has a gates file")
+    assert found["fix"].endswith("rag-eval init")
+
+
 def test_a_base_whose_gates_cannot_be_read_is_no_pass(project, score):
     project.put(gates="version: 1\ngates: {precision: {mni: 0.8}}\n")
     project.done("broken")
@@ -597,6 +606,8 @@ def test_the_integrity_of_the_base_holds(project, score):
     report = score()
     assert (score.code, codes(report, "error")) == (1, ["refuses-everything"])
     assert policy(report)["integrity.refuses-everything"] == ("looser", ["refuses-everything"])
+    (found,) = (item for item in report["findings"] if item["code"] == "refuses-everything")
+    assert found["fix"].startswith("The level that this pull request sets applies after its merge")
     assert policy(report)["gates.over_refusal"] == ("stricter", [])
 
 

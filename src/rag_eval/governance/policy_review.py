@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
 _NAMED, _VERDICTS_NAMED = 5, 3
 _BY_BASE = "as set by the gates file of the base branch"
+_MERGE_LEVEL = "The level that this pull request sets applies after its merge: set it in a separate pull request first."
 _ONLY = "Name the file only in the gates file."
 _USES = re.compile(r"""uses["']?\s*:\s*["']?\./([^\s"'#,}\]]*)""")
 _ACTION_FILES = ("action.yml", "action.yaml")
@@ -118,8 +119,9 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
         through = tuple(sorted(set(loosened_gates(effects.base, effects.head))))
         moved = PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)
         changed = [moved, *changed]
+    of_base = {*freed_findings["integrity"]}
     findings = [
-        *report.findings,
+        *(item._replace(fix=_MERGE_LEVEL) if item.code in of_base else item for item in report.findings),
         *(finding for finding in redefined.findings if finding.code in _BY_BASELINE),
         *meant,
     ]
@@ -253,6 +255,9 @@ def _circumstances(context: ReviewContext) -> Iterator[Finding]:
     elif context.base is None:
         message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
         fix = "After the merge they apply to other pull requests."
+        if not context.head.file:
+            message = "neither the base branch nor the pull request has a gates file, so the default gates apply"
+            fix = "Commit a gates file. To write one, run: rag-eval init"
         others = gates_about(authority, context.head.gold, context.run.inputs.reader)
         if outcomes := [(policy.file, _failed_gates(context, policy)) for policy in others]:
             file, failed = min(outcomes, key=lambda outcome: not outcome[1])

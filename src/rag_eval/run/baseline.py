@@ -148,7 +148,8 @@ def _earlier(file: BaselineFile, trace: str, now: Report | None) -> tuple[Earlie
     path, content = file.path, file.content
     if content is None and not file.is_named:
         message = "there is no baseline yet"
-        return None, [Finding("no-baseline", "warning", message, "Commit a report.json there.", path)]
+        fix = "Score a good run with --format json --out DIR, and commit DIR/report.json under this name."
+        return None, [Finding("no-baseline", "warning", message, fix, path)]
     recorded, foreign = file.recorded
     findings = [*_origin_findings(file)]
     if trace and now is None:
