@@ -442,6 +442,36 @@ def test_the_gold_of_a_new_system_replaces_that_of_no_other(project, score):
     assert "removed-items-unseen" not in codes(report)
 
 
+@pytest.mark.parametrize(
+    ("about", "change", "code"),
+    [
+        ("other gold", "nothing", 0),
+        ("the same question", "nothing", 2),
+        ("other gold", "gold deleted", 2),
+        ("other gold", "gates deleted", 2),
+        ("no text", "nothing", 2),
+    ],
+)
+def test_invalid_gates_of_another_system_do_not_stop_a_new_one(project, score, about, change, code):
+    other = gold_of(1, qid="O1", question="How wide is it?", gold_claim_substr=["one inch"], gold_citations=["n1"])
+    project.write("apps/old/eval/gold.jsonl", json_lines([GOLDS[0] if about == "the same question" else other]))
+    project.write(
+        "apps/old/eval-gates.yml", "gold: 3\n" if about == "no text" else "version: 1\ngates: {precison: 1}\n"
+    )
+    project.git("rm", "-q", "-r", GATES, "eval")
+    project.done("invalid gates")
+    project.branch("pr")
+    for name in {"gold deleted": ["eval/gold.jsonl"], "gates deleted": ["eval-gates.yml"]}.get(change, []):
+        project.git("rm", "-q", f"apps/old/{name}")
+    project.write("apps/new/eval/gold.jsonl", json_lines(GOLDS))
+    project.write("apps/new/runs/trace.jsonl", json_lines(TRACES))
+    project.write("apps/new/eval-gates.yml", gates())
+    project.done("a new system")
+    report = score("--gates", "apps/new/eval-gates.yml")
+    assert score.code == code
+    assert code or report["base"]["kind"] == "bootstrap"
+
+
 def test_all_gates_of_the_base_for_the_gold_are_tried_under_the_first_ones_of_a_folder(project, score):
     easy = in_folders(project, *(f"rag{number}" for number in range(6)))
     project.git("checkout", "-q", "main")

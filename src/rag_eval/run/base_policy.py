@@ -21,6 +21,7 @@ from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
+from rag_eval.readers.strict_json import JsonError, decode
 from rag_eval.scoring.scorer import plain_question
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class _Search:
         if same := [policy for policy in removed if self.gold_of(policy) == here]:
             return _only_policy(self._strictest(same))
         is_known = not gates and here in files  # a system that the base knows, without gates of its own
-        others = {policy.file: policy for policy in (*near, *removed, *self.gates_in(files, _yaml_files(files)))}
+        rest = self.gates_in(files, _yaml_files(files), skips_invalid_others=True)
+        others = {policy.file: policy for policy in (*near, *removed, *rest)}
         gone = {policy.file for policy in removed}
         nearest = next((policy.file for policy in near if not self.has_gold(policy, self.tree, after)), "")
         of_same_file, similar, left = list[Policy](), list[Policy](), list[Policy]()
@@ -178,17 +180,45 @@ class _Search:
         data = read(self.tree, path)
         return None if data is None else self._parsed(path, data)
 
-    def gates_in(self, files: Mapping[str, str], paths: list[str]) -> Iterator[Policy]:
-        """Yield the policies of those files of the base that are gates files, whatever their names."""
+    def gates_in(
+        self, files: Mapping[str, str], paths: list[str], *, skips_invalid_others: bool = False
+    ) -> Iterator[Policy]:
+        """Yield the policies of those files of the base that are gates files, whatever their names.
+
+        An invalid file of the usual name is an InputError, unless it may be skipped and is about other gold.
+        """
         blobs = self.tree.contents(files[path] for path in paths)
         for path in paths:
             data = blobs[files[path]]
             if _is_standard_name(path):
-                yield self._parsed(path, data)
+                try:
+                    yield self._parsed(path, data)
+                except InputError:
+                    if not (skips_invalid_others and self._is_about_other_gold(path, data)):
+                        raise
             elif b"gates" in data or b"signoff" in data:
                 policy = policy_of(data, self.authority.outside(path), ProblemCollector())
                 if policy and not policy.stated.keys().isdisjoint(("gates", "signoff")):
                     yield policy._replace(gates=policy.gates or REFERENCE_GATES)
+
+    def _is_about_other_gold(self, path: str, data: bytes) -> bool:
+        """Return whether an invalid gates file is about gold without our items, and the change deletes neither."""
+        from rag_eval.readers.yaml_file import parse  # yaml is heavy
+
+        try:
+            value = parse(decode(data)).value
+        except JsonError:
+            return False
+        gold = value.get("gold", DEFAULT_GOLD) if isinstance(value, dict) else None
+        if not isinstance(gold, str):
+            return False
+        policy, states = Policy(file=self.authority.outside(path), stated={"gold": gold}), self._states()
+        is_kept = self.has_gold(policy, *states) and all(has_path(tree, path) for tree in states)
+        is_ours = self.gold_of(policy) == self.authority.inside(self.gold)
+        return is_kept and not is_ours and not self.shares_items(policy, self.scored.values())
+
+    def _states(self) -> tuple[Tree, ...]:
+        return self.tree, self.authority.before, self.authority.after
 
     def _parsed(self, path: str, data: bytes) -> Policy:
         ledger = ProblemCollector()
@@ -243,7 +273,7 @@ def gates_about(authority: Authority, gold: str, reader: Reader) -> list[Policy]
     if authority.gates is None:
         return []
     search, files = _Search(authority, authority.gates, gold, reader), authority.gates.paths()
-    policies = search.gates_in(files, _yaml_files(files))
+    policies = search.gates_in(files, _yaml_files(files), skips_invalid_others=True)
     return [policy for policy in policies if search.gold_of(policy) == authority.inside(gold)]
 
 
