@@ -36,6 +36,7 @@ _OF_TABLES = set("""
 _ANSWERS = set("""
     response multi_responses answer actual_output inputs.response inputs.answer outputs.answer outputs.response rows
     datasource_item conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
+    conversationalTestCases
 """.split())  # fmt: skip
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _PAIRS = re.compile(rb'\{\s*"queries"\s*:\s*\{')
@@ -50,7 +51,7 @@ _KEYS = """
 otlp . | resourceSpans | resourceLogs | traceID spans processes
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
-deepeval-trace deepeval | scenario turns | testCases | testRunData | test_cases | test_results
+deepeval-trace deepeval | scenario turns | conversationalTestCases | testCases | testRunData | test_cases | test_results
 deepeval-trace deepeval | input actual_output | input actualOutput
 deepeval-trace deepeval | input retrieval_context | input retrievalContext
 . deepeval | input expected_output
@@ -361,7 +362,7 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
         answers = [record[name] for name in _ANSWERS & record.keys()]
         is_cut = all(value is None for value in record.values())
         unanswered = not answers or (not is_cut and all(value is None for value in answers))
-        if unanswered and trace in _SAMPLES and not isinstance(record.get("user_input"), list):
+        if unanswered and trace in _SAMPLES and not isinstance(record.get("user_input", record.get("turns")), list):
             trace = ""
         why = " and ".join(part for part in (", ".join(needed[:-1]), needed[-1]) if part).replace("_R", " R")
         return Recognised(trace, gold, f"the {what if len(needed) > 1 else what.removesuffix('s')} {why}")

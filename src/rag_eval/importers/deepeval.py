@@ -12,7 +12,7 @@ from rag_eval.importers.conversion import Conversion, Draft
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _READ = """
     input actual_output expected_output context retrieval_context name source_file additional_metadata metadata
-    custom_column_key_values tags token_cost completion_time trace id test_case_id qid
+    custom_column_key_values tags token_cost completion_time trace id test_case_id qid turns
 """.split()
 _JUDGED = ("metrics_data", "success", "evaluation_cost")
 _JOINED = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
@@ -48,14 +48,15 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 def _cases(conversion: Conversion) -> Iterator[Row]:
     """Yield the fields of each single-turn case, in snake case, with lists and objects decoded."""
     for value in conversion.records("a golden or a test run"):
-        if value.get("conversationalTestCases") or value.get("turns"):
-            hint = "Only single turns are scored: export test cases with input and actual_output."
+        conversations = value.get("conversationalTestCases") or ([value] if value.get("turns") else None)
+        if conversations and conversion.options.turns != "last":
+            hint = "Only single turns are scored. Take the last turn of each conversation with --turns last."
             conversion.problem("", "is a conversation", hint)
             continue
         run = {**unwrap.as_dict(value.get("testRunData")), **value}
         lists = (run.get(name) for name in ("testCases", "test_cases", "test_results", "goldens"))
-        for fields in next((item for item in lists if isinstance(item, list)), [value]):
-            case = {}
+        for fields in conversations or next((item for item in lists if isinstance(item, list)), [value]):
+            case = _last_turn(fields) if conversations else {}
             for name, item in fields.items():
                 snake = _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)  # test runs write camel case
                 if item is not None:
@@ -75,6 +76,14 @@ def _cases(conversion: Conversion) -> Iterator[Row]:
                 case[name] = unwrap.decoded(case.get(name))
             conversion.drop_unread(case, _READ, "", _JUDGED)
             yield case
+
+
+def _last_turn(conversation: Row) -> Row:
+    """Return the last question of a conversation, its answer and the texts that were retrieved for it, as a case."""
+    turns = [turn for turn in conversation["turns"] if isinstance(turn, dict)]
+    answers = [turn for turn in turns if turn.get("role") == "assistant"]
+    contexts = answers[-1].get("retrieval_context", answers[-1].get("retrievalContext")) if answers else None
+    return {"input": turns, "actual_output": turns if answers else None, "retrieval_context": contexts}
 
 
 def _draft(conversion: Conversion, case: Row) -> Draft:
