@@ -133,7 +133,7 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     tops = [span for span in spans_of_trace if span.parent not in ids]
     marked = {str(item.get("id")) for _, item in records if item.get("isRootObservation") is True}
     roots = [span for span in tops if span.id in marked]
-    root = (roots or tops or spans_of_trace)[0]
+    root, answers = (roots or tops or spans_of_trace)[0], []
     if len(tops) > 1 and len(roots) != 1:  # the trace itself is the root of several observations
         root = spans.TraceSpan(conversion.place, trace, f"trace:{trace}", "", str(row.get("name") or ""), spans.ROOT)
         root.start = min((span.start for span in tops if span.start), default=None)
@@ -148,6 +148,8 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
     asked, output = (unwrap.decoded(row.get(name), 2) for name in ("input", "output"))
     question = conversion.question(asked, row)
     answer = conversion.answer(output, row)
+    if answer is None and root.id == f"trace:{trace}" and len(set(answers)) > 1:
+        conversion.account.lacking(spans.LAST_ANSWER)
     metadata = unwrap.decoded(row.get("metadata"))
     root.question, root.answer, root.parent = question or root.question, answer or root.answer, ""
     root.place, root.citations = conversion.place, unwrap.stated_citations(output) or root.citations

@@ -22,6 +22,7 @@ KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names
 """The kinds of spans, by the names that tools give them."""
 _RETRIEVER, _RERANKER = re.compile(r"(?i)retriev|(?<!re)search"), re.compile(r"(?i)re-?_?rank")
 _JUDGED = ("feedback_scores", "span_feedback_scores", "scores", "comments")
+LAST_ANSWER = "traces whose root records no answer: that of the last of several steps is used"
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
 
 
@@ -288,6 +289,8 @@ def _question_and_answer(
         answer = answer or None
     elif (answer is None or unwrap.is_repr(answer)) and answered:
         answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
+        if len({span.answer for span in answered}) > 1:
+            conversion.account.lacking(LAST_ANSWER)
     question = root.question
     if question is None:
         question = next((span.question for span in members if span.question is not None), None)
