@@ -125,7 +125,7 @@ def read_attributes(conversion: Conversion, span: TraceSpan, raw: Mapping[str, A
     else:
         output = _first_content(span, flat, "output", ("llm.output_messages", "gen_ai.completion"))
         is_choices = "gen_ai.output.messages" in flat or any(key.startswith("gen_ai.completion.1") for key in flat)
-        if isinstance(output, list) and len(output) > 1 and is_choices:
+        if isinstance(output, list) and len(output) > 1 and is_choices and all(map(unwrap.message_text, output)):
             conversion.account.dropped("further choices", "the first is the answer", len(output) - 1)
             output = output[:1]
         span.blocked = any("finish_reason" in key and "content_filter" in str(value) for key, value in flat.items())
@@ -222,8 +222,9 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 
 
 def _first_content(span: TraceSpan, flat: Row, side: str, flattened: tuple[str, str]) -> Any:
     """Return the input or output, by the first convention that records it; for a generation its messages first."""
-    value = flat.get(f"{side}.value")
-    if str(flat.get(f"{side}.mime_type") or "").endswith("json"):
+    value, form = flat.get(f"{side}.value"), flat.get(f"{side}.mime_type")
+    names = unwrap.QUESTION_FIELDS if side == "input" else unwrap.ANSWER_FIELDS
+    if str(form or "").endswith("json") or (not form and not as_dict(decoded(value)).keys().isdisjoint(names)):
         value = decoded(value)
     values = [decoded(flat.get(f"gen_ai.{side}.messages")), *(_messages(flat, prefix) for prefix in flattened)]
     values.insert(len(values) if span.kind == GENERATION else 0, value)
@@ -237,8 +238,9 @@ def _messages(flat: Row, prefix: str) -> list[Any] | None:
     messages = []
     for message in indexed(flat, prefix).values():
         message = {key.removeprefix("message."): value for key, value in message.items()}
-        parts = [part.get("message_content.text") for part in indexed(message, "contents").values()]
-        content = message.get("content") or [part for part in parts if isinstance(part, str)]
+        content = message.get("content") or list(indexed(message, "contents").values())
+        if content == "null" and any(key.startswith("tool_calls.") for key in message):
+            continue  # LangChain4j writes so that a tool call has no text
         role = message.get("role") or ("assistant" if "output" in prefix or "completion" in prefix else "user")
         if content:
             messages.append({"role": role, "content": content})
