@@ -24,6 +24,7 @@ _BEGIN = re.compile(rb"\n[\[{]")
 _NOT_A_NUMBER = (b"NaN", b"Infinity", b"-Infinity")
 _TEXT_OR_NAN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)|-?Infinity|NaN', re.DOTALL)
 _WRITE_JSON = "Export the file again as JSON or JSON Lines."
+_EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
 _DELIMITERS = (b",", b";", b"\t")
 
@@ -192,7 +193,7 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
     before = inputs.problems
     if is_csv(inputs, path):
         for line, cells in csv_rows(inputs, path):
-            yield line, {name: cell_value(cell) for name, cell in cells.items() if cell != ""}
+            yield line, {name: cell_value(cell) for name, cell in cells.items() if cell not in _EMPTY_CELLS}
         return
     if inputs.problems > before:
         return  # the file is unreadable, which is reported
@@ -226,6 +227,18 @@ def frame_rows(value: Row) -> Iterator[Row]:
         yield from (dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True))
     else:
         yield value
+
+
+def nested(row: Row) -> Row:
+    """Return a record whose columns are named by paths, such as ``inputs.question``, as an object of objects."""
+    result: Row = {}
+    for name, value in row.items():
+        section, dot, key = name.partition(".")
+        if dot and isinstance(fields := result.setdefault(section, {}), dict):
+            fields[key] = value
+        else:
+            result[name] = value
+    return result
 
 
 def _are_ids(keys: Row) -> bool:

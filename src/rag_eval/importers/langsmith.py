@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
+from rag_eval.importers.documents import nested
 
 CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
@@ -50,7 +51,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each example; the columns of a CSV have their path as name."""
     read = ("id", "inputs", "outputs", "metadata")
-    for example in map(unwrap.nested, conversion.records("an example", "examples", "items")):
+    for example in map(nested, conversion.records("an example", "examples", "items")):
         asked, expected = example.get("inputs"), unwrap.as_dict(example.get("outputs"))
         yield from conversion.dataset_item(example, asked, expected, read, "/inputs/question", "langsmith")
 

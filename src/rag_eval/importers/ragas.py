@@ -51,7 +51,8 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
             draft = Draft(conversion.place, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
-            table.read_operations(draft, {field: row[name] for field, name in table.operations(*row).items()})
+            operations = {field: row[name] for field, name in table.operations(*row).items()}
+            table.read_operations(conversion, draft, operations)
             yield draft
 
 

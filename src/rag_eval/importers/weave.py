@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
+from rag_eval.importers.documents import nested
 
 _NAMES = {
     "trace": "/trace_id", "id": "/id", "parent": "/parent_id", "name": "/name", "kind": "/kind",
@@ -20,7 +21,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each trace in the calls of all files; an evaluation has one for each question."""
     calls: dict[str, tuple[Place, Row]] = {}
     for value in conversion.records("a call", "calls"):
-        call = unwrap.nested(value)
+        call = nested(value)
         if "trace_id" in call and "id" in call:
             calls[str(call["id"])] = conversion.place, _record(call)
         else:
