@@ -34,7 +34,8 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
         fields = {field: row[name] for field, name in table.operations(*row).items() if name != "latency"}
-        table.read_operations(draft, fields)
+        draft.usage = table.usage_of(unwrap.decoded(row.get("answer")))
+        table.read_operations(conversion, draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
             draft.chunks = conversion.chunks(row[_RETRIEVED])
         elif (context := row.get("context", unwrap.contexts_in(row, unwrap.decoded(row.get("answer"))))) is not None:

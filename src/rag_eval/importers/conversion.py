@@ -22,6 +22,7 @@ _LABELS = (  # in the expected output of a dataset
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
 _OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
+_NAME_THE_ID = "name the place of the id with --chunk-id POINTER"
 NOT_READ = "no metric uses it"
 JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
@@ -154,8 +155,7 @@ class Conversion:
     def documents(self, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
         """Return documents from their texts and ids; None if there is neither list, or if one is longer."""
         if texts and ids and len(texts) != len(ids):
-            message = f"has {len(texts)} texts of chunks and {len(ids)} ids"
-            self.problem("", message, "Give one id for each chunk.")
+            self.problem("", f"has {len(texts)} texts of chunks and {len(ids)} ids", "Give one id for each chunk.")
             return None
         if not ids:
             return ids if texts is None else texts
@@ -216,9 +216,7 @@ class Conversion:
         for document in documents:
             plain, metadata = unwrap.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
             whole = {**plain, "metadata": metadata}
-            text = unwrap.text_of(plain)
-            if text == unwrap.REDACTED:
-                text = None
+            text = None if (recorded := unwrap.text_of(plain)) == unwrap.REDACTED else recorded
             identity = unwrap.as_id(self.resolve("chunk_id", whole)) or unwrap.id_in(plain, metadata)
             if self.options.by_text and text is not None:
                 identity = None
@@ -234,8 +232,10 @@ class Conversion:
             for name in metadata.keys() - read:
                 if f"/metadata/{name}" not in pointers:
                     self.account.dropped(f"metadata.{name} of chunks", NOT_READ)
-            if chunks.setdefault(chunk["id"], chunk) is not chunk:
+            if (first := chunks.setdefault(chunk["id"], chunk)) is not chunk:
                 self.account.dropped("a chunk that was retrieved twice", "its first rank counts")
+                if text is not None and first.get("text", text) != text:
+                    self.account.lacking(f"warning: chunks of one id have different texts; {_NAME_THE_ID}")
         return list(chunks.values())
 
     def rows(self, tool: str, drafts: Iterable[Draft]) -> Iterator[tuple[int, Row]]:
@@ -432,8 +432,7 @@ class Conversion:
         if self._by_text:
             self.account.lacking("chunks without an id are identified by their text", self._by_text)
             if self._by_id:
-                fix = "name the place of the id with --chunk-id POINTER"
-                warning = f"warning: chunks with an id never match chunks without one; {fix}"
+                warning = f"warning: chunks with an id never match chunks without one; {_NAME_THE_ID}"
                 self.account.lacking(warning, self._by_text)
 
 

@@ -68,7 +68,8 @@ _OPERATIONS = """
 error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
 """.split()
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
-_USAGES, _FIRST_RECORDS = ("usage", "usageMetadata"), 100
+_USAGES = ("usage", "usageMetadata", "usage/tokens", "meta/tokens", "usage/billed_units", "meta/billed_units")
+_FIRST_RECORDS = 100
 _LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
 
 
@@ -195,6 +196,8 @@ def _with_documents(value: Row) -> Row:
     if value.get("object") == "response":  # of OpenAI; its id names no question
         rest = {name: item for name, item in value.items() if name not in ("id", "object", "metadata")}
         value = {**unwrap.as_dict(value.get("metadata")), **rest}
+    if "generation_id" in value and "text" in value:  # of Cohere
+        value = {("answer" if name == "text" else name): item for name, item in value.items()}
     documents = unwrap.documents_of_response(value)
     return {**value, "chunks": documents} if documents and "chunks" not in suggested(list(value), "table") else value
 
@@ -302,7 +305,13 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     return [{**part, "score": unwrap.number(score)} for part, score in zip(parts, scores, strict=True)]
 
 
-def read_operations(draft: Draft, values: Row) -> None:
+def usage_of(output: Any) -> Row:
+    """Return the tokens that the response of a model's API counts."""
+    response = unwrap.at(output, "/body") or output
+    return unwrap.usage(*(unwrap.at(response, f"/{name}") for name in _USAGES))
+
+
+def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     """Fill error, latency, tokens, cost, time and conversation of a sample from its values."""
     if values.get("error") and not draft.answer:
         message = unwrap.first_id(("message", "code"), values["error"])
@@ -310,6 +319,9 @@ def read_operations(draft: Draft, values: Row) -> None:
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
         if (number := unwrap.number(values.get(field))) is not None and number > 0:
             draft.latency_ms["total"] = round(float(number * scale), 3)
+    for field in ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd"):
+        if values.get(field) is not None and unwrap.number(values[field]) is None:
+            conversion.account.dropped(f"{field} {quoted(str(values[field]), 20)}", "it is no number")
     draft.conversation = unwrap.as_id(values.get("conversation"))
     draft.turn = int(unwrap.number(values.get("turn")) or 0)
     began = unwrap.number(values.get("time"))
@@ -329,12 +341,11 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
         conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
-    read = (*unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, "citations", *_USAGES)
+    read = (*unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, "citations", *(name.partition("/")[0] for name in _USAGES))
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read)
     draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
     draft.citations = unwrap.stated_citations(output)
-    response = unwrap.at(output, "/body") or output
-    draft.usage = unwrap.usage(*(unwrap.at(response, f"/{name}") for name in _USAGES))
+    draft.usage = usage_of(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
         citations = unwrap.decoded(values["citations"])
@@ -345,7 +356,7 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
             draft.citations = _list_of(conversion, "citations", values)
     if question is None and asked is not None:
         conversion.account.lacking("records without a text of the question in its field: they have only an id")
-    read_operations(draft, values)
+    read_operations(conversion, draft, values)
     return draft
 
 

@@ -29,8 +29,8 @@ _WRAPPED_TEXTS = ("text_resource", "content", "data")
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 DOCUMENT_KEYS = (
-    "source", "file_name", "filename", "file_path", "url", "doc_uri", "title", "document_id", "doc_id", "rel_path",
-    "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
+    "source", "file_name", "filename", "file_path", "filepath", "url", "doc_uri", "title", "document_id", "doc_id",
+    "rel_path", "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
 )  # fmt: skip
 SCORE_KEYS = ("score", "relevance_score", "similarity")
 CONTEXT_KEYS = """
@@ -42,9 +42,9 @@ SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, 
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
 _OF_RESPONSES = (
     "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
-    "metadata/retriever_resources", "reference/chunks",
+    "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",
 )  # fmt: skip
-"""Where OpenAI's Responses, Gemini, Bedrock, Dify and RAGFlow return retrieved documents, through any lists."""
+"""Where OpenAI's Responses, Gemini, Bedrock, Dify, RAGFlow and Azure return retrieved documents, through any lists."""
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
@@ -65,7 +65,9 @@ _TRACEBACK = re.compile(r"Traceback(?: \(most recent call last\))?:")
 _NAME = re.compile(r"[!-~]{1,200}")
 _WORD = re.compile(r"_([a-z0-9])")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
-_NUMBERS = re.compile(r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】")
+_NUMBERS = re.compile(
+    r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】|(?:\[ID:\s?|##)(\d{1,3})(?:\]|\$\$)"
+)
 
 
 def at(value: Value, pointer: str) -> Value:
@@ -98,23 +100,29 @@ def message_text(message: Value) -> str | None:
         return message if isinstance(message, str) else None
     message = message.get("kwargs", message) if message.get("lc") else message
     message = as_dict(message.get("message")) or message
-    names = ("content", "parts", "message.content", "contents", "text")
+    names = ("content", "parts", "message.content", "contents", "text", "refusal")
     content = next((message[key] for key in names if message.get(key)), None)
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
     texts = [text for part in parts if (text := _part_text(part)) is not None]
-    is_annotated = any(not {"citations", "annotations"}.isdisjoint(as_dict(part)) for part in parts)
-    return ("" if is_annotated else "\n").join(texts) if texts else None  # citations divide one text
+    is_divided = any(not {"citations", "annotations"}.isdisjoint(as_dict(part)) for part in parts)
+    return ("" if is_divided or _is_stream(texts) else "\n").join(texts) if texts else None
+
+
+def _is_stream(texts: Sequence[str]) -> bool:
+    """Return whether texts are the parts of one text, with the space between its words at their ends."""
+    return any(text[:1].isspace() or text[-1:].isspace() for text in texts)
 
 
 def _part_text(part: Value) -> str | None:
     if not isinstance(part, dict):
         return part if isinstance(part, str) else None
     part = part.get("message_content", part)
-    if part.get("type", part.get("message_content.type", "text")) not in ("text", "output_text", "input_text"):
+    kind = part.get("type", part.get("message_content.type", "text"))
+    if kind not in ("text", "output_text", "input_text", "refusal") or part.get("thought"):  # the latter of Gemini
         return None
-    text = next((part[key] for key in ("text", "content", "message_content.text") if key in part), None)
+    text = next((part[key] for key in ("text", "content", "message_content.text", "refusal") if key in part), None)
     return text if isinstance(text, str) else None
 
 
@@ -142,18 +150,6 @@ def merged(older: dict[str, Value], newer: dict[str, Value]) -> dict[str, Value]
     """Merge two records of one id: the newer one replaces values, but erases none."""
     values = {name: value for name, value in newer.items() if value not in (None, "", {}, []) or name not in older}
     return older | values
-
-
-def nested(row: dict[str, Value]) -> dict[str, Value]:
-    """Return a record whose columns are named by paths, such as ``inputs.question``, as an object of objects."""
-    result: dict[str, Value] = {}
-    for name, value in row.items():
-        section, dot, key = name.partition(".")
-        if dot and isinstance(fields := result.setdefault(section, {}), dict):
-            fields[key] = value
-        else:
-            result[name] = value
-    return result
 
 
 def role_of(message: Value) -> str:
@@ -198,8 +194,7 @@ def answer_text(value: Value) -> str | None:
         messages = [message for message in messages if message is value[-1] or not as_dict(message).get("tool_calls")]
         texts = [text for message in messages if (text := message_text(message))]
         if not texts and value and all(isinstance(item, str) for item in value):
-            is_stream = len(value) == 1 or any(item[:1].isspace() or item[-1:].isspace() for item in value)
-            return "".join(value) if is_stream else None
+            return "".join(value) if len(value) == 1 or _is_stream(value) else None
         return texts[-1] if texts else None
     if not isinstance(value, dict):
         return value if isinstance(value, str) else None
@@ -239,11 +234,13 @@ def _parts(value: dict[str, Value]) -> dict[str, Value]:
 
 def stated_citations(output: Value) -> list[str] | None:
     """Return the ids in the field ``citations`` of a structured answer; None if it does not state them."""
-    cited = as_dict(output).get("citations")
+    cited = as_dict(output).get("citations", at(output, "/message/citations"))
     if not isinstance(cited, list):
         return None
-    ids = [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in cited]
-    return None if None in ids else [str(item) for item in ids]
+    several = (as_dict(item).get("document_ids", as_dict(item).get("sources", item)) for item in cited)  # of Cohere
+    items = chain.from_iterable(map(as_list, several))
+    ids = [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in items]
+    return None if None in ids else list(dict.fromkeys(map(str, ids)))
 
 
 def documents_in(value: Value) -> list[Value] | None:
@@ -433,12 +430,12 @@ def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
     """Return the ids that an answer cites, in order and without repeats.
 
     ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``) or ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions
-    in the list of retrieved ``ids``; a number past its end becomes ``#N``).
+    in the list of retrieved ``ids``; a number past its end becomes ``#N``; RAGFlow's ``[ID:0]`` is the first).
     """
     cited: list[str] = []
     if form == "numbers":
         for match in _NUMBERS.finditer(answer):
-            ranks = map(int, (match[1] or match[2]).split(","))
+            ranks = [int(match[3]) + 1] if match[3] else map(int, (match[1] or match[2]).split(","))
             cited += [ids[rank - 1] if 0 < rank <= len(ids) else f"#{rank}" for rank in ranks]
     else:
         for match in _BRACKETS.finditer(answer):
