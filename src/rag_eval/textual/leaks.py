@@ -110,9 +110,9 @@ def first_run(
     long = [chunk for chunk in chunks if len(chunk) >= words] if len(text) >= words else []
     answer = passage(text).tokens if long else []
     shared = shared_runs(answer, long, words)
-    shared -= (
-        set().union(*(_runs(read := tokens(one), words, range(len(read))) for one in expected)) if shared else set()
-    )
+    for one in expected if shared else ():
+        read = tokens(one)
+        shared -= _runs(read, words, range(len(read)))
     if not shared:
         return None
     place = next(at for at in range(len(answer)) if tuple(answer[at : at + words]) in shared)
