@@ -101,6 +101,10 @@ def test_citations_that_are_not_read_are_noted(command, tmp_path, answer, form):
         (["a.csv", "b.csv"], "Write: rag-eval import auto a.csv b.csv"),
         (["ragass"], "unknown format 'ragass'. Did you mean 'ragas'?"),
         (
+            ["csv"],
+            "unknown format 'csv'. Use auto, which recognises the file, or table or table-gold for a file of your own.",
+        ),
+        (
             ["ragas", "a.csv", "--map", "m.yml"],
             "tables, not for ragas. Remove them, or write: rag-eval import table a.csv --map m.yml",
         ),

@@ -247,6 +247,8 @@ def importer(name: str) -> Importer:
 
     close = get_close_matches(name, IMPORTERS, n=1, cutoff=0.6)
     fix = f"Did you mean '{close[0]}'?" if close else f"Known formats: {', '.join(IMPORTERS)}."
+    if name.lower() in ("csv", "tsv", "json", "jsonl"):
+        fix = "Use auto, which recognises the file, or table or table-gold for a file of your own."
     raise UsageError(f"unknown format '{name[:80]}'. {fix}")
 
 
