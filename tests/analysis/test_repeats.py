@@ -130,7 +130,10 @@ def test_a_run_behind_one_that_the_baseline_has_cannot_hide():
 def test_other_gold_is_no_other_run():
     before = [case._replace(gold_sha256="other") for case in copied(questions("precision", [1] * 20), 3)]
     (alone,) = judged(copied(questions("precision", [1] * 20), 2), before, DROP)
-    assert alone.why == "no case is in both runs with the same gold item"
+    assert (
+        alone.why
+        == "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too"
+    )
 
 
 def test_a_slice_is_as_large_as_its_questions():

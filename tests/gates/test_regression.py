@@ -158,8 +158,16 @@ def test_alpha_is_the_level(alpha, outcome):
             {"precision": "x"},
         ),
         ("the baseline has no value of it, or defines it differently", questions("mrr", [1]), None),
-        ("no case is in both runs with the same gold item", questions("precision", [1], gold="other"), None),
-        ("no case is in both runs with the same gold item", [question("Q7", precision=1)], None),
+        (
+            "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too",
+            questions("precision", [1], gold="other"),
+            None,
+        ),
+        (
+            "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too",
+            [question("Q7", precision=1)],
+            None,
+        ),
     ],
 )
 def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, contracts):
