@@ -281,8 +281,8 @@ def _unsigned(context: ReviewContext, policies: list[SignoffPolicy]) -> Iterator
     if enforced:
         yield from violations
     elif violations:
-        count = quantity(len(violations), "finding")
-        message = f"the gold changed, and no policy requires a sign-off (with one: {count})"
+        count = quantity(len(violations), "change")
+        message = f"the gold set changed, and no policy requires a sign-off (one would reject {count})"
         yield Finding("gold-not-governed", "warning", message, _ASK, context.head.gold)
 
 
