@@ -89,7 +89,10 @@ def test_a_path_in_a_submodule_is_refused(repo, at):
     repo.commit("with a submodule")
     git = Git(str(repo.path))
     tree = git if at == "the index" else git.at(git.resolve(at))
-    with pytest.raises(Irregular, match=r"^'a/other' is a submodule in git, not a file\. Keep it as a regular file\.$"):
+    with pytest.raises(
+        Irregular,
+        match=r"^'a/other' is a submodule in git, not a file\. Commit its files to this repository, ",
+    ):
         tree.files("a/other/deep/gold.jsonl")
     assert tree.files("a/one.txt/x", "b/c") == {}
 

@@ -171,8 +171,10 @@ def refuse_irregular(mode: str, path: str) -> None:
     """Raise :class:`Irregular` unless ``mode`` is that of a regular file."""
     if not _is_regular(mode):
         kind = _KINDS.get(mode, "no regular file")
-        message = f"{quoted(path)} is {kind} in git, not a file. Keep it as a regular file."
-        raise Irregular(message, path, mode)
+        fix = "Keep it as a regular file."
+        if mode == SUBMODULE:
+            fix = "Commit its files to this repository, where their changes can be compared."
+        raise Irregular(f"{quoted(path)} is {kind} in git, not a file. {fix}", path, mode)
 
 
 def _is_regular(mode: str) -> bool:
