@@ -43,7 +43,7 @@ _TEXT, _QID, _SLICES, _SLICE_COLUMNS = 60, 40, 100, 8
 class Group(Struct, frozen=True):
     """A metric group: what it measures, and tables of its plain values, values by cutoff, metrics with many values.
 
-    Below the tables is the meaning of a mark in them.
+    Below the tables of the first group with a mark is its meaning.
     """
 
     title: str
@@ -53,7 +53,8 @@ class Group(Struct, frozen=True):
 
 def by_group(report: Report, formatter: TextFormatter) -> list[Group]:
     """Return the metric groups with every metric that has a value."""
-    groups = []
+    groups: list[Group] = []
+    legend: list[Block] = []
     for group in dict.fromkeys(result.perspective for result in report.metrics.values() if result.n):
         results = {name: item for name, item in report.metrics.items() if item.perspective == group and item.n}
         cut = [name for name in results if _CUT.search(name)]
@@ -74,8 +75,9 @@ def by_group(report: Report, formatter: TextFormatter) -> list[Group]:
             *([Table(about, ["Metric", "Value", "Cases", "Better"], rows)] if rows else []),
             *_by_column(report, about, [(name, _CUT.sub("", name), _CUT.findall(name)[0]) for name in cut], formatter),
             *_by_column(report, about, [(name, column_of(name), name.rpartition(".")[2]) for name in many], formatter),
-            *_legend_of_small(rows),
         ]
+        if not legend:  # once, below the first table with the mark
+            tables += (legend := _legend_of_small(rows))
         groups.append(Group(group.capitalize(), PERSPECTIVES.get(group, ""), tables))
     return groups
 
