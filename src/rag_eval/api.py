@@ -85,7 +85,7 @@ class Report(AnalysisReport):
         """Write the HTML report, one file that loads nothing from elsewhere; raise UsageError if it is unwritable."""
         html = render(self, "html")
         try:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - pathlib costs start-up time
+            with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - Path takes no bytes
                 file.write(html)
         except OSError as error:
             reason = (error.strerror or "unknown reason").lower()

@@ -6,7 +6,6 @@ git. Objects from git are checked against the ids that the event names.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -192,7 +191,7 @@ def head_of(top: Path, name: str = "HEAD") -> str:
     """Return a repository's HEAD, or another ref: a commit's id, or ``ref: `` and a branch; empty if unreadable."""
     path = top / ".git" / name
     try:
-        if not os.path.isfile(path):  # noqa: PTH113 - a pipe would be waited for without end
+        if not path.is_file():  # a pipe would be waited for without end
             return ""
         with path.open(encoding="utf-8") as file:
             return file.read(4_096).strip()

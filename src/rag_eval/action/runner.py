@@ -125,7 +125,7 @@ def _event(path: str) -> dict[str, Any]:
         return {}
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(file, "rb") as opened:  # noqa: PTH123 - by its number: what was looked at is what is read
+        with os.fdopen(file, "rb") as opened:  # what was looked at is what is read
             is_regular = stat.S_ISREG(os.fstat(file).st_mode)
             data = opened.read(_MOST_EVENT + 1) if is_regular else b""
         event = json.loads(data if len(data) <= _MOST_EVENT else b"")  # which is no JSON

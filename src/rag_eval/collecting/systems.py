@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -273,7 +274,7 @@ class FunctionSystem(System):
 
     def __init__(self, name: str) -> None:
         module, _, function = name.partition(":")
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as python -m has it
+        sys.path.insert(0, str(Path.cwd()))  # as python -m has it
         try:
             target: Any = importlib.import_module(module)
             for part in function.split("."):

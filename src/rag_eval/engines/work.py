@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from threading import Thread
 from time import sleep
 from typing import Any, BinaryIO, Protocol, TypeVar
@@ -103,7 +104,7 @@ def _digest(task: Task) -> Any:
 def _file_size(path: str) -> int:
     """Return the size of a file in bytes, 0 if it is unknown: reading the file reports the error."""
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - a path may be of bytes that are no UTF-8
+        return Path(path).stat().st_size
     except (OSError, ValueError):
         return 0
 
@@ -292,7 +293,7 @@ def processes(jobs: int) -> int:
     if jobs < 2 or not sys.platform.startswith("linux"):
         return 1
     try:
-        threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a file system of the kernel's
+        threads = len(list(Path("/proc/self/task").iterdir()))
     except OSError:
         return 1
     return jobs if threads == 1 else 1
@@ -304,10 +305,8 @@ def usable_cores(group: str = "/sys/fs/cgroup") -> int:
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     for quota_file, period_file in (("cpu.max", "cpu.max"), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         with suppress(OSError, ValueError):
-            with open(f"{group}/{quota_file}", encoding="ascii") as file:  # noqa: PTH123 - start-up time
-                quota = file.read().split()[0]
-            with open(f"{group}/{period_file}", encoding="ascii") as file:  # noqa: PTH123
-                period = file.read().split()[-1]
+            quota = Path(group, quota_file).read_text("ascii").split()[0]
+            period = Path(group, period_file).read_text("ascii").split()[-1]
             cores = min(cores, int(quota) // int(period)) if quota != "-1" else cores  # "max" is no number: no limit
     return max(1, cores)
 

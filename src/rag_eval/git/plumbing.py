@@ -294,7 +294,7 @@ class Git:
             what = f"git {command[0]} did not end within {MOST_SECONDS:.0f} seconds"
             raise GitTimeout(f"{what}. Check the repository with: git fsck") from None
         except OSError as error:
-            if not os.path.isdir(self.top):  # noqa: PTH112 - start-up time
+            if not os.path.isdir(self.top):  # noqa: PTH112 - Path.is_dir raises without permission
                 missing = f"git reports the root {quoted(self.top, 200)}, but there is no such folder"
                 raise GitError(f"{missing}. {_OTHER_GIT}") from None
             raise GitError(f"git cannot be run ({error.strerror}). Install git and put it on the PATH.") from None

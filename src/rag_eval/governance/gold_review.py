@@ -6,11 +6,11 @@ The sign-off policies of both sides apply.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.analysis import gold_impact
@@ -375,7 +375,7 @@ def gold_path(context: ReviewContext, tree: Tree) -> str | None:
         return named
     if context.base:
         return gold_named_by(authority, context.base, tree)
-    usual = os.path.join(context.options.folder, DEFAULT_GOLD)  # noqa: PTH118
+    usual = str(Path(context.options.folder, DEFAULT_GOLD))
     is_of_others = bool(gates_about(authority, usual, context.run.inputs.reader))
     paths = map(authority.inside, [context.head.gold] if is_of_others else [context.head.gold, usual])
     return next((path for path in paths if path and has_path(tree, path)), None)

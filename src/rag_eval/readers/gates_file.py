@@ -335,7 +335,7 @@ def _whole(value: Any) -> Any:
 
 def in_folder_of(gates: str, path: str) -> str:
     """Return a path of the gates file ``gates``, which is relative to the folder of that file."""
-    return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120
+    return os.path.normpath(os.path.join(os.path.dirname(gates), path))  # noqa: PTH118, PTH120 - Path drops a slash at the end
 
 
 def _written(number: Any) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -47,7 +48,7 @@ def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
 
 def is_folder(reader: Reader, path: str) -> bool:
     """Return whether a gold path is a folder of label files."""
-    return path not in reader.contents and os.path.isdir(path)  # noqa: PTH112 - a path may be of bytes that are no UTF-8
+    return path not in reader.contents and os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
 
 
 def _read(reader: Reader, path: str, golds: Iterable[Gold], make: Callable[[Gold], G]) -> dict[str, G]:
@@ -188,8 +189,7 @@ def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
 
         with TemporaryDirectory() as path:
             for name, data in stored.files.items():
-                with open(os.path.join(path, name), "wb") as file:  # noqa: PTH118, PTH123
-                    file.write(data)
+                Path(path, name).write_bytes(data)
             gold = gold_set(reader, path, read_gold(reader, path))
     if ledger.problems:
         repair = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"

@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -142,13 +143,13 @@ def reports_in_folder(folder: str) -> StoredReports:
     names: list[str] = []
     others: list[str] = []
     try:
-        entries = [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
+        entries = [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208 - Path("") is the current folder
     except OSError as error:
         why = (error.strerror or "it cannot be read").lower()
         raise UsageError(f"{quoted(folder, 200)} cannot be listed: {why}. Name a folder of report.json files") from None
     for name in sorted(entries, key=_by_number):
         inside = posixpath.join(name, _IN_FOLDERS)
-        if os.path.isfile(os.path.join(folder, inside)):  # noqa: PTH113, PTH118
+        if os.path.isfile(Path(folder, inside)):  # noqa: PTH113 - Path.is_file raises without permission
             names.append(inside)
         else:
             (names if name.endswith(_FILES) else others).append(name)
@@ -157,7 +158,7 @@ def reports_in_folder(folder: str) -> StoredReports:
 
     def read(name: str) -> SavedReport:
         label = os.fsencode(name).decode("utf-8", "replace")  # names need not be UTF-8
-        return _report(label, os.path.join(folder, name), folder)  # noqa: PTH118
+        return _report(label, str(Path(folder, name)), folder)
 
     return StoredReports(names, read, notes)
 

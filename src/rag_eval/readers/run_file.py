@@ -30,7 +30,7 @@ def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dic
 
 def sidecar_of(trace: str) -> str:
     """Return the path of the run.json of a trace file."""
-    return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
+    return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120 - Path drops ./, which messages show
 
 
 def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:

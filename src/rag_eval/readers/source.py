@@ -290,7 +290,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
             fix = _SLASHES
         raise Unreadable("no such file", fix) from None
     except OSError as error:
-        if os.path.isdir(real):  # noqa: PTH112 - Windows opens no folder
+        if os.path.isdir(real):  # noqa: PTH112 - Windows opens no folder; Path.is_dir raises without permission
             raise Unreadable(*_FOLDER) from None
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
@@ -321,12 +321,12 @@ def _has_content(handle: int) -> bool:
 
 def refuse_outside(path: str, root: str | None) -> str:
     """Return the real path of ``path``; raise :class:`Unreadable` if it is not inside ``root``."""
-    folder = root or os.path.dirname(path) or "."  # noqa: PTH120 - start-up time
+    folder = root or os.path.dirname(path) or "."  # noqa: PTH120 - Path drops a slash at the end
     real, home = os.path.realpath(path), os.path.realpath(folder)
     if _inside(real, home):
         return real
-    spelt = os.path.abspath(path)  # noqa: PTH100
-    is_link = _inside(spelt, os.path.abspath(folder)) or _inside(spelt, home)  # noqa: PTH100
+    spelt = os.path.abspath(path)  # noqa: PTH100 - Path.absolute keeps ".."
+    is_link = _inside(spelt, os.path.abspath(folder)) or _inside(spelt, home)  # noqa: PTH100 - as above
     hint = "Replace the link with the file." if is_link else RELATIVE
     raise Unreadable(f"leads out of {'the workspace' if root else 'its folder'}", hint)
 

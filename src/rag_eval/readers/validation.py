@@ -59,7 +59,7 @@ def file_kind(reader: Reader, path: str) -> str:
         if source.is_array:
             return "gold"
         first = next((line for _, line in source.lines()), b"")
-    is_labels = os.path.basename(path) in SCHEMAS and b'"case_id"' in first  # noqa: PTH119 - start-up time
+    is_labels = os.path.basename(path) in SCHEMAS and b'"case_id"' in first  # noqa: PTH119 - Path drops a slash at the end
     named = (kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/")))
     return "labels" if is_labels else looks_like(first) or next(named, "jsonl")
 
@@ -91,7 +91,7 @@ def _labels(reader: Reader, path: str) -> str:
             reader.ledger.problem(path, 0, "", "is a folder without label files", hint)
             return ""
         return _gold(reader, path)
-    name = os.path.basename(path)  # noqa: PTH119 - start-up time
+    name = os.path.basename(path)  # noqa: PTH119 - Path drops a slash at the end
     if name not in SCHEMAS:
         hint = f"Known names: {', '.join(SCHEMAS)}."
         reader.ledger.problem(path, 0, "", "is not the name of a label file", hint)

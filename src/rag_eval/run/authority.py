@@ -6,6 +6,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from rag_eval.common.paths import from_here
@@ -61,18 +62,18 @@ class Authority(NamedTuple):
 
     def inside(self, path: str) -> str | None:
         """Return a path as git has it, from the root of the repository; None for a path outside of it."""
-        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
-        return self._below(os.path.join(os.path.realpath(folder), name))  # noqa: PTH118
+        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - Path.absolute keeps ".."
+        return self._below(Path(os.path.realpath(folder), name))
 
     def written(self, path: str) -> str | None:
         """Return a path as git has it, without following links, because the head controls them."""
-        return self._below(os.path.abspath(path))  # noqa: PTH100
+        return self._below(os.path.abspath(path))  # noqa: PTH100 - as above
 
     def on_base(self, path: str) -> str | None:
         """Return the path of a file that was read from the base, where links of the head lead nowhere else."""
         return self.written(path) or self.inside(path)
 
-    def _below(self, path: str) -> str | None:
+    def _below(self, path: str | Path) -> str | None:
         try:
             relative = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")
         except ValueError:  # on different drives
@@ -81,7 +82,7 @@ class Authority(NamedTuple):
 
     def outside(self, path: str) -> str:
         """Return a path of the repository relative to the current folder."""
-        return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118
+        return from_here(str(Path(self.top, *path.split("/"))))
 
 
 def last_written(git: Git, path: str, commit: str) -> Written | None:
@@ -174,7 +175,7 @@ class WorkTree:
     def _names(self, folder: str) -> Iterator[str]:
         self._refuse_links(folder.rstrip("/"))
         try:
-            names = sorted(os.listdir(self._at(folder)))  # noqa: PTH208 - start-up time
+            names = sorted(entry.name for entry in self._at(folder).iterdir())
         except (FileNotFoundError, NotADirectoryError):
             return
         yield from (folder + name for name in names)
@@ -182,14 +183,14 @@ class WorkTree:
     def _read(self, path: str, *, asked: bool) -> bytes | None:
         self._refuse_links(path)
         try:
-            mode = os.lstat(self._at(path)).st_mode
+            mode = self._at(path).lstat().st_mode
             if stat.S_ISDIR(mode) and not asked:
                 return None
             if stat.S_ISDIR(mode):
                 raise IsFolder(_refused(path, "is a folder, not a file").problems)
             if not stat.S_ISREG(mode):
                 raise _refused(path, "is not a regular file")
-            with open(self._at(path), "rb") as file:  # noqa: PTH123 - start-up time
+            with self._at(path).open("rb") as file:
                 return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -200,11 +201,11 @@ class WorkTree:
         parts = path.split("/")
         for count in range(1, len(parts) + 1):
             step = "/".join(parts[:count])
-            if os.path.islink(self._at(step)):  # noqa: PTH114 - start-up time
+            if os.path.islink(self._at(step)):  # noqa: PTH114 - Path.is_symlink raises without permission
                 raise _refused(step, "is a symbolic link")
 
-    def _at(self, path: str) -> str:
-        return os.path.join(self.top, *path.split("/"))  # noqa: PTH118 - start-up time
+    def _at(self, path: str) -> Path:
+        return Path(self.top, *path.split("/"))
 
 
 def _refused(path: str, message: str) -> InputError:

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.policy_changes import changes
@@ -58,7 +59,7 @@ def find_base_policy(
     if is_discovered and (path := _discovered(authority, tree, folder)):
         return search.policy_at(path)
     named = [authority.written(gates), authority.inside(gates)] if gates else []
-    usual = [authority.on_base(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+    usual = [authority.on_base(str(Path(folder, name))) for name in GATES_FILES if folder]
     is_by_change = is_discovered and not _is_standard_name(gates)
     paths = usual if is_by_change else [*named, *usual]
     return search.first(paths) or search.elsewhere(gates) or search.first(named)
@@ -335,7 +336,7 @@ def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[s
     tree, path = authority.gates, authority.inside(gold) if gold else None
     parts = path.split("/")[:-1] if path else []
     above = ["/".join([*parts[:end], name]) for end in range(len(parts), 0, -1) for name in GATES_FILES]
-    in_folder = [authority.inside(os.path.join(folder, name)) for name in GATES_FILES if folder]  # noqa: PTH118
+    in_folder = [authority.inside(str(Path(folder, name))) for name in GATES_FILES if folder]
     here = [authority.inside(name) for name in GATES_FILES]
     reachable = [name for name in above if tree is not None and _is_reachable(tree, name)]
     return list(dict.fromkeys(name for name in (*in_folder, *reachable, *here, *GATES_FILES) if name))

@@ -184,7 +184,7 @@ def read_gates_policy(reader: Reader, path: str, digests: Digests, folder: str =
     """Return the policy of the gates file at ``path``; without a path the default gates of files in ``folder``."""
     if not path:
         usual = Policy(gates=REFERENCE_GATES)
-        gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118
+        gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118 - shown with / on Windows too
         return usual._replace(gold=gold, trace=trace)
     from rag_eval.readers.gates_file import read_policy
 

@@ -38,7 +38,7 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
     options = Options(from_here(str(Path(git.top, gold))), trace, gates or nearest_gates())
     try:
         reader, policy, digests = open_policy(options)
-        if not os.path.exists(policy.trace):  # noqa: PTH110
+        if not os.path.exists(policy.trace):  # noqa: PTH110 - Path.exists raises for a name that is too long
             return
         run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), policy, digests))
         after = run.report
@@ -50,7 +50,7 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
             turns = gold_impact.gate_turns(before.gates, after.gates)
     except RagEvalError as error:
         # This check is about the gold: unreadable gates or traces only leave the effects out.
-        if trace or os.path.exists(DEFAULT_TRACE):  # noqa: PTH110
+        if trace or os.path.exists(DEFAULT_TRACE):  # noqa: PTH110 - Path.exists raises without permission
             yield f"The effect on the cases cannot be computed: {error.first}"
         return
     both = sorted(labels_before.keys() & labels_after.keys())

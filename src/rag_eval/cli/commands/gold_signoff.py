@@ -236,7 +236,7 @@ def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> l
 
 def _program() -> str:
     """Return the command name of this program: its path if it is on the PATH only inside a hook's environment."""
-    folder_of_program = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - start-up time
+    folder_of_program = os.path.dirname(os.path.abspath(sys.argv[0]))  # noqa: PTH100, PTH120 - Path.absolute keeps ".."
     if os.environ.get("PRE_COMMIT") != "1":
         return "rag-eval"
     from shutil import which
@@ -355,7 +355,7 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
     if isinstance(read, str):
         raise UsageError(f"the record would be invalid: {read}. Correct the option.")
     if args.key:
-        return sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde in it
+        return sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde; Path raises without a home
     if policy.require == "signature":
         raise UsageError("the sign-off policy requires signed records. Add your SSH key: --key ~/.ssh/id_ed25519")
     return read
