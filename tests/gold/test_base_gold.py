@@ -638,3 +638,49 @@ def test_pairs_of_a_regression_gate_are_not_compared_with_the_cases_of_the_other
     project.done("a regression gate")
     project.change(gold=[*GOLDS, gold_of(9)], trace=[*TRACES, trace_of(9)])
     assert "fewer-cases" not in codes(score())
+
+
+# Traces without ids
+
+
+def without_ids(rows, **fields):
+    return [
+        {**{name: value for name, value in row.items() if name != "qid"}, **fields.get(row["qid"], {})} for row in rows
+    ]
+
+
+def test_traces_find_their_items_on_the_gold_of_the_base_when_a_conversation_is_split(project, score):
+    turns = [{**row, "conversation": "A", "turn": number} for number, row in enumerate(GOLDS, 1)]
+    project.put(
+        gold=turns,
+        trace=without_ids(TRACES, **{row["qid"]: {"conversation": "A", "turn": row["turn"]} for row in turns}),
+    )
+    project.done("conversations")
+    project.branch("pr")
+    split = [*turns[:-1], {**turns[-1], "conversation": "B", "turn": 1}]
+    project.put(
+        gold=split,
+        trace=without_ids(
+            TRACES, **{row["qid"]: {"conversation": row["conversation"], "turn": row["turn"]} for row in split}
+        ),
+    )
+    project.done()
+    report = score()
+    last = GOLDS[-1]["qid"]
+    assert (score.code, changed(report)) == (0, {last: ("changed", *[report_label(report, last)] * 2)})
+    assert "questions-regrouped" not in codes(report)
+
+
+def test_traces_find_their_items_on_the_gold_of_the_base_when_a_question_is_reworded(project, score):
+    project.put(trace=without_ids(TRACES, **{row["qid"]: {"q": row["question"]} for row in GOLDS}))
+    project.done("questions")
+    project.branch("pr")
+    reworded = [{**GOLDS[0], "question": "What is the first one?"}, *GOLDS[1:]]
+    project.put(gold=reworded, trace=without_ids(TRACES, **{row["qid"]: {"q": row["question"]} for row in reworded}))
+    project.done()
+    assert changed(score()) == {GOLDS[0]["qid"]: ("changed", "OK", "OK")}
+    assert score.code == 0
+
+
+def report_label(report, qid):
+    return next(case["label"] for case in report["questions"] if case["qid"] == qid)

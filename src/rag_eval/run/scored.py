@@ -81,14 +81,16 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> ScoredRun:
     """Score the run and the baseline on other gold.
 
     Traces that answer none of its questions are left out. So are questions that were removed from the run's gold, or
-    from its suite, and have no trace: the system's answers to them are unknown.
+    from its suite, and have no trace: the system's answers to them are unknown. A trace without an id may answer a
+    question or a turn that only the run's gold has under these words.
     """
     inputs = run.inputs.again(run.inputs.policy, gold)
     earlier, *_ = _baseline(inputs, run.report.run)
-    card, removed = _scorecard(inputs), gold.golds.keys() - run.inputs.suite_golds.keys()
+    questions = QuestionIndex(gold.golds, QuestionIndex(run.inputs.golds))
+    card, removed = _scorecard(inputs, questions), gold.golds.keys() - run.inputs.suite_golds.keys()
     if unanswered := {item.qid for item, _, outcome, _ in card.cases if outcome.label == "MISSING"} & removed:
         suite = {qid: item for qid, item in inputs.suite_golds.items() if qid not in unanswered}
-        card = _scorecard(inputs._replace(suite_golds=suite))
+        card = _scorecard(inputs._replace(suite_golds=suite), questions)
     # Its integrity is not checked: only its cases and its gates are compared with those of the run.
     report = build_report(card, gold.golds, inputs.policy, _context(inputs, run.report.run, earlier))
     return ScoredRun(inputs, card, earlier, report)
@@ -118,11 +120,12 @@ def _context(inputs: Inputs, about: RunJson = None, earlier: Earlier | None = No
     return Context(about=about, hashes=inputs.gold.hashes, fields=tuple(fields), earlier=earlier)
 
 
-def _scorecard(inputs: Inputs) -> Scorecard:
+def _scorecard(inputs: Inputs, questions: QuestionIndex | None = None) -> Scorecard:
     """Score the traces against the gold items of the suite; traces of other items are ignored."""
     policy, reader = inputs.policy, inputs.reader
     scorer = metric_scorer(inputs.suite_golds, inputs.measures, policy.settings, inputs.golds)
-    work = Work(scorer, QuestionIndex(inputs.golds), reader.limits, is_complete=not reader.ledger.problems)
+    questions = questions or QuestionIndex(inputs.golds)
+    work = Work(scorer, questions, reader.limits, is_complete=not reader.ledger.problems)
     return score_file(Task(work, reader, policy.trace, inputs.digests, inputs.execution)).close()
 
 

@@ -25,11 +25,11 @@ UNNAMED = "the trace has neither an id nor a question"
 class QuestionIndex:
     """The qids of each question of a gold set, collected when the first trace without an id appears.
 
-    ``golds`` has ``items()``, like a dict of gold items by qid.
+    ``golds`` has ``items()``, like a dict of gold items by qid. ``fallback`` finds what they do not have.
     """
 
-    def __init__(self, golds: Any) -> None:
-        self._golds = golds
+    def __init__(self, golds: Any, fallback: QuestionIndex | None = None) -> None:
+        self._golds, self._fallback = golds, fallback
         self._qids: dict[str, list[str]] | None = None
         self._turns: dict[tuple[str | None, int | None], str] | None = None
 
@@ -41,6 +41,11 @@ class QuestionIndex:
                 note(trace.line, f"'{other}' differs from '{name}'; '{name}' is used")
         if qid:
             return qid, ""
+        qid, wrong = self._match(trace)
+        return self._fallback._match(trace) if qid is None and self._fallback else (qid, wrong)
+
+    def _match(self, trace: Trace) -> tuple[str | None, str]:
+        """Return the qid of the gold item with the turn or the question of a trace."""
         if trace.conversation:
             if self._turns is None:
                 self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
