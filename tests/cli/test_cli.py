@@ -813,6 +813,12 @@ def test_validate_says_what_each_file_is(rag, project):
     assert out == "eval/gold.jsonl: valid, 2 gold items, 1 answerable and 1 not\nruns/trace.jsonl: valid, 2 traces\n"
 
 
+def test_validate_says_that_the_default_gates_apply_to_a_file_without_gates(rag, tmp_path):
+    (tmp_path / "eval-gates.yml").write_text("version: 1\n")
+    out = rag("validate", str(tmp_path / "eval-gates.yml"))[1]
+    assert out.endswith("eval-gates.yml: valid, without gates: the default gates apply\n")
+
+
 def test_validate_leaves_out_what_no_gates_file_names_if_asked(rag, project, tmp_path):
     (tmp_path / "other.jsonl").write_text("{\n", "utf-8")
     gold = tmp_path / "mine" / "gold.jsonl"

@@ -119,7 +119,9 @@ def _trace(reader: Reader, path: str) -> str:
 
 def _gates(reader: Reader, path: str) -> str:
     policy = read_policy(reader, path)
-    return quantity(len(policy.gates), "gate") if policy else ""
+    if policy is None:
+        return ""
+    return quantity(len(policy.gates), "gate") if policy.gates else "without gates: the default gates apply"
 
 
 def _jsonl(reader: Reader, path: str) -> str:
