@@ -17,7 +17,7 @@ from cases import ROOT, gold_row, write_rows
 from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
 from rag_eval import cli
-from rag_eval.common.paths import repository_root
+from rag_eval.cli.commands._shared import repository_root
 from rag_eval.gold.inventory import TAG, digest
 from rag_eval.readers.signoff_record import matches
 from reading import gold as good_gold

@@ -373,7 +373,9 @@ def _report_location(inputs: ActionInputs) -> str:
 
 def _summarise(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome) -> None:
     if inputs.summary and runner.summary_file:
-        taken = os.path.getsize(runner.summary_file) if os.path.exists(runner.summary_file) else 0  # noqa: PTH110, PTH202
+        taken = 0
+        with suppress(OSError):  # the job may have no summary yet
+            taken = Path(runner.summary_file).stat().st_size
         append_text(
             runner.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary"
         )

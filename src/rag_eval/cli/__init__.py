@@ -151,7 +151,7 @@ def is_out_of_memory(error: Exception) -> bool:
 def _lost_current_folder() -> bool:
     """Return whether the current folder was removed, so that relative paths are invalid."""
     try:
-        os.getcwd()  # noqa: PTH109 - pathlib costs start-up time
+        os.getcwd()  # noqa: PTH109 - no pathlib in the hook of every commit
     except FileNotFoundError:
         return True
     return False
@@ -183,7 +183,7 @@ def _tolerant(stream: TextIO | None) -> TextIO:
     If it was closed before the start (``>&-``), the stream is None in Python.
     """
     if stream is None:
-        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as long as the process
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as above
     if type(stream) is not io.TextIOWrapper or stream.isatty():
         return stream
     if isinstance(getattr(stream.buffer, "raw", stream.buffer), _TolerantPipe):

@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import cache, partial
 from itertools import islice
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -54,7 +55,7 @@ _MOST = 1000
 @cache
 def load_schema(name: str, parse_float: Callable[[str], Any] = float) -> Schema:
     """Return the schema ``schemas/NAME.schema.json``, whose patterns mean the same in Python as in JSON Schema."""
-    with open(shipped("schemas", f"{name}.schema.json"), "rb") as file:  # noqa: PTH123 - start-up time
+    with Path(shipped("schemas", f"{name}.schema.json")).open("rb") as file:
         schema: Schema = json.load(file, parse_float=parse_float, object_hook=_with_exact_patterns)
     return schema
 

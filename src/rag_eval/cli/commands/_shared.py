@@ -55,6 +55,12 @@ def input_options(args: argparse.Namespace) -> Options:
     return Options(gold, trace, args.gates or nearest_gates(), cutoffs, contents=contents)
 
 
+def repository_root(folder: str) -> str:
+    """Return the root of the work tree of ``folder``, or ``folder`` if there is no repository, with links followed."""
+    here = Path(os.path.realpath(folder))
+    return str(next((above for above in (here, *here.parents) if os.path.lexists(above / ".git")), here))
+
+
 def file_bytes(path: str) -> bytes:
     """Return the bytes of a file, unpacked; InputError if it cannot be read."""
     from rag_eval.readers.source import checked_reader
