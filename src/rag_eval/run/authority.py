@@ -82,7 +82,7 @@ class Authority(NamedTuple):
 
     def outside(self, path: str) -> str:
         """Return a path of the repository relative to the current folder."""
-        return from_here(str(Path(self.top, *path.split("/"))))
+        return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118 - from_here may return it as it is
 
 
 def last_written(git: Git, path: str, commit: str) -> Written | None:
