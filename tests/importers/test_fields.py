@@ -870,3 +870,14 @@ def test_a_patch_of_a_run_replaces_what_the_post_has(command, tmp_path):
     patch = {"id": "r1", "trace_id": "r1", "outputs": {"answer": "So."}, "end_time": 2000, "inputs": {}}
     [row], _ = imported(command, tmp_path / "batch.jsonl", "langsmith", {"post": [post], "patch": [patch]})
     assert (row["q"], row["answer_json"]["claim"], row["latency_ms"]["total"]) == ("Why?", "So.", 1000.0)
+
+
+def test_retrieval_metrics_apply_only_to_traces_with_chunks(command, tmp_path):
+    record = {"question": "How long are returns free?", "answer": "45 days."}
+    for fields, applies in (({}, False), ({"retrieved_ids": ["c1"]}, True)):
+        path = tmp_path / "log.jsonl"
+        path.write_text(json.dumps({**record, **fields}) + "\n", "utf-8")
+        code, _, err = command("import", "auto", path, "--out", tmp_path / "trace.jsonl", "--force")
+        assert code == 0, err
+        groups = next(line for line in err.splitlines() if line.startswith("metrics that apply"))
+        assert ("retrieval" in groups) == applies

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from rag_eval.readers.yaml_file import read_mapping
 from rag_eval.rendering import render
 
 _ROW = "a row"
+_RETRIEVED = "a row with chunks"
 _POINTERS = {
     "qid": "where the id of the gold item is, from the record or the root span",
     "question": "where the question is",
@@ -233,6 +234,7 @@ def _lines(
         for row, line in imported(reader, name, args.files, account, options, progress):
             fields[_ROW] += 1
             if form.gives == "trace":
+                fields[_RETRIEVED] += "retrieved_ids" in row or "chunks" in row
                 fields.update(present_fields("trace", Trace.from_row(row, "", 0)))
             yield line
     except InputError as error:
@@ -352,14 +354,15 @@ def _columns(reader: Reader, name: str, args: argparse.Namespace) -> dict[str, s
     return fields
 
 
-def _coverage(fields: Collection[str]) -> list[str]:
+def _coverage(fields: Mapping[str, int]) -> list[str]:
     """Return the metric groups that the traces allow, and the fields that would add more metrics."""
     lacking: dict[str, None] = {}
     given: dict[str, None] = {}
     for metric in METRICS.values():
         missing = [field for field in metric.needs if field.startswith("trace.") and field not in fields]
         lacking.update(dict.fromkeys(missing))
-        if not missing and metric.level == "case" and metric.perspective != "judge":
+        is_without_chunks = metric.perspective == "retrieval" and not fields[_RETRIEVED]
+        if not missing and not is_without_chunks and metric.level == "case" and metric.perspective != "judge":
             given[metric.perspective] = None
     names = ", ".join(field.removeprefix("trace.") for field in lacking)
     lines = [f"metrics that apply to these traces: {', '.join(given)}"]
