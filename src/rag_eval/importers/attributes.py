@@ -25,7 +25,9 @@ _OPERATIONS = {
     "invoke_workflow": ROOT,
 }  # fmt: skip
 _OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
-_RETRIEVING = re.compile(r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker)(?:\.task|\.workflow)?$")
+_RETRIEVING = re.compile(
+    r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker|DocumentJoiner)(?:\.task|\.workflow)?$"
+)
 _PROPERTIES = ("traceloop.association.properties.", "ai.telemetry.metadata.")
 _TRULENS = "ai.observability"
 _SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
