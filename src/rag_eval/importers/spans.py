@@ -118,7 +118,7 @@ def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -
         span.error = ": ".join(str(part) for part in parts if part)
     elif span.failed:
         span.error = str(fields["error"])
-    if span.kind == GENERATION:
+    if span.kind == GENERATION or not span.parent:  # a root has the totals, which count if no step has some
         span.model = unwrap.as_id(fields["model"])
         span.usage = unwrap.usage(fields["usage"], cost=max(unwrap.number(fields["cost"]) or 0, 0) or None)
     read = {pointer.split("/")[1] for pointer in names.values()}

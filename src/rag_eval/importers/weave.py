@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
@@ -49,6 +50,9 @@ def _record(call: Row) -> Row:
     """Return a call with the fields of other tools, without references to objects of Weave, which are no texts."""
     inputs, attributes, summary = (unwrap.as_dict(call.get(name)) for name in ("inputs", "attributes", "summary"))
     usages = unwrap.as_dict(summary.get("usage"))  # by model
+    counts = Counter[str]()
+    for usage in map(unwrap.usage, usages.values()):
+        counts.update(usage)
     name = str(call.get("op_name") or "").rpartition("/op/")[2].partition(":")[0]
     asked = inputs | unwrap.as_dict(inputs.get("example"))
     return {
@@ -58,5 +62,5 @@ def _record(call: Row) -> Row:
         "input": {name: value for name, value in asked.items() if not str(value).startswith("weave:///")},
         "metadata": {name: value for name, value in attributes.items() if name.partition(".")[0] != "weave"},
         "model": next(iter(usages), None),
-        "usage": next(iter(usages.values()), None),
+        "usage": {} if name == _ITEM else counts,  # the scorers have models too
     }
