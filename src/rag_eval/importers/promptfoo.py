@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ _REFERENCES = """
 """.split()
 _VARIABLES = {
     *unwrap.QUESTION_KEYS, *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, *unwrap.QID_KEYS, *_REFERENCES,
-    "id", "answerable", "citations",
+    "id", "answerable", "citations", "messages",
 }  # fmt: skip
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
@@ -195,7 +196,8 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
     if isinstance(recorded, str) and recorded.lstrip()[:1] == "{":
         output = unwrap.decoded(recorded)  # a structured answer in CSV, or of a model that writes JSON
     question, answer = conversion.question(result["vars"], result), conversion.answer(output, result)
-    answer = recorded if answer is None and isinstance(recorded, str) else answer
+    if answer is None and isinstance(recorded, (str, int, float)):  # YAML and JSON have numbers and truth values
+        answer = recorded if isinstance(recorded, str) else json.dumps(recorded)
     draft = Draft(conversion.place, str(result.get("id") or ""), question, answer, qid=_qid(conversion, result))
     failed = result.get("error") and result.get("failureReason") == _ERROR
     if failed or (response.get("error") and answer is None):

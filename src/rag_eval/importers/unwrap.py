@@ -165,9 +165,10 @@ def role_of(message: Value) -> str:
 def question_text(value: Value) -> tuple[str | None, int]:
     """Return the question in a recorded input, and the number of earlier turns of a conversation before it."""
     if isinstance(value, str):
-        inner = decoded(value) if value[:1] == "{" else value  # inputs that a tool wrote as JSON into a message
-        wrapped = isinstance(inner, dict) and any(key in inner for key in QUESTION_FIELDS)
-        return question_text(inner) if wrapped else (value, 0)
+        inner = decoded(value)  # inputs that a tool wrote as JSON into a message
+        is_chat = isinstance(inner, list) and bool(_asked(_messages(inner)))
+        is_wrapped = is_chat or not as_dict(inner).keys().isdisjoint(QUESTION_FIELDS)
+        return question_text(inner) if is_wrapped else (value, 0)
     if isinstance(value, list):
         value = _messages(value)
         if asked := _asked(value):
