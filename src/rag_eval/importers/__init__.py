@@ -363,7 +363,8 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
             trace, gold = "table", "table-gold"  # those tools have no such columns
         answers = [record[name] for name in _ANSWERS & record.keys()]
         is_cut = all(value is None for value in record.values())
-        unanswered = not answers or (not is_cut and all(value is None for value in answers))
+        is_null = not is_cut and not record.get("error") and all(value is None for value in answers)
+        unanswered = not answers or is_null
         if unanswered and trace in _SAMPLES and not isinstance(record.get("user_input", record.get("turns")), list):
             trace = ""
         why = " and ".join(part for part in (", ".join(needed[:-1]), needed[-1]) if part).replace("_R", " R")
