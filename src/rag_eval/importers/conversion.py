@@ -22,6 +22,7 @@ _LABELS = (  # in the expected output of a dataset
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
 _OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
+_PRINTED = "Record their ids and texts, such as [doc.page_content for doc in docs], and write JSON."
 _NAME_THE_ID = "name the place of the id with --chunk-id POINTER"
 NOT_READ = "no metric uses it"
 JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
@@ -220,6 +221,9 @@ class Conversion:
             identity = unwrap.as_id(self.resolve("chunk_id", whole)) or unwrap.id_in(plain, metadata)
             if self.options.by_text and text is not None:
                 identity = None
+            if text is not None and text[:1] == "[" and unwrap.is_repr(text[1:]):
+                self.problem("", "retrieved documents are the text of Python objects", _PRINTED)
+                continue
             if identity is None and text is None:
                 hint = "Record the id or the text of each retrieved document." + self._capture
                 self.problem("", "a retrieved document has neither id nor text", hint)
@@ -328,10 +332,7 @@ class Conversion:
                 return
 
     def _turn(self, draft: Draft, qid: str | None) -> Row:
-        """Return conversation and turn.
-
-        Without a qid they are left out: otherwise the trace would be paired by them, not by its question.
-        """
+        """Return conversation and turn, but not without a qid: the question would no longer pair the trace."""
         known = (draft.conversation, draft.turn) in (self.options.by_turn or {})
         if draft.conversation is None or not (known or draft.turns > 1):
             return {}
