@@ -51,10 +51,11 @@ _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
 _ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
 TOKEN_KEYS = {
     "input_tokens": """
-        input_tokens prompt_tokens promptTokens input prompt inputTokenCount promptTokenCount
+        input_tokens prompt_tokens promptTokens inputTokens input prompt inputTokenCount promptTokenCount
     """.split(),
     "output_tokens": """
-        output_tokens completion_tokens completionTokens output completion outputTokenCount candidatesTokenCount
+        output_tokens completion_tokens completionTokens outputTokens output completion outputTokenCount
+        candidatesTokenCount
     """.split(),
 }
 _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
@@ -422,8 +423,8 @@ def chunk(identity: str | None, text: str | None, doc_id: str | None, score: Val
         fields["text"] = text
     if doc_id:
         fields["doc_id"] = doc_id
-    if isinstance(score, (int, float)) and not isinstance(score, bool):
-        fields["score"] = score
+    if (amount := number(score)) is not None:
+        fields["score"] = amount
     return fields
 
 
