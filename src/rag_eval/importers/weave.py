@@ -40,7 +40,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
                 call = {**call, "trace_id": path[names.index(_ITEM)]["id"]}
                 if names[0] == _ITEM:  # it ends after the scorers
                     call |= {"parent_id": None, "ended_at": None}
-            span = spans.read_record(conversion, call, _NAMES)
+            result = unwrap.as_dict(call.get("output"))
+            returned = result["output"] if call["name"] == _ITEM and "output" in result else call.get("output")
+            span = spans.read_record(conversion, {**call, "output": returned}, _NAMES)
             span.latency_ms = (unwrap.number(unwrap.at(call, "/output/model_latency")) or 0) * 1000 or None
             recorded.append(span)
     yield from spans.drafts(conversion, recorded)
