@@ -85,7 +85,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
             row |= {"question": messages, "answer": messages}
             contexts = [item["context"] for item in messages if isinstance(item, dict) and item.get("context")]
             if contexts:  # of the last message that has one: a text, or a list of citations
-                row["context"] = unwrap.as_dict(contexts[-1]).get("citations", contexts[-1])
+                row["context"] = contexts[-1]
         question = conversion.question(row.get("question"), row)
         if question is None:
             conversion.problem("", "has neither question nor query", _FORMS)
@@ -97,7 +97,11 @@ def _results(conversion: Conversion) -> Iterator[Row]:
 
 
 def _pieces(conversion: Conversion, context: Any) -> list[Any]:
-    """Return a context as documents: a list unchanged; a text split at lines that begin with a file name."""
+    """Return a context as documents: a list unchanged; a text split at lines that begin with a file name.
+
+    A list may be the citations of a message, also as JSON.
+    """
+    context = unwrap.as_dict(unwrap.decoded(context)).get("citations", context)
     if not isinstance(context, str):
         return unwrap.documents_in(context) or []
     starts = list(_PIECE.finditer(context))
