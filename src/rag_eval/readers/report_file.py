@@ -143,7 +143,7 @@ def reports_in_folder(folder: str) -> StoredReports:
     names: list[str] = []
     others: list[str] = []
     try:
-        entries = [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208 - Path("") is the current folder
+        entries = [path.name for path in Path(folder).iterdir() if not path.name.startswith(".")]
     except OSError as error:
         why = (error.strerror or "it cannot be read").lower()
         raise UsageError(f"{quoted(folder, 200)} cannot be listed: {why}. Name a folder of report.json files") from None
