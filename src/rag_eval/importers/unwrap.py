@@ -327,6 +327,8 @@ def as_id(value: Value) -> str | None:
     """Return an id as text (7 and "7" are one id); None if the value is no id."""
     if isinstance(value, str):
         return value or None
+    if isinstance(value, float) and value.is_integer():  # pandas writes the ids of a column with gaps so
+        return str(int(value))
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
