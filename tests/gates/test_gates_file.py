@@ -221,6 +221,16 @@ def test_a_metric_like_no_other_gets_the_command_that_lists_them():
     assert "rag-eval metrics" in refused(gates("zzzzzz: {min: 0.5}"))[0]
 
 
+@pytest.mark.parametrize("wrong", ["5", "true", '"x"', "[]", "{}"])
+def test_what_a_problem_of_any_key_says_to_write_is_accepted(wrong):
+    keys = json.loads((SCHEMAS / "eval-gates.schema.json").read_text())["properties"].keys() - {"version"}
+    problems = [problem for key in sorted(keys) for problem in policy(f"version: 1\n{key}: {wrong}\n")[1]]
+    examples = [example for problem in problems for example in re.findall(r"\. Write (\w+: [^\n]+)$", problem)]
+    assert len(examples) >= 3
+    for example in examples:
+        accepted(f"version: 1\n{example}\n")
+
+
 def test_all_problems_are_told_not_only_the_first():
     assert len(refused("version: 1\nk: 0\ngold: ''\ngates: {precision: {min: 2}, chr: {min: 3}}\n")) == 4
 

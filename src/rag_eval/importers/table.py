@@ -183,7 +183,7 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
 def _of_haystack(value: Row) -> Row:
     """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
     lists = [unwrap.as_dict(part).get("answers") for part in value.values()]
-    answer = next((answers[0] for answers in lists if isinstance(answers, list) and answers), value)
+    answer = next((unwrap.as_dict(answers[0]) for answers in lists if isinstance(answers, list) and answers), value)
     fields = unwrap.as_dict(answer.get("init_parameters", answer))
     if not fields.keys() >= {"data", "query", "documents"}:
         return value

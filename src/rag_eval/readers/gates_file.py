@@ -215,8 +215,8 @@ def _flow(value: Any) -> str:
         return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
-    is_plain = isinstance(value, str) and _PLAIN.fullmatch(value)
-    return value if is_plain else json.dumps(value)
+    is_plain = isinstance(value, Decimal) or (isinstance(value, str) and _PLAIN.fullmatch(value))
+    return str(value) if is_plain else json.dumps(value)
 
 
 def _position(document: YamlDocument, pointer: str) -> tuple[int, int]:
