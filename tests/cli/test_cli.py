@@ -819,6 +819,12 @@ def test_validate_says_that_the_default_gates_apply_to_a_file_without_gates(rag,
     assert out.endswith("eval-gates.yml: valid, without gates: the default gates apply\n")
 
 
+def test_validate_searches_gates_no_further_than_the_root(rag):
+    for path in ("//x", "/x", "x"):
+        code, _, err = rag("validate", "--only-named", path)
+        assert (code, "no such file" in err) == (2, True)
+
+
 def test_validate_leaves_out_what_no_gates_file_names_if_asked(rag, project, tmp_path):
     (tmp_path / "other.jsonl").write_text("{\n", "utf-8")
     gold = tmp_path / "mine" / "gold.jsonl"

@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 def _gates_without(path: str) -> str:
     """Return the nearest gates file above a path if it does not name the path; empty if it does, or cannot be read."""
     inside, folder = os.path.normpath(path), os.path.dirname(os.path.normpath(path))  # noqa: PTH120 - empty, not ".", which messages would show
-    while not (gates := usual_gates(folder)) and folder not in ("", os.sep):
-        folder = os.path.dirname(folder)  # noqa: PTH120 - as above
+    while not (gates := usual_gates(folder)) and folder != os.path.dirname(folder):  # noqa: PTH120 - as above
+        folder = os.path.dirname(folder)  # noqa: PTH120
     policy = read_policy(Reader(ProblemCollector()), gates) if gates else None
     if policy is None:
         return ""
