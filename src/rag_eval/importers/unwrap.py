@@ -425,7 +425,8 @@ def chunk(identity: str | None, text: str | None, doc_id: str | None, score: Val
         fields["text"] = text
     if doc_id:
         fields["doc_id"] = doc_id
-    if (amount := number(score)) is not None:
+    amount = number(score) if isinstance(score, str) else score
+    if isinstance(amount, (int, float)) and not isinstance(amount, bool):
         fields["score"] = amount
     return fields
 
