@@ -32,8 +32,8 @@ def cases_of(**counts):
 def policy(gates, levels=None):
     """A policy with gates of these names that fail a degenerate run."""
     directions = {name: "max" if measure(name).metric.better == "lower" else "min" for name in gates}
-    listed = tuple(Gate(name, direction, "0.5") for name, direction in directions.items())
-    return Policy(gates=listed, integrity={**LEVELS, **(levels or {})})
+    gates = tuple(Gate(name, direction, "0.5") for name, direction in directions.items())
+    return Policy(gates=gates, integrity={**LEVELS, **(levels or {})})
 
 
 def found(cases, *policies, gates=(), levels=None):

@@ -39,9 +39,9 @@ def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
             unseen.append(answer.gold.qid)
     if is_tenth(len(unseen), len(answers)):
-        some = ", ".join(unseen[:FEWEST_CASES])
+        qids = ", ".join(unseen[:FEWEST_CASES])
         message = f"{len(unseen)} of {len(answers)} right answers have the expected text only where no reader sees it"
-        message += f", such as in a comment of HTML: {quoted(some, 60)}"
+        message += f", such as in a comment of HTML: {quoted(qids, 60)}"
         yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
 
 
@@ -53,13 +53,13 @@ def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         return
     largest = max(groups, key=len)
     item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
-    some = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
+    qids = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
     message = f"{same} of {len(answers)} right answers are {item}, although their questions expect different answers"
     wanted = any(answer.gold.substrings for group in groups for answer in group)
     grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
     fix = "Answer the question that is asked"
     fix += "." if wanted else ", and write the right answers into gold_claim_substr."
-    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(some, 60)}", fix)
+    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(qids, 60)}", fix)
 
 
 def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
@@ -150,8 +150,8 @@ def _repeats_other_chunk(answer: Case, words: int, unique: Container[str]) -> bo
 
     expected, evidence = answer.gold.substrings, evidence_ids(answer.gold)
     quotable = [text for text in answer.chunk_texts if holds_any(expected, " ".join(text.lower().split()))]
-    own = [chunk.text for chunk in answer.ranked_chunks if chunk.id in evidence and chunk.text is not None]
-    quotable += [text for text in own if text in unique]
+    evidence_texts = [chunk.text for chunk in answer.ranked_chunks if chunk.id in evidence and chunk.text is not None]
+    quotable += [text for text in evidence_texts if text in unique]
     others = [tokens(text) for text in answer.chunk_texts if expected and text not in quotable]
     return first_run(answer.claim, others, words, quotable) is not None
 

@@ -199,22 +199,22 @@ def _in_yaml(error: SchemaError) -> RowError:
     message = fault.message.replace("is not an object", "is not a mapping")
     hint = fault.hint
     if error.keyword == "required" and (examples := error.schema["properties"][error.expected].get("examples")):
-        hint = f"Add the field, such as {error.expected}: {_flow(examples[0])}"
+        hint = f"Add the field, such as {error.expected}: {_in_flow_style(examples[0])}"
     elif not hint and error.keyword in ("type", "const"):
         example = schema["properties"].get(key, {}).get("examples") if len(error.path) == 1 else None
         if not error.path:
             hint = "Write keys with values, the first one version: 1."
         elif example:
-            hint = f"Write {key}: {_flow(example[0])}"
+            hint = f"Write {key}: {_in_flow_style(example[0])}"
     return fault._replace(message=message, hint=hint)
 
 
-def _flow(value: Any) -> str:
+def _in_flow_style(value: Any) -> str:
     """Return a value as YAML on one line."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_in_flow_style(inner)}' for key, inner in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
+        return f"[{', '.join(map(_in_flow_style, value))}]"
     is_plain = isinstance(value, Decimal) or (isinstance(value, str) and _PLAIN.fullmatch(value))
     return str(value) if is_plain else json.dumps(value)
 

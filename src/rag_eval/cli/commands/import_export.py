@@ -271,7 +271,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
 
     ``kind`` is trace or gold; '' means traces if the format has both.
     """
-    form = _table_or(recognised(reader, path), reader, path)
+    form = _recognised_or_table(recognised(reader, path), reader, path)
     reader.ledger.stop_on_problems()
     if form is None or not (form.trace or form.gold):
         first = next(Files(reader, [path]).blocks(path), b"").lstrip()[:1]
@@ -296,7 +296,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     return name
 
 
-def _table_or(form: Recognised | None, reader: Reader, path: str) -> Recognised | None:
+def _recognised_or_table(form: Recognised | None, reader: Reader, path: str) -> Recognised | None:
     """Return the format of a file, or of a table the kinds for which its columns are sufficient."""
     if form is not None and (form.trace, form.gold) != ("table", "table-gold"):
         return form
