@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -199,22 +199,24 @@ def _in_yaml(error: SchemaError) -> RowError:
     message = fault.message.replace("is not an object", "is not a mapping")
     hint = fault.hint
     if error.keyword == "required" and (examples := error.schema["properties"][error.expected].get("examples")):
-        hint = f"Add the field, such as {error.expected}: {_in_flow_style(examples[0])}"
+        hint = f"Add the field, such as {error.expected}: {in_flow_style(examples[0])}"
     elif not hint and error.keyword in ("type", "const"):
         example = schema["properties"].get(key, {}).get("examples") if len(error.path) == 1 else None
         if not error.path:
             hint = "Write keys with values, the first one version: 1."
         elif example:
-            hint = f"Write {key}: {_in_flow_style(example[0])}"
+            hint = f"Write {key}: {in_flow_style(example[0])}"
     return fault._replace(message=message, hint=hint)
 
 
-def _in_flow_style(value: Any) -> str:
-    """Return a value as YAML on one line."""
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_in_flow_style(inner)}' for key, inner in value.items())}}}"
+def in_flow_style(value: Any) -> str:
+    """Return a value as YAML on one line; gates files know no exponents."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {in_flow_style(inner)}' for key, inner in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_in_flow_style, value))}]"
+        return f"[{', '.join(map(in_flow_style, value))}]"
+    if isinstance(value, float):
+        return f"{value:.15f}".rstrip("0").rstrip(".")
     is_plain = isinstance(value, Decimal) or (isinstance(value, str) and _PLAIN.fullmatch(value))
     return str(value) if is_plain else json.dumps(value)
 

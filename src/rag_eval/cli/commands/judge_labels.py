@@ -44,7 +44,7 @@ from rag_eval.llm_judge.reliability import (
     match_labels,
     measure_agreement,
 )
-from rag_eval.readers.gates_file import judge_of, policy_of
+from rag_eval.readers.gates_file import in_flow_style, judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
@@ -199,16 +199,10 @@ def _check_matches(pairs: Matched, path: Path, judge: Judge) -> None:
 def _judge_block(judge: Judge, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
     """Return the judge of the gates file as YAML; JSON strings are YAML strings."""
     lines = [f"  {name}: {json.dumps(value)}" for name, value in judge._asdict().items()]
-    scores = [f"      {score}: {_flow(part)}" for score, part in calibration["scores"].items()]
-    lines = ["judge:", *lines, f"  floor: {_flow(floor)}", "  calibration:"]
+    scores = [f"      {score}: {in_flow_style(part)}" for score, part in calibration["scores"].items()]
+    lines = ["judge:", *lines, f"  floor: {in_flow_style(floor)}", "  calibration:"]
     lines += [f"    {name}: {json.dumps(calibration[name])}" for name in ("judge", "labels")]
     return "\n".join([*lines, "    scores:" if scores else "    scores: {}", *scores]) + "\n"
-
-
-def _flow(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {_flow(part)}" for name, part in value.items()) + "}"
-    return f"{value:.15f}".rstrip("0").rstrip(".")  # gates files know no exponents
 
 
 def _next_steps(policy: Policy, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
