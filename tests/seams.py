@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from rag_eval.metrics import Measure
     from rag_eval.scoring.scorecard import Scorecard
     from rag_eval.stats.intervals import Interval
-    from rag_eval.stats.tally import Shown
+    from rag_eval.stats.tally import JsonScore
 
 __all__ = [
     "COMMANDS",
@@ -151,12 +151,12 @@ def score_files(*files: str, authority: Any = None, **options: Any) -> Report:
     return api.run(api.Options(*files, **options), authority)
 
 
-def folded(name: str, scores: Mapping[Shown, int]) -> Value:
+def folded(name: str, scores: Mapping[JsonScore, int]) -> Value:
     """Return the value of a metric over some scores."""
     return aggregations.aggregate(measure(name), scores)
 
 
-def enclosed(name: str, scores: Mapping[Shown, int], confidence: str = "0.95") -> Interval | None:
+def enclosed(name: str, scores: Mapping[JsonScore, int], confidence: str = "0.95") -> Interval | None:
     """Return the interval of a metric's value over some scores."""
     return aggregations.confidence_interval(measure(name), scores, float(confidence))
 

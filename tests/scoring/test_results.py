@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.gates.results import Scores
-from rag_eval.stats.tally import as_shown
+from rag_eval.stats.tally import json_score
 
 ratios = st.integers(1, 9).flatmap(lambda below: st.tuples(st.integers(0, below), st.just(below)))
 labelled = st.tuples(st.floats(0, 1), st.booleans())
@@ -17,7 +17,7 @@ kept = st.lists(st.one_of(st.none(), st.booleans(), ratios, st.integers(0, 99), 
 def both(found, shared=None):
     """The scores, of which the first are shared, and the dict that they stand for."""
     names = [f"m{place}" for place in range(len(found))]
-    applying = {name: as_shown(score) for name, score in zip(names, found, strict=True) if score is not None}
+    applying = {name: json_score(score) for name, score in zip(names, found, strict=True) if score is not None}
     cut = len(found) if shared is None else shared
     return Scores({name: place for place, name in enumerate(names)}, tuple(found[:cut]), tuple(found[cut:])), applying
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.stats.tally import as_float, exactly, shown, weighted_counts
+from rag_eval.stats.tally import as_float, as_fraction, round_for_display, weighted_counts
 from seams import Value, mean, tally
 
 
@@ -59,7 +59,7 @@ def test_a_score_is_shown_as_a_number(score, number):
 
 
 def test_a_float_is_compared_by_its_shortest_decimal():
-    assert exactly(0.1) == Fraction(1, 10)
+    assert as_fraction(0.1) == Fraction(1, 10)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_float_is_compared_by_its_shortest_decimal():
     ],
 )
 def test_a_number_is_shown_with_as_many_decimals_as_it_takes(number, limit, text):
-    assert shown(number, lambda one: one >= limit) == text
+    assert round_for_display(number, lambda one: one >= limit) == text
 
 
 def test_a_number_that_no_decimals_can_tell_from_its_limit_is_shown_as_a_ratio():
     number = Fraction(1, 3)
-    assert shown(number, lambda one: one == number) == "1/3"
+    assert round_for_display(number, lambda one: one == number) == "1/3"

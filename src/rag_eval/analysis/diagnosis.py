@@ -14,7 +14,7 @@ from rag_eval.errors import Finding
 from rag_eval.gates.policy import GateResult
 from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
-from rag_eval.stats.tally import exactly, shown
+from rag_eval.stats.tally import as_fraction, round_for_display
 
 _DEFAULTS = {
     **{metric: float(DEFAULT_GATES[name]) for name, metric in FLOORS.items()},
@@ -169,11 +169,11 @@ class _Figures(NamedTuple):
         """Return the values of the measured ones of some metrics, with enough decimals to compare them to limits."""
         texts = []
         for name in names:
-            value, limit = self.values.get(name), exactly(self.limits[name])
+            value, limit = self.values.get(name), as_fraction(self.limits[name])
             if value is not None:
                 beyond = limit.__lt__ if _lower_is_better(name) else limit.__le__
                 least, unit = (0, " ms") if _STAGE.fullmatch(name) else (3, "")
-                texts.append(f"{name} {shown(exactly(value), beyond, least)}{unit}")
+                texts.append(f"{name} {round_for_display(as_fraction(value), beyond, least)}{unit}")
         return ", ".join(texts)
 
 

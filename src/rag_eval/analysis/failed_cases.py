@@ -10,7 +10,7 @@ from rag_eval.cases import GOOD, MEANING, STAGE, Case
 from rag_eval.gates.policy import BOUNDS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure, of_column
-from rag_eval.stats.tally import Shown, as_float
+from rag_eval.stats.tally import JsonScore, as_float
 from rag_eval.textual.leaks import MASKED, PLAIN, Mark, Segment, answer_marks, leaks_of, masked, segments
 
 Row = Mapping[str, Any]
@@ -74,7 +74,7 @@ def bad_scores(case: Question, gates: Mapping[str, Sequence[GateResult]]) -> lis
     return sorted(rows, key=lambda item: not item["gates"])
 
 
-def _bad(name: str, score: Shown, gates: Sequence[GateResult]) -> bool:
+def _bad(name: str, score: JsonScore, gates: Sequence[GateResult]) -> bool:
     """Return whether a 0/1 score is the bad one, or whether another score breaks a minimum or maximum."""
     metric = of_column(name)
     if metric is None or isinstance(score, tuple):

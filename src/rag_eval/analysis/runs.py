@@ -30,7 +30,7 @@ from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.intervals import interval
-from rag_eval.stats.tally import Shown
+from rag_eval.stats.tally import JsonScore
 
 _LABELLED = "precision", "abstention_accuracy"
 """Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
@@ -321,7 +321,7 @@ def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDi
     return BaseDifference(-sign * comparison.regression + 0.0, low, high, *tested, steps[1], steps[-1], steps[0])
 
 
-def _step(before: Shown, after: Shown) -> float:
+def _step(before: JsonScore, after: JsonScore) -> float:
     """Return the change of a case's score; higher is better for a labelled score that should be high."""
     if isinstance(before, tuple) and isinstance(after, tuple):
         if before[1] != after[1]:  # a turn of a conversation that is right in only one run

@@ -15,7 +15,7 @@ from math import fsum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from rag_eval.gates.results import Layouts, MetricResult, Question, distinct
+from rag_eval.gates.results import CaseScores, Layouts, MetricResult, Question, distinct
 from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import aggregations
@@ -24,12 +24,12 @@ from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats import intervals
 from rag_eval.stats.intervals import BetweenRuns, Interval
 from rag_eval.stats.paired import Units
-from rag_eval.stats.tally import DECIMALS, Shown, Value, weighted_counts
+from rag_eval.stats.tally import DECIMALS, JsonScore, Value, weighted_counts
 
-Pair = tuple[Shown | None, Shown | None]
+Pair = tuple[JsonScore | None, JsonScore | None]
 Pairs = Counter[Pair]
 Unit = tuple[tuple[Any, int], ...]
-ColumnScores = tuple[Shown | None, ...]
+ColumnScores = tuple[JsonScore | None, ...]
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
 _CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "gold_sha256")
@@ -75,7 +75,7 @@ class GroupedCases:
         self._sizes = [size for _, size in sorted(Counter(names).items())]
         self._layouts = Layouts(map(_SCORES, cases))
         self._columns: dict[str, tuple[bool, ColumnScores]] = {}
-        self._distinct: dict[bool, tuple[list[Mapping[str, Shown]], list[int]]] = {}
+        self._distinct: dict[bool, tuple[list[CaseScores], list[int]]] = {}
         self._by_run: dict[bool, Counter[tuple[str | None, int]]] = {}
         self._units: dict[bool, Counter[tuple[int, ...]]] = {}
 
@@ -182,10 +182,10 @@ class RunEvidence:
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self._metrics, self._contracts = metrics, contracts
         self._both_sides = questions, baseline.questions if baseline else ()
-        self._columns: dict[tuple[str, str], Counter[Shown]] = {}
+        self._columns: dict[tuple[str, str], Counter[JsonScore]] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
-        self._distinct: dict[tuple[str, bool], tuple[list[Mapping[str, Shown]], Counter[int]]] = {}
-        self._paired: dict[tuple[str, bool], tuple[list[list[Mapping[str, Shown]]], Counter[tuple[int, int]]]] = {}
+        self._distinct: dict[tuple[str, bool], tuple[list[CaseScores], Counter[int]]] = {}
+        self._paired: dict[tuple[str, bool], tuple[list[list[CaseScores]], Counter[tuple[int, int]]]] = {}
         self._grouped: dict[str, GroupedCases] = {"": grouped} if grouped else {}
         self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
@@ -319,7 +319,7 @@ class RunEvidence:
             self._units[column, part] = units if len(groups) < len(rows) else None
         return self._units[column, part]
 
-    def by_case(self, name: str, part: str = "") -> list[tuple[tuple[str, str | None], Shown | None, Shown | None]]:
+    def by_case(self, name: str, part: str = "") -> list[tuple[tuple[str, str | None], *Pair]]:
         """Return a metric's scores in baseline and run, case by case."""
         return [(_CASE(case), *pair) for case, pair in self._scored(name, part)]
 
@@ -344,7 +344,7 @@ class RunEvidence:
         rows = ((new, (old.scores.get(column), new.scores.get(column))) for old, new in self._pairs_in(part))
         return [(case, pair) for case, pair in rows if pair != (None, None)]
 
-    def _column(self, name: str, part: str) -> Counter[Shown]:
+    def _column(self, name: str, part: str) -> Counter[JsonScore]:
         column = measure(name).column
         if (column, part) not in self._columns:
             shared = self._layouts[0].shares(column)

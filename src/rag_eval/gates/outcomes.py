@@ -20,7 +20,7 @@ from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.scoring.aggregations import FOLDS, confidence_interval
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.stats.intervals import Interval
-from rag_eval.stats.tally import Shown, Value, as_shown, tally
+from rag_eval.stats.tally import JsonScore, Value, json_score, tally
 
 _QUESTION_SHOWN = 200
 _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
@@ -131,9 +131,9 @@ def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases 
             results[item.name] = as_result(item, FOLDS[item.fold].value(tally([item.score(about)])), None)
             continue
         counts = tallies[item.column]
-        scores: Counter[Shown] = Counter()
+        scores: Counter[JsonScore] = Counter()
         for score, count in counts.items():  # 1/1 and 2/2 are shown as 1
-            scores[as_shown(score)] += count
+            scores[json_score(score)] += count
         depends = grouped.scores(item.column) if grouped else frozenset(scores.items())
         key = item.is_rate, item.metric.top, item.fold, depends
         if key not in known:

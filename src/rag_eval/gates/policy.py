@@ -17,7 +17,7 @@ from rag_eval.contract.settings import Verdict
 from rag_eval.errors import Finding
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
-from rag_eval.stats.tally import Value, exactly
+from rag_eval.stats.tally import Value, as_fraction
 
 Outcome = Literal["passed", "failed", "inconclusive", "no_data"]
 Severity = Literal["error", "warning"]
@@ -65,7 +65,7 @@ class Gate(NamedTuple):
     def keeps(self, number: Fraction | float) -> bool:
         """Return whether a number is within the threshold, compared exactly."""
         limit = Fraction(Decimal(self.threshold))
-        return exactly(number) >= limit if self.direction == "min" else exactly(number) <= limit
+        return as_fraction(number) >= limit if self.direction == "min" else as_fraction(number) <= limit
 
     def judged(self, outcome: Outcome, value: float | None, n: int, exact: str | None = None) -> GateResult:
         """Return the gate with its outcome."""

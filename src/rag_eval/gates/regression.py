@@ -24,7 +24,7 @@ from rag_eval.scoring import aggregations
 from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs
 from rag_eval.stats.paired import Units, above_percentile, can_be_significant, effects, holm, testable, units_of
 from rag_eval.stats.power import POWER, cases_needed, fail_rates, minimum_effect, noise_bound
-from rag_eval.stats.tally import DECIMALS, Value, exactly, weighted_counts
+from rag_eval.stats.tally import DECIMALS, Value, as_fraction, weighted_counts
 
 Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 _NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
@@ -236,7 +236,7 @@ def compare_pairs(name: str, pairs: Pairs) -> Comparison | None:
 def _difference(name: str, old: Value, new: Value, n: int) -> Comparison | None:
     if old.number is None or new.number is None:
         return None
-    before, after = (exactly(round(float(number), DECIMALS)) for number in (old.number, new.number))
+    before, after = (as_fraction(round(float(number), DECIMALS)) for number in (old.number, new.number))
     regression = before - after if measure(name).metric.better == "higher" else after - before
     return Comparison(float(before), float(after), float(regression), n)
 
@@ -298,7 +298,7 @@ def _noise(row: Tested) -> _Noise | None:
     if not unit:
         return None
     moves = noise.moves * (noise.unit / unit) ** 2
-    return _Noise(spread.counts.total(), exactly(round(unit, DECIMALS)), noise_bound(moves, noise.counts.total()))
+    return _Noise(spread.counts.total(), as_fraction(round(unit, DECIMALS)), noise_bound(moves, noise.counts.total()))
 
 
 def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:

@@ -14,10 +14,12 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.contract.gold import LARGEST, Count
 from rag_eval.metrics import Metric, of_column
-from rag_eval.stats.tally import Score, Shown, Value, as_shown
+from rag_eval.stats.tally import JsonScore, Score, Value, json_score
 
 T = TypeVar("T")
-Split = tuple[T, Mapping[str, Shown]]
+CaseScores = Mapping[str, JsonScore]
+"""The scores of a case by column."""
+Split = tuple[T, CaseScores]
 Row = Sequence[Score | None]
 """Scores by position, None where a metric does not apply."""
 MOST = 1e15
@@ -49,7 +51,7 @@ class MetricResult(NamedTuple):
         return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
 
 
-class Scores(Mapping[str, Shown]):
+class Scores(CaseScores):
     """The scores of a case by column: what the scorer stores, converted to numbers on access.
 
     Dicts of the scores of many cases would take more memory than everything else about them. ``positions`` has the
@@ -62,19 +64,19 @@ class Scores(Mapping[str, Shown]):
     def __init__(self, positions: Mapping[str, int], shared_scores: Row, case_scores: Row = ()) -> None:
         self.positions, self.shared_scores, self.case_scores = positions, shared_scores, case_scores
 
-    def __getitem__(self, column: str) -> Shown:
+    def __getitem__(self, column: str) -> JsonScore:
         score = self.get(column)
         if score is None:
             raise KeyError(column)
         return score
 
-    def get(self, column: str, default: T | None = None) -> Shown | T | None:  # type: ignore[override]
+    def get(self, column: str, default: T | None = None) -> JsonScore | T | None:  # type: ignore[override]
         """Return a score by column, like a dict's ``get``; gates call it for every case."""
         index, shared = self.positions.get(column), len(self.shared_scores)
         if index is None:
             return default
         score = self.shared_scores[index] if index < shared else self.case_scores[index - shared]
-        return default if score is None else as_shown(score)
+        return default if score is None else json_score(score)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.as_dict())
@@ -85,24 +87,25 @@ class Scores(Mapping[str, Shown]):
     def __repr__(self) -> str:
         return repr(self.as_dict())
 
-    def as_dict(self) -> dict[str, Shown]:
+    def as_dict(self) -> dict[str, JsonScore]:
         """Return the scores of all columns that apply."""
         return self.converted((*self.shared_scores, *self.case_scores))
 
-    def converted(self, scores: Row, begin: int = 0) -> dict[str, Shown]:
+    def converted(self, scores: Row, begin: int = 0) -> dict[str, JsonScore]:
         """Return the scores that apply by column, the first of them in the column at ``begin``."""
         columns = islice(self.positions, begin, None)
-        return {column: as_shown(score) for column, score in zip(columns, scores, strict=False) if score is not None}
+        applying = zip(columns, scores, strict=False)
+        return {column: json_score(score) for column, score in applying if score is not None}
 
 
-def score_splitter(convert: Callable[[Mapping[str, Shown]], T]) -> Callable[[Mapping[str, Shown]], Split[T]]:
+def score_splitter(convert: Callable[[CaseScores], T]) -> Callable[[CaseScores], Split[T]]:
     """Return a function that splits the scores of a case: ``convert`` of those that cases share, and the others.
 
     Shared scores are converted once. The cases must stay in memory, because an id distinguishes them.
     """
     known: dict[tuple[int, int], T] = {}
 
-    def split(case: Mapping[str, Shown]) -> Split[T]:
+    def split(case: CaseScores) -> Split[T]:
         if not isinstance(case, Scores):
             return convert({}), case
         key = id(case.positions), id(case.shared_scores)
@@ -118,7 +121,7 @@ def score_splitter(convert: Callable[[Mapping[str, Shown]], T]) -> Callable[[Map
 class Layouts:
     """The storage layouts of some cases' scores."""
 
-    def __init__(self, cases: Iterable[Mapping[str, Shown]]) -> None:
+    def __init__(self, cases: Iterable[CaseScores]) -> None:
         scores = list({id(case): case for case in cases}.values())
         self._plain = not set(map(type, scores)) <= {Scores}
         # Cases of one layout share their positions: one of them gives the number of shared scores.
@@ -131,7 +134,7 @@ class Layouts:
         )
 
 
-def distinct(cases: Sequence[Mapping[str, Shown]], shared: bool) -> tuple[list[Mapping[str, Shown]], list[int]]:
+def distinct(cases: Sequence[CaseScores], shared: bool) -> tuple[list[CaseScores], list[int]]:
     """Return the distinct scores of cases, and the index among them for each case.
 
     Objects are compared by identity, because millions of cases share few. With ``shared``, cases with the same shared
@@ -156,7 +159,7 @@ class Question(NamedTuple):
     answerable: bool
     label: str
     coarse_label: str
-    scores: Mapping[str, Shown]
+    scores: CaseScores
     gold_line: int
     trace_line: int
     gold_sha256: str = ""

@@ -27,7 +27,7 @@ from rag_eval.rendering.document import (
     remarks,
     table_of,
 )
-from rag_eval.stats.tally import exactly
+from rag_eval.stats.tally import as_fraction
 
 if TYPE_CHECKING:
     from rag_eval.analysis.runs import AllOfK, BaseDifference, Cell, Repeats, Row, SideBySide, Spread, Standing
@@ -165,7 +165,8 @@ def _value(cell: Cell | AllOfK, name: str = "") -> str:
     """Return a value with its interval."""
     if cell.value is None:
         return _NONE
-    return f"{format_number(cell.value, name)}{format_interval(cell.low, cell.high, exactly(cell.value), name=name)}"
+    ends = format_interval(cell.low, cell.high, as_fraction(cell.value), name=name)
+    return f"{format_number(cell.value, name)}{ends}"
 
 
 def _differences(comparison: SideBySide, index: int, run: Standing, formatter: TextFormatter) -> Section:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import column_of, of_column
-from rag_eval.stats.tally import DECIMALS, exactly, shown
+from rag_eval.stats.tally import DECIMALS, as_fraction, round_for_display
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult
@@ -150,7 +150,7 @@ def format_signed(number: float, name: str = "") -> str:
     """Return a change with its sign and unit, ``−0.033``; only a change of 0 has no sign, ``0 ms``."""
     if not number and unit(name):
         return f"0{unit(name)}"
-    far = shown(abs(exactly(number)), bool, decimals(abs(number), name))
+    far = round_for_display(abs(as_fraction(number)), bool, decimals(abs(number), name))
     return f"{'+' if number > 0 else '−' if number else ''}{far}{unit(name)}"
 
 
@@ -169,7 +169,9 @@ def format_interval(
     start, end = (
         ""
         if end is None
-        else format_signed_bound(exactly(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least)
+        else format_signed_bound(
+            as_fraction(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least
+        )
         for end in (low, high)
     )
     if start and end:
@@ -185,14 +187,14 @@ def format_range(low: str | None, high: str | None) -> str:
 def format_signed_bound(number: Fraction, condition: Callable[[Fraction], object], least: int) -> str:
     """Return a number with its sign, rounded so that ``condition`` has the same result for it."""
     if number >= 0:
-        return shown(number, condition, least)
-    return f"−{shown(-number, lambda far: condition(-far), least)}"
+        return round_for_display(number, condition, least)
+    return f"−{round_for_display(-number, lambda far: condition(-far), least)}"
 
 
 def format_probability(p: float, alpha: str = "0.05") -> str:
     """Return ``0.12`` or ``<0.001``, rounded to its side of ``alpha``."""
     level = Fraction(Decimal(alpha))
-    text = shown(exactly(p), lambda number: number <= level, 2 if p >= _RARE else 3)
+    text = round_for_display(as_fraction(p), lambda number: number <= level, 2 if p >= _RARE else 3)
     return text if Fraction(text) else "<0.001"
 
 
@@ -208,5 +210,5 @@ def format_metric_interval(result: MetricResult, name: str = "") -> str:
     if result.value is None:
         return ""
     number = result.as_value().number
-    ends = format_interval(result.low, result.high, exactly(result.value if number is None else number), name=name)
+    ends = format_interval(result.low, result.high, as_fraction(result.value if number is None else number), name=name)
     return f"{ends}{SMALL if result.small else ''}"

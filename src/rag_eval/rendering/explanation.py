@@ -16,7 +16,7 @@ from rag_eval.common.escaping import one_line
 from rag_eval.metrics import Measure, Metric, range_in_words, score_in_words, single_score
 from rag_eval.rendering.document import format_number
 from rag_eval.scoring.aggregations import values_in_words
-from rag_eval.stats.tally import Score, as_shown
+from rag_eval.stats.tally import Score, json_score
 from rag_eval.textual.detectors import VERBATIM
 from rag_eval.textual.leaks import MASKED, Leak, Mark, Segment, answer_marks, masked, segments, without
 from rag_eval.textual.refusals import examine
@@ -183,7 +183,7 @@ def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
     """Return a case as plain data: the answer, and the support for each of its sentences."""
     scores: dict[str, Any] = {}
     for name, score in _scores(case, wanted).items():
-        scores[name] = None if score is None else single_score(name, as_shown(score))
+        scores[name] = None if score is None else single_score(name, json_score(score))
     masks = [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
     answer = _pieces(case.claim, [*answer_marks(case.evidence), *masks])
     return {

@@ -32,7 +32,7 @@ from rag_eval.rendering.document import (
     paragraphs,
     unit,
 )
-from rag_eval.stats.tally import exactly, shown
+from rag_eval.stats.tally import as_fraction, round_for_display
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -330,8 +330,8 @@ def format_value(gate: GateResult) -> str:
         return "–"
     if gate.is_completeness:
         return f"{gate.value:g}"
-    exact, least = exactly(gate.as_value().number or 0.0), decimals(gate.value, gate.name)
-    return f"{shown(exact, gate.gate.keeps, least)}{unit(gate.name)}"
+    exact, least = as_fraction(gate.as_value().number or 0.0), decimals(gate.value, gate.name)
+    return f"{round_for_display(exact, gate.gate.keeps, least)}{unit(gate.name)}"
 
 
 def format_estimate(gate: GateResult) -> str:
@@ -339,7 +339,7 @@ def format_estimate(gate: GateResult) -> str:
     if gate.value is None or gate.comparison is not None:
         return format_value(gate)
     keeps = gate.gate.keeps if gate.confidence else bool
-    ends = format_interval(gate.low, gate.high, exactly(gate.as_value().number or 0.0), keeps, gate.name)
+    ends = format_interval(gate.low, gate.high, as_fraction(gate.as_value().number or 0.0), keeps, gate.name)
     return f"{format_value(gate)}{ends}{SMALL if gate.small else ''}"
 
 
@@ -366,14 +366,16 @@ def format_regression_interval(gate: GateResult, *, turned: bool = False) -> str
             texts.append(None)
         else:
             least = decimals(abs(end), gate.name) if unit(gate.name) or abs(end) > 1 else 3
-            texts.append(format_signed_bound(exactly(sign * end), lambda number: gate.gate.keeps(sign * number), least))
+            texts.append(
+                format_signed_bound(as_fraction(sign * end), lambda number: gate.gate.keeps(sign * number), least)
+            )
     return format_range(*texts)
 
 
 def format_size(gate: GateResult) -> str:
     """Return the size of a value's change against the baseline, without its sign."""
-    regression = exactly((gate.comparison and gate.comparison.regression) or 0.0)
-    size_text = shown(
+    regression = as_fraction((gate.comparison and gate.comparison.regression) or 0.0)
+    size_text = round_for_display(
         abs(regression),
         lambda number: (gate.gate.keeps(number if regression > 0 else -number), bool(number)),
         decimals(float(abs(regression)), gate.name),

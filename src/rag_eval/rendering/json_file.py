@@ -24,7 +24,7 @@ from rag_eval.metrics import METRICS
 from rag_eval.scoring.scorecard import Completeness
 
 if TYPE_CHECKING:
-    from rag_eval.stats.tally import Shown
+    from rag_eval.stats.tally import JsonScore
 
 _RECORDS: dict[str, Callable[..., Any]] = {
     "gates": GateResult,
@@ -94,7 +94,7 @@ class QuestionConverter:
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[str, ...], tuple[Mapping[str, int], list[int], list[int]]] = {}
-        self._shared: dict[tuple[Any, ...], tuple[Shown, ...]] = {}
+        self._shared: dict[tuple[Any, ...], tuple[JsonScore, ...]] = {}
 
     def convert(self, rows: Sequence[QuestionRow]) -> list[Question]:
         """Return the cases of questions."""
@@ -115,7 +115,7 @@ class QuestionConverter:
             for row in rows
         ]
 
-    def _scores(self, scores: Mapping[str, Shown]) -> Scores:
+    def _scores(self, scores: Mapping[str, JsonScore]) -> Scores:
         """Return scores in their storage order: shared columns first, then the columns in which cases differ."""
         names, values = tuple(scores), list(scores.values())
         if names not in self._layouts:

@@ -31,13 +31,13 @@ from rag_eval.stats.paired import (
     permutation_p,
     units_of,
 )
-from rag_eval.stats.tally import DECIMALS, Score, Shown, Tally, Value, as_float, mean, tally
+from rag_eval.stats.tally import DECIMALS, JsonScore, Score, Tally, Value, as_float, mean, tally
 
 if TYPE_CHECKING:
     from rag_eval.metrics import Measure, Metric
     from rag_eval.stats.intervals import BetweenRuns
 
-    Pair = tuple[Shown | None, Shown | None]
+    Pair = tuple[JsonScore | None, JsonScore | None]
     Unit = tuple[tuple[Any, int], ...]
 
 
@@ -159,7 +159,7 @@ def sides(scores: Iterable[Score] | Tally) -> tuple[Counter[float], Counter[floa
     return pair
 
 
-def aggregate(measure: Measure, scores: Mapping[Shown, int]) -> Value:
+def aggregate(measure: Measure, scores: Mapping[JsonScore, int]) -> Value:
     """Aggregate scores of a report: exact for 0/1 metrics, otherwise rounded to twelve decimals."""
     fold = FOLDS[measure.fold].value
     if measure.metric.scale == "rate":
@@ -167,7 +167,7 @@ def aggregate(measure: Measure, scores: Mapping[Shown, int]) -> Value:
     return fold(Tally(scores))
 
 
-def confidence_interval(measure: Measure, scores: Mapping[Shown, int], confidence: float) -> Interval | None:
+def confidence_interval(measure: Measure, scores: Mapping[JsonScore, int], confidence: float) -> Interval | None:
     """Return the interval of a value over its scores; None without scores, or if the value estimates nothing."""
     if not scores or not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
@@ -302,14 +302,14 @@ def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, l
 def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> float:
     """Swap the units that differ; the scores of the others stay unchanged."""
     moved = Units()
-    same: Counter[Shown | None] = Counter()
+    same: Counter[JsonScore | None] = Counter()
     for unit, count in units_of(pairs).items():
         if any([a != b for (a, b), _ in unit]):
             moved[unit] = count
         else:
             same.update({a: times * count for (a, _), times in unit})
 
-    def figure(scores: Sequence[Shown | None]) -> float | None:
+    def figure(scores: Sequence[JsonScore | None]) -> float | None:
         hits, errors = same[1] + scores.count(1), same[0] + scores.count(0)
         return 2 * hits / (2 * hits + errors) if hits or errors else None
 
@@ -317,7 +317,7 @@ def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> fl
     return permutation_p(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
 
 
-def _number(fold: str, scores: Iterable[Shown | None]) -> float | None:
+def _number(fold: str, scores: Iterable[JsonScore | None]) -> float | None:
     return FOLDS[fold].value(tally(scores)).as_float
 
 

@@ -20,10 +20,10 @@ T = TypeVar("T")
 Ratio = tuple[int, int]
 Labelled = tuple[float, bool]
 Score = bool | Ratio | int | float | Labelled
-Shown = float | Labelled
+JsonScore = float | Labelled
 Tally = Counter[Score]
 DECIMALS = 12
-_SHOWN, _MOST_SHOWN = 3, 60
+_FEWEST_DECIMALS, _MOST_DECIMALS = 3, 60
 
 
 class Value(NamedTuple):
@@ -87,21 +87,21 @@ def as_float(score: Score) -> float:
     return score[0] / score[1] if isinstance(score, tuple) else float(score)
 
 
-def as_shown(score: Score) -> Shown:
+def json_score(score: Score) -> JsonScore:
     """Return a score as in reports: a number, or a labelled score unchanged."""
     if isinstance(score, tuple) and isinstance(score[1], bool):
         return score[0], score[1]
     return as_float(score)
 
 
-def exactly(number: Fraction | float) -> Fraction:
+def as_fraction(number: Fraction | float) -> Fraction:
     """Return the number for comparisons: fractions unchanged, floats by their shortest decimal."""
     return number if isinstance(number, Fraction) else Fraction(repr(number))
 
 
-def shown(number: Fraction, condition: Callable[[Fraction], object], least: int = _SHOWN) -> str:
-    """Return ``number`` with at least ``least`` decimals, enough for the same result of ``condition``."""
-    for decimals in range(least, _MOST_SHOWN):
+def round_for_display(number: Fraction, condition: Callable[[Fraction], object], least: int = _FEWEST_DECIMALS) -> str:
+    """Return a number with at least ``least`` decimals, and enough of them for the same result of ``condition``."""
+    for decimals in range(least, _MOST_DECIMALS):
         rounded = round(number, decimals)
         if condition(rounded) == condition(number):
             whole, rest = divmod(int(rounded * 10**decimals), 10**decimals)

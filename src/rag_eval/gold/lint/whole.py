@@ -17,7 +17,7 @@ from rag_eval.gates.policy import BOUNDS, Gate
 from rag_eval.gates.selection import expand_slice, first_document, slices_of
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
-from rag_eval.stats.tally import Value, exactly, tally
+from rag_eval.stats.tally import Value, as_fraction, tally
 
 if TYPE_CHECKING:
     from rag_eval.gold.lint import GoldSample, LintNote
@@ -131,7 +131,7 @@ def _judged(sample: GoldSample) -> list[tuple[Gate, Measure, Value]]:
         for cases in runs:
             judged = [case for case in cases if not gate.slice or gate.slice in slices_of(case.gold, field)]
             values.append(FOLDS[measured.fold].value(tally([measured.score(case) for case in judged])))
-        results.append((gate, measured, max(values, key=lambda value: exactly(value.number or 0))))
+        results.append((gate, measured, max(values, key=lambda value: as_fraction(value.number or 0))))
     return results
 
 
