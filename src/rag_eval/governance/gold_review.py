@@ -24,6 +24,7 @@ from rag_eval.errors import Finding, InputError, Problem, UsageError
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
+from rag_eval.git.work_tree import WorkTree
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
@@ -32,7 +33,6 @@ from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
-from rag_eval.run.authority import WorkTree
 from rag_eval.run.base_policy import gates_about, gold_named_by, has_path, stored_at
 from rag_eval.run.scored import rescore, rescore_on
 
