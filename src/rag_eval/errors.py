@@ -28,6 +28,19 @@ class Problem(NamedTuple):
         return " ".join(part for part in parts if part)
 
 
+class Note(NamedTuple):
+    """A remark on the inputs that is no problem. ``line`` is its first occurrence, 0 for the whole file."""
+
+    file: str
+    line: int
+    message: str
+    times: int = 1
+
+    def __str__(self) -> str:
+        again = f" ({self.times} times)" if self.times > 1 else ""
+        return f"{self.file}:{self.line}: {self.message}{again}" if self.line else f"{self.file}: {self.message}"
+
+
 Level = Literal["error", "warning"]
 
 

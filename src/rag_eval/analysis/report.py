@@ -11,7 +11,7 @@ from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
-from rag_eval.errors import Finding
+from rag_eval.errors import Finding, Note
 from rag_eval.gates import integrity
 from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence, count_questions
 from rag_eval.gates.integrity import levels_of
@@ -40,15 +40,6 @@ class Input(NamedTuple):
     role: str
     path: str
     sha256: str
-
-
-class InputNote(NamedTuple):
-    """A note on the inputs for readers of the verdict."""
-
-    file: str
-    line: int
-    message: str
-    times: int
 
 
 class Base(NamedTuple):
@@ -106,7 +97,7 @@ class Report(NamedTuple):
     labels: Mapping[str, int]
     diagnosis: tuple[Diagnosis, ...]
     questions: QuestionList
-    notes: tuple[InputNote, ...]
+    notes: tuple[Note, ...]
     inputs: tuple[Input, ...]
     contracts: Mapping[str, str]
     run: Mapping[str, Any] | None = None
@@ -214,7 +205,7 @@ class Context(NamedTuple):
     ``policies`` are those whose integrity settings apply, by default only that of the report.
     """
 
-    notes: Sequence[InputNote] = ()
+    notes: Sequence[Note] = ()
     inputs: Sequence[Input] = ()
     about: Mapping[str, Any] | None = None
     findings: Sequence[Finding] = ()
@@ -268,22 +259,22 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
     return _judged(report, policy, context.earlier, grouped)
 
 
-def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context) -> Iterator[InputNote]:
+def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context) -> Iterator[Note]:
     """Yield notes on how the cases were scored and on run.json."""
     by_documents = sum(count for outcome, count in card.cases.outcome_counts if outcome.level == "doc")
     if by_documents:
-        yield InputNote("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)
+        yield Note("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)
     gated = dict.fromkeys(gate.name for gate in policy.gates)
     idle = [name for name in gated if measure(name).metric.perspective in _OF_QUESTIONS]
     if idle and golds and all(gold.attack is not None for gold in golds.values()):
         names = ", ".join(idle[:5])
         text = f"all items are safety cases, which {names} do not judge; gate metrics such as injection_auc instead"
-        yield InputNote("gates", 0, text, len(golds))
+        yield Note("gates", 0, text, len(golds))
     if policy.prices or any(gate.name.startswith("cost_usd") for gate in policy.gates):
         message = "has no price, so its cases have no cost_usd; add it to prices in the gates file"
-        yield from (InputNote(f"model {quoted(model, 60)}", 0, message, 1) for model in card.unpriced)
+        yield from (Note(f"model {quoted(model, 60)}", 0, message) for model in card.unpriced)
     path = next((file.path for file in context.inputs if file.role == "run"), "run.json")
-    yield from (InputNote(path, 0, message, 1) for message in contradictions(context.about or {}))
+    yield from (Note(path, 0, message) for message in contradictions(context.about or {}))
 
 
 def evidence(

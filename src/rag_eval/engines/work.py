@@ -23,7 +23,7 @@ from rag_eval.contract import Limits, Trace
 from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import JsonLines, pair_finder, read_traces
-from rag_eval.readers.problems import Note, ProblemCollector, Unreadable
+from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.source import BOM, Digest, Reader, SourceFile
 from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
 
@@ -212,7 +212,7 @@ class RangeResult(Struct, frozen=True):
 
     log: OutcomeLog
     lines: int
-    notes: tuple[Note, ...]
+    ledger: ProblemCollector
     has_problems: bool
 
 
@@ -226,14 +226,13 @@ def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: S
     try:
         source = RangeSource(path, reader, file, lines)
     except (OSError, Unreadable):
-        return RangeResult(scorer.log, 0, (), has_problems=True)
+        return RangeResult(scorer.log, 0, ledger, has_problems=True)
     pair = pair_finder(work.questions, ledger, path, is_complete=work.is_complete)
     for traces in JsonLines(Trace, reader, path).blocks(source):
         scorer.add(traces, pair, answered)
         if ledger.problems:
             break
-    notes = tuple(sorted(ledger.notes, key=lambda note: note.line))
-    return RangeResult(scorer.log, source.count, notes, bool(ledger.problems))
+    return RangeResult(scorer.log, source.count, ledger, bool(ledger.problems))
 
 
 def merge(task: Task, results: Iterable[RangeResult]) -> Scorer | None:
@@ -241,15 +240,15 @@ def merge(task: Task, results: Iterable[RangeResult]) -> Scorer | None:
 
     It is None if the file has a problem, whose line and number only reading it as a stream tells.
     """
-    scorer, lines, notes = task.work.scorer.empty_copy(), 0, list[Note]()
+    scorer, lines, parts = task.work.scorer.empty_copy(), 0, list[tuple[ProblemCollector, int]]()
     for result in results:
         if result.has_problems or lines + result.lines > task.work.limits.lines:
             return None
         scorer.merge(result.log, lines)
-        notes += [note._replace(line=note.line + lines) for note in result.notes]
+        parts.append((result.ledger, lines))
         lines += result.lines
-    for note in notes:
-        task.reader.ledger.note(task.path, note.line, note.message, once=note.once, times=note.times)
+    for ledger, before in parts:
+        task.reader.ledger.add_notes(ledger, before)
     return scorer
 
 

@@ -14,12 +14,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
-from rag_eval.analysis.report import Base, InputNote, rejudge, with_diagnosis, with_verdict
+from rag_eval.analysis.report import Base, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
-from rag_eval.errors import Finding
+from rag_eval.errors import Finding, Note
 from rag_eval.gates.integrity import (
     WHOLE_RUN_CHECKS,
     commit_of,
@@ -148,7 +148,7 @@ def _warned_about(context: ReviewContext, base: Policy) -> Iterator[str]:
 
 def _without_base_changes(
     changed: list[PolicyChange], context: ReviewContext, base: Policy
-) -> tuple[list[PolicyChange], list[InputNote]]:
+) -> tuple[list[PolicyChange], list[Note]]:
     """Split the differences from the base into changes of this branch, and a note on changes of the base since."""
     authority = context.authority
     began, path = authority.fork_of_gates, authority.on_base(base.file)
@@ -166,7 +166,7 @@ def _without_base_changes(
         return changed, []
     ref, keys = quoted(authority.ref, 60), some(base_keys, _NAMED, quoted)
     message = f"{ref} has changed {keys} since this branch left it, and its version applies. Rebase to get it"
-    return [change for change in changed if change.key not in base_keys], [InputNote(base.file, 0, message, 1)]
+    return [change for change in changed if change.key not in base_keys], [Note(base.file, 0, message)]
 
 
 def _stated(head: Policy, base: Policy) -> dict[str, Any]:
@@ -399,13 +399,13 @@ def _has_file(tree: Tree, path: str, *, in_submodule: bool = False) -> bool:
         return in_submodule and irregular.submodule
 
 
-def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputNote]]:
+def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     """Return the finding about verdicts of the base that changed, and a note on new ones, which only the author saw."""
     now = {name: verdict for policy in context.policies for name, verdict in policy.replay.verdicts.items()}
     if not now:
         return [], []
     findings: list[Finding] = []
-    notes: list[InputNote] = []
+    notes: list[Note] = []
     before = _recorded_verdicts(context, is_head=False)
     qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
     severities, file = levels_of(*context.policies), context.head.verdicts
@@ -422,7 +422,7 @@ def _review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[InputN
     new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True).keys()
     if new and context.authority.gates is not None:
         message = f"{len(new)} of {len(now)} verdicts were committed with this change: no job asked the judge for them"
-        notes.append(InputNote(file, 0, message, 1))
+        notes.append(Note(file, 0, message))
     return findings, notes
 
 

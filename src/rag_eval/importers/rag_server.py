@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from rag_eval.analysis.report import Input, InputNote, Report
+from rag_eval.analysis.report import Input, Report
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
+from rag_eval.errors import Note
 from rag_eval.gates.policy import Policy, contract
 from rag_eval.gates.results import MOST, MetricResult, QuestionList
 from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row
@@ -168,10 +169,10 @@ def report(inputs: ImportInputs, account: Account) -> Report | None:
         return None
     policy = Policy()
     asked, failed = int(run["question_count"]), int(min(run.get("error_count", 0), run["question_count"]))
-    notes = [InputNote(path, 0, "values of another framework's run, which has no questions to compare", 1)]
+    notes = [Note(path, 0, "values of another framework's run, which has no questions to compare")]
     if failed:
         message = f"its values leave out {failed} question(s) that failed; here such a question counts as wrong"
-        notes.append(InputNote(path, 0, message, 1))
+        notes.append(Note(path, 0, message))
     about = {field: run[field] for field in ("id", "name", "created_at", "completed_at") if run.get(field)}
     return Report(
         version=__version__,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from rag_eval.common.escaping import quoted
-from rag_eval.errors import InputError, Problem
+from rag_eval.errors import InputError, Note, Problem
 
 SHOWN = 100
 
@@ -19,20 +18,6 @@ class Unreadable(Exception):
         self.message, self.hint = message, hint
 
 
-class Note(NamedTuple):
-    """A remark on an input file that is no problem. ``line`` is its first occurrence."""
-
-    file: str
-    line: int
-    message: str
-    times: int = 1
-    once: bool = False
-
-    def __str__(self) -> str:
-        again = f" ({self.times} times)" if self.times > 1 else ""
-        return f"{self.file}:{self.line}: {self.message}{again}" if self.line else f"{self.file}: {self.message}"
-
-
 class ProblemCollector:
     """Collects problems and notes over all files of one call."""
 
@@ -40,6 +25,7 @@ class ProblemCollector:
         self.problems: list[Problem] = []
         self.more = 0  # problems that are only counted
         self._notes: dict[tuple[str, str], Note] = {}
+        self._uncounted: set[tuple[str, str]] = set()  # those notes that are given only once
         self._unknown_fields: set[tuple[str, str]] = set()
 
     @property
@@ -77,9 +63,16 @@ class ProblemCollector:
             message, once = "there are more notes like these", True
         known = self._notes.get((file, message))
         if known is None:
-            self._notes[file, message] = Note(file, line, message, times, once)
+            self._notes[file, message] = Note(file, line, message, times)
+            self._uncounted |= {(file, message)} if once else set()
         elif not once:
             self._notes[file, message] = known._replace(times=known.times + times)
+
+    def add_notes(self, other: ProblemCollector, line: int) -> None:
+        """Add the notes on a part of a file that begins after ``line``."""
+        for note in sorted(other.notes, key=lambda note: note.line):
+            once = (note.file, note.message) in other._uncounted
+            self.note(note.file, note.line + line, note.message, once=once, times=note.times)
 
     @property
     def notes(self) -> list[Note]:

@@ -14,9 +14,9 @@ from rag_eval.analysis.baseline import Compared, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.analysis.report import FORMAT, Base, CiRun, Input, InputNote, Report, SignedAt, SliceResult
+from rag_eval.analysis.report import FORMAT, Base, CiRun, Input, Report, SignedAt, SliceResult
 from rag_eval.common.escaping import as_objects, json_source
-from rag_eval.errors import Finding
+from rag_eval.errors import Finding, Note
 from rag_eval.gates.policy import Comparison, GateResult, Statistics
 from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores, score_splitter
 from rag_eval.gates.selection import RunScope
@@ -33,7 +33,7 @@ _RECORDS: dict[str, Callable[..., Any]] = {
     "flips": Flip,
     "effects": Effect,
     "diagnosis": Diagnosis,
-    "notes": InputNote,
+    "notes": Note,
     "inputs": Input,
     "findings": Finding,
     "policy_changes": PolicyChange,

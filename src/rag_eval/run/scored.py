@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval.analysis.report import Context, Earlier, Input, InputNote, Report, build_report, case_results
+from rag_eval.analysis.report import Context, Earlier, Input, Report, build_report, case_results
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding, InputError
 from rag_eval.gates.integrity import levels_of, vacuous
@@ -64,7 +64,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     before = earlier.questions if earlier else ()
     context = context._replace(
         case_results=cases,
-        notes=[InputNote(*note[:4]) for note in reader.ledger.notes],
+        notes=reader.ledger.notes,
         inputs=[Input(*row) for row in digests.rows()],
         findings=[*findings, *checks.of_answers(inputs, cases.questions, before, past), *of_baseline],
         policies=inputs.policies,
