@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cases import gold_row, make_case, trace_row, write_rows
-from rag_eval.cli.commands.metrics import present_fields
+from rag_eval.contract import present_fields
 from seams import METRICS, Contract, main
 
 GATES = "version: 1\nk: 3\ngates:\n  precision: {min: 0.8, max_drop: 0.1}\n  recall_all@3: {min: 0.5}\n"
@@ -149,9 +149,9 @@ def test_a_gold_field_that_is_there_is_counted_and_no_other(name):
     field = name.partition(".")[2]
     row = gold_row(**{field: FULL_GOLD[field]})
     assert list(Contract("gold").faults(row)) == []
-    assert list(present_fields("gold", make_case(row, None).gold)) == [name]
+    assert list(present_fields(make_case(row, None).gold)) == [name]
 
 
 def test_a_chunk_without_text_is_no_text():
     for chunks, names in (([{"id": "a"}], []), ([{"id": "a", "text": "t"}], ["trace.chunks.text"])):
-        assert list(present_fields("trace", make_case({}, {"answer": "x", "chunks": chunks}).trace)) == names
+        assert list(present_fields(make_case({}, {"answer": "x", "chunks": chunks}).trace)) == names

@@ -1,5 +1,7 @@
 """Gold items, traces and settings as typed records. The published JSON Schemas define the same records."""
 
+from collections.abc import Iterator
+
 from rag_eval.contract.gold import Attack, Fact, Gold, Section, Support, item_hash
 from rag_eval.contract.settings import (
     DEFAULT_GOLD,
@@ -47,6 +49,7 @@ __all__ = [
     "Usage",
     "inline_citations",
     "item_hash",
+    "present_fields",
     "without_citations",
 ]
 
@@ -77,3 +80,18 @@ OPTIONAL = {
     "trace.retrievals": "trace.retrievals",
 }
 """Fields that a metric may need, as the contract writes them, and where a case has their values: None if absent."""
+_WITHIN = "trace.chunks."
+
+
+def present_fields(row: Gold | Trace) -> Iterator[str]:
+    """Yield the names in ``OPTIONAL`` of the fields that a row has; one chunk with a field is enough."""
+    kind = "gold." if isinstance(row, Gold) else "trace."
+    for name, attribute in OPTIONAL.items():
+        if not name.startswith(kind):
+            continue
+        value = getattr(row, attribute.removeprefix(kind))
+        if name.startswith(_WITHIN):
+            part = name.removeprefix(_WITHIN)
+            value = next((chunk for chunk in value or () if getattr(chunk, part) is not None), None)
+        if value is not None:
+            yield name

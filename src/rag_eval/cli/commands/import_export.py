@@ -21,12 +21,11 @@ from rag_eval.cli.commands._shared import (
     write_data,
     write_together,
 )
-from rag_eval.cli.commands.metrics import present_fields
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.progress import watch
-from rag_eval.contract import Trace
+from rag_eval.contract import Trace, present_fields
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
@@ -235,7 +234,7 @@ def _lines(
             fields[_ROW] += 1
             if form.gives == "trace":
                 fields[_RETRIEVED] += "retrieved_ids" in row or "chunks" in row
-                fields.update(present_fields("trace", Trace.from_row(row, "", 0)))
+                fields.update(present_fields(Trace.from_row(row, "", 0)))
             yield line
     except InputError as error:
         raise InputError([*_other_tools(reader, name, args.files), *error.problems], error.more) from None

@@ -6,13 +6,13 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rag_eval.cli.commands._shared import input_options, uncollected
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
-from rag_eval.contract import OPTIONAL, Gold, Trace
+from rag_eval.contract import OPTIONAL, present_fields
 from rag_eval.errors import PASSED
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
@@ -29,7 +29,6 @@ from rag_eval.scoring.scorecard import Scorecard
 _NAMED = 12
 _SHOWN = ("name", "perspective", "better", "scale", "unit", "applies", "summary")
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
-_WITHIN = "trace.chunks."
 
 
 def add_arguments(parser: Parser) -> None:
@@ -107,29 +106,16 @@ def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
     golds = read_gold(reader, policy.gold)
     rows, counts = {"gold": len(golds), "trace": 0}, Counter[str]()
     for gold in golds.values():
-        counts.update(present_fields("gold", gold))
+        counts.update(present_fields(gold))
     scorer = metric_scorer(golds, select_measures(options.cutoffs, policy), policy.settings)
     for trace in paired_traces(reader, golds, policy.trace, digests):
         rows["trace"] += 1
-        counts.update(present_fields("trace", trace))
+        counts.update(present_fields(trace))
         scorer.add([trace])
     about = read_run_json(reader, policy, digests)
     reader.ledger.stop_on_problems()
     fields = {name: Field(name, counts[name], rows[name.partition(".")[0]]) for name in OPTIONAL}
     return Coverage(policy.gold, policy.trace, _covered(scorer.close(), policy, fields, about or {}), fields)
-
-
-def present_fields(kind: str, row: Gold | Trace) -> Iterator[str]:
-    """Yield the optional fields that a gold item or a trace has; one chunk with a field is enough."""
-    for name, attribute in OPTIONAL.items():
-        if not name.startswith(kind):
-            continue
-        value = getattr(row, attribute.partition(".")[2])
-        if name.startswith(_WITHIN):
-            part = name.removeprefix(_WITHIN)
-            value = next((chunk for chunk in value or () if getattr(chunk, part) is not None), None)
-        if value is not None:
-            yield name
 
 
 def _covered(
