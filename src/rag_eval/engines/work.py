@@ -83,7 +83,7 @@ def _in_ranges(task: Task) -> Scorer | None:
     is_dask = task.execution.engine == "dask"
     if task.path in task.reader.contents or not (is_dask or _file_size(task.path) >= LARGE):
         return None
-    source = task.reader._replace(ledger=ProblemCollector()).open(task.path)
+    source = task.reader.silent().open(task.path)
     if source is None:
         return None
     with source:

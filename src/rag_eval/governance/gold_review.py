@@ -30,7 +30,6 @@ from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
 from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
 from rag_eval.run.base_policy import gates_about, gold_named_by, has_path, stored_at
@@ -340,11 +339,10 @@ def compare(context: ReviewContext) -> GoldDiff:
     if data is not None and (pointer := _LFS.match(data)):
         same = pointer[1].decode() == run.gold_sha256
         return GoldDiff(not_comparable="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
-    reader = run.inputs.reader
-    old = stored_gold_set(reader, stored)
+    old = stored_gold_set(stored)
     if committed is not None and hashlib.sha256(committed).hexdigest() != run.gold_sha256:  # a checkout changed it
-        scored = StoredGold(scored_path, scored_path, {scored_path: committed}, limits=reader.limits)
-        new = stored_gold_set(reader, scored)
+        scored = StoredGold(scored_path, scored_path, {scored_path: committed}, limits=run.inputs.reader.limits)
+        new = stored_gold_set(scored)
     changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
     if merged := _merged_since(context, new, changed):
         changed = [qid for qid in changed if qid not in merged]
@@ -410,7 +408,7 @@ def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str]) -> s
     inputs = context.run.inputs
     try:
         stored = stored_at(context.authority, tip, path, inputs.base_limits)
-        now = stored_gold_set(inputs.reader, stored) if stored else None
+        now = stored_gold_set(stored) if stored else None
     except InputError:
         return set()
     return {qid for qid in changed if not now.differs(qid, new)} if now else set()
@@ -421,7 +419,7 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
     if not qids:
         return
     inputs, policy = context.run.inputs, context.base or context.head
-    silent = inputs.reader._replace(ledger=ProblemCollector())
+    silent = inputs.reader.silent()
     traces = paired_traces(silent, inputs.golds, inputs.policy.trace, Digests())
     seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
 

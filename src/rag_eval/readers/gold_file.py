@@ -152,20 +152,22 @@ class StoredGold(Struct, frozen=True):
     limits: Limits = DEFAULTS
 
 
-def gold_set(reader: Reader, path: str, golds: dict[str, Gold]) -> GoldSet:
-    """Return the items that were read at ``path``, with the hashes of their exact bytes, as sign-off has them.
+def read_gold_set(reader: Reader, path: str, digest: Digest | None = None) -> GoldSet:
+    """Read the gold of ``path`` with the hashes of its exact bytes, as sign-off has them; invalid gold has none.
 
     Items of a folder have no line of their own: theirs is the line that `rag-eval import labels` writes.
     """
-    silent = reader._replace(ledger=ProblemCollector())
+    golds = read_gold(reader, path, digest)
+    if reader.ledger.problems:
+        return GoldSet(golds, {}, "lines")
     if is_folder(reader, path):
         from rag_eval.importers import written
         from rag_eval.readers.import_inputs import foreign_gold
 
-        rows = foreign_gold(silent, path, "labels")
+        rows = foreign_gold(reader.silent(), path, "labels")
         return GoldSet(golds, {row["qid"]: item_hash(written(row).encode()) for _, row in rows}, "folder")
-    source = silent.open(path)
-    if source is None:
+    source = reader.silent().open(path)
+    if source is None:  # it was removed since
         return GoldSet(golds, {}, "lines")
     with source:
         items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
@@ -175,22 +177,19 @@ def gold_set(reader: Reader, path: str, golds: dict[str, Gold]) -> GoldSet:
         return GoldSet(golds, hashes, "array" if source.is_array else "lines")
 
 
-def stored_gold_set(reader: Reader, stored: StoredGold) -> GoldSet:
+def stored_gold_set(stored: StoredGold) -> GoldSet:
     """Read a gold set of another commit under its own limits; raise InputError if it is unreadable."""
     ledger = ProblemCollector()
-    reader = reader._replace(ledger=ledger, limits=stored.limits, contents={}, root=None)
     if not stored.folder:
-        (data,) = stored.files.values()
-        path = stored.shown
-        reader = reader._replace(contents={path: data})
-        gold = gold_set(reader, path, read_gold(reader, path))
+        path, (data,) = stored.shown, stored.files.values()
+        gold = read_gold_set(Reader(ledger, stored.limits, contents={path: data}), path)
     else:
         from tempfile import TemporaryDirectory  # start-up time
 
         with TemporaryDirectory() as path:
             for name, data in stored.files.items():
                 Path(path, name).write_bytes(data)
-            gold = gold_set(reader, path, read_gold(reader, path))
+            gold = read_gold_set(Reader(ledger, stored.limits), path)
     if ledger.problems:
         repair = "This is the gold set of the base branch. Fix it in a pull request with gates-ref: head"
         shown = [one._replace(file=one.file.replace(path, stored.shown)) for one in ledger.problems]

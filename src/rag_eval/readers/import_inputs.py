@@ -13,7 +13,7 @@ from rag_eval.contract import Gold
 from rag_eval.errors import Problem
 from rag_eval.importers import IMPORTERS, Account, Numbered, Recognised, detect, rows_of, written
 from rag_eval.readers.jsonl import array_rows, read_rows, unique
-from rag_eval.readers.problems import ProblemCollector, Unreadable
+from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.run_file import read_json
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
@@ -147,7 +147,7 @@ def recognised(reader: Reader, path: str) -> Recognised | None:
 
 def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
     """Return one problem with the command that converts a file; None if it is no known export of another tool."""
-    form = recognised(reader._replace(ledger=ProblemCollector()), path)
+    form = recognised(reader.silent(), path)
     name = getattr(form, kind) if form else ""
     if not form or not name or not IMPORTERS[name].function:  # other formats are read directly
         return None

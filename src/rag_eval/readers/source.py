@@ -80,6 +80,10 @@ class Reader(NamedTuple):
     urls: bool = False
     """Whether a path may be the URL of a file in an object store."""
 
+    def silent(self) -> Reader:
+        """Return the same reader with a ledger of its own, for reading that reports nothing."""
+        return self._replace(ledger=ProblemCollector())
+
     def open(self, path: str, digest: Digest | None = None) -> SourceFile | None:
         """Return the source of ``path``, or None with the problem in the ledger."""
         try:

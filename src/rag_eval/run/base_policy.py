@@ -70,7 +70,7 @@ class _Search:
 
     def __init__(self, authority: Authority, tree: CommitTree, gold: str, reader: Reader) -> None:
         self.authority, self.tree, self.gold = authority, tree, gold
-        self.reader = reader._replace(ledger=ProblemCollector())
+        self.reader = reader.silent()
 
     @cached_property
     def scored(self) -> dict[str, Gold]:
@@ -241,7 +241,7 @@ class _Search:
         path, limits = self.gold_of(policy), Limits(**policy.limits)
         try:
             stored = stored_at(self.authority, self.tree, path, limits)
-            golds = stored_gold_set(Reader(ProblemCollector()), stored).golds if stored else {}
+            golds = stored_gold_set(stored).golds if stored else {}
         except (InputError, Irregular):
             return True
         theirs = [item for item in golds.values() if item.answerable] or list(golds.values())

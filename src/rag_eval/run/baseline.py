@@ -18,7 +18,6 @@ from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import Reader
@@ -75,17 +74,17 @@ class BaselineFile:
     @cached_property
     def recorded(self) -> tuple[Report, list[Finding]]:
         """Return the report, and the finding if it is of another framework; InputError if it is none."""
-        content, path, reader, ledger = self.content, self.path, self.reader, ProblemCollector()
+        content, path = self.content, self.path
         if content is None:
             raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
-        silent = reader._replace(ledger=ledger, contents={path: content.data})
+        silent = self.reader.silent()._replace(contents={path: content.data})
         silent = silent._replace(limits=self.limits) if content.ref else silent
         where, hint = (f"{path} of {content.ref}", f"{_AGAIN} {_ON_BASE}") if content.ref else (path, _AGAIN)
         if b'"scorecard"' in content.data and json_kind(content.data, path) == SAVED_RUN_FORMAT:
             return _imported_report(silent, path, where)
         value = read_report(silent, path)
         if value is None:
-            raise InputError([ledger.problems[0]._replace(file=where, hint=hint)], ledger.count - 1)
+            raise InputError([silent.ledger.problems[0]._replace(file=where, hint=hint)], silent.ledger.count - 1)
         report = from_json(value)
         if wrong := impossible(report.questions):
             raise InputError([Problem(where, 0, "", wrong, hint)])
@@ -195,9 +194,9 @@ def _from_work_tree(reader: Reader, path: str) -> _Content | None:
     """
     if not reader.has(path):
         return None
-    ledger, digest = ProblemCollector(), sha256()
-    data = reader._replace(ledger=ledger).read(path, digest)
-    ledger.stop_on_problems()
+    reader, digest = reader.silent(), sha256()
+    data = reader.read(path, digest)
+    reader.ledger.stop_on_problems()
     return _Content(data, digest.hexdigest(), "") if data is not None else None
 
 

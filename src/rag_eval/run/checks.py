@@ -19,7 +19,6 @@ from rag_eval.gates.integrity import UNJUDGED, at_levels, levels_of, measurement
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs
 
@@ -36,7 +35,7 @@ def origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Finding]:
     about = about or {}
     hashes, named = [gold_sha256], about.get("gold_sha256") or gold_sha256
     if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
-        data = inputs.reader._replace(ledger=ProblemCollector()).read(policy.gold)
+        data = inputs.reader.silent().read(policy.gold)
         hashes += by_line_ends(data) if data else []
     severities = levels_of(*inputs.policies)
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
@@ -93,7 +92,7 @@ def of_answers(
 def _cases(inputs: Inputs, questions: Iterable[Question]) -> Iterator[tuple[Question, Case]]:
     """Read the traces of some questions again."""
     by_line = {question.trace_line: question for question in questions}
-    reader = inputs.reader._replace(ledger=ProblemCollector())
+    reader = inputs.reader.silent()
     source = reader.open(inputs.policy.trace) if by_line else None
     if source is None:
         return

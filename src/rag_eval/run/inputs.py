@@ -13,7 +13,7 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy, select_measures
 from rag_eval.metrics import Measure
-from rag_eval.readers.gold_file import GoldSet, gold_set, read_gold
+from rag_eval.readers.gold_file import GoldSet, read_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_sidecar, sidecar_of
 from rag_eval.readers.source import Reader
@@ -63,11 +63,11 @@ class Inputs(NamedTuple):
 
         Problems and digests are separate from those of the run.
         """
-        reader, digests = self.reader._replace(ledger=ProblemCollector()), Digests()
+        reader, digests = self.reader.silent(), Digests()
         if gold is None and policy.gold == self.policy.gold:
             gold = self.gold
             digests.record("gold", policy.gold, self.digests.hex("gold"))
-        gold = gold or _read_gold_set(reader, policy.gold, digests)
+        gold = gold or read_gold_set(reader, policy.gold, digests.of("gold", policy.gold))
         return self._replace(
             reader=reader,
             digests=digests,
@@ -97,7 +97,7 @@ def read_inputs(
     authority: Authority | None = None,
 ) -> Inputs:
     """Read the gold, and determine the measures. Problems go into the reader's ledger."""
-    gold = _read_gold_set(reader, policy.gold, digests)
+    gold = read_gold_set(reader, policy.gold, digests.of("gold", policy.gold))
     policies = tuple(by_conversation(item, gold.golds) for item in ([policy, base] if base else [policy]))
     inputs = Inputs(
         reader,
@@ -116,12 +116,6 @@ def read_inputs(
     from rag_eval.run.baseline import BaselineFile
 
     return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits, bool(options.baseline)))
-
-
-def _read_gold_set(reader: Reader, path: str, digests: Digests) -> GoldSet:
-    """Return a gold set, without hashes if it has problems: these go into the reader's ledger."""
-    golds = read_gold(reader, path, digests.of("gold", path))
-    return GoldSet(golds, {}, "lines") if reader.ledger.problems else gold_set(reader, path, golds)
 
 
 def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
@@ -159,7 +153,7 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
         trace=trace if os.path.lexists(trace) else head.trace,
         verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts or verdicts,
     )
-    return _with_verdicts(policy, reader._replace(ledger=ProblemCollector()), Digests())
+    return _with_verdicts(policy, reader.silent(), Digests())
 
 
 def _with_options(policy: Policy, options: Options) -> Policy:

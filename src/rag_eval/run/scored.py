@@ -13,7 +13,6 @@ from rag_eval.gates.integrity import levels_of, vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, read_run_json
@@ -39,7 +38,7 @@ class ScoredRun(NamedTuple):
 
     def other_questions(self) -> list[str]:
         """Return the qids, sorted, whose traces have another question than the gold, in all trace files that apply."""
-        reader, golds = self.inputs.reader._replace(ledger=ProblemCollector()), self.inputs.golds
+        reader, golds = self.inputs.reader.silent(), self.inputs.golds
         files = dict.fromkeys(policy.trace for policy in self.inputs.policies)
         traces = chain.from_iterable(block for file in files for block in read_traces(reader, file))
         others = {other_question(trace, golds) for trace in traces if trace.q or trace.question}

@@ -19,7 +19,6 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.results import Question
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.jsonl import read_trace_rows
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.rendering.cases import by_urgency
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
@@ -68,7 +67,7 @@ def save_failed(report: Report, options: Options, folder: str) -> str:
 def _read_again(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, Row, Row | None]]:
     """Yield cases with their gold and trace rows: in the order of the traces, then those without a trace."""
     reader, policy, _ = open_policy(options)
-    reader = reader._replace(ledger=ProblemCollector())
+    reader = reader.silent()
     entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
     by_line = {case.trace_line: case for case in cases if case.trace_line}
     for trace, row in read_trace_rows(reader, policy.trace) if by_line else ():

@@ -45,7 +45,7 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
         labels_after, labels_before, turns = gold_impact.labels(after.questions), {}, []
         with suppress(InputError):  # an old gold set that cannot be read flips nothing
             stored = StoredGold(policy.gold, policy.gold, {policy.gold: old})
-            before = rescore_on(run, stored_gold_set(run.inputs.reader, stored)).report
+            before = rescore_on(run, stored_gold_set(stored)).report
             labels_before = gold_impact.labels(before.questions)
             turns = gold_impact.gate_turns(before.gates, after.gates)
     except RagEvalError as error:

@@ -299,7 +299,7 @@ def _recognised_or_table(form: Recognised | None, reader: Reader, path: str) -> 
     """Return the format of a file, or of a table the kinds for which its columns are sufficient."""
     if form is not None and (form.trace, form.gold) != ("table", "table-gold"):
         return form
-    names = header(Files(reader._replace(ledger=ProblemCollector()), [path]), path)
+    names = header(Files(reader.silent(), [path]), path)
     kinds = [kind for kind in FORMS if is_sufficient(suggested(names, kind), kind)]
     if not kinds:
         return form

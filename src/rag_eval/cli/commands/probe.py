@@ -11,7 +11,6 @@ from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_not
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import read_trace_rows
-from rag_eval.readers.problems import ProblemCollector
 from rag_eval.rendering.comparison import render_probe
 from rag_eval.run.inputs import load_inputs
 from rag_eval.run.scored import score_run
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
         # The traces that count: the last one of several with one run and qid.
         questions, samples = QuestionIndex(golds), dict[tuple[str, str], TraceSample]()
-        reader = inputs.reader._replace(ledger=ProblemCollector())  # notes on the traces were already printed
+        reader = inputs.reader.silent()  # notes on the traces were already printed
         for trace, row in read_trace_rows(reader, policy.trace):
             qid, _ = questions.pair(trace, lambda *_: None)
             if qid in golds:
