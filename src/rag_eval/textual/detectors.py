@@ -1,4 +1,4 @@
-"""Detectors of personal data, secrets and internal names in answers, and of instructions to a model in chunks.
+"""Detectors of personal data, secrets and internal names in answers.
 
 Patterns and checksums, no model, no network. The time is linear in the length of the text: every pattern begins where a
 run of its characters begins, and no nested repetition is used. docs/safety.md lists what they detect and what not.
@@ -7,21 +7,16 @@ run of its characters begins, and no nested repetition is used. docs/safety.md l
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache, lru_cache
 from importlib import import_module
 from math import log2
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import read_table
-from rag_eval.textual.tokens import fold, holds_any
+from rag_eval.textual.tokens import holds_any
 
 Spans = Iterator[tuple[int, int]]
 
@@ -372,68 +367,3 @@ DETECTORS = (
 )
 """Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the
 leakage metrics."""
-
-_FIRST_TAG = 0xE0000
-_FILLERS = {"<gap>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,4}", "<few>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,2}"}
-_TAGS = "(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007e]{3,}"  # flags may have some
-_INVISIBLE = "[\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]{8,}|[\u202d\u202e]"
-_BASE64 = r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{4}){5,}(?:[A-Za-z0-9+/]{2,3}={0,2})?"
-_HEX = r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){20,}(?![0-9A-Fa-f])"
-_PERCENT = r"(?:%[0-9A-Fa-f]{2}|[\w.~+-]){20,}"
-_SIGN = rb"%([0-9A-Fa-f]{2})"
-_ENTITIES = r"(?:&\#(?:[0-9]{2,6}|x[0-9A-Fa-f]{2,5});){8,}"
-
-
-class Instruction(Struct, frozen=True):
-    """Text that looks like an instruction to a model: its kind, and the wording as found."""
-
-    kind: str
-    text: str
-
-
-@cache
-def _instructions() -> dict[str, re.Pattern[str]]:
-    compiled = {}
-    for kind, languages in read_table("injection.toml").items():
-        text = "|".join(f"(?:{one})" for one in languages.values())
-        for name, gap in _FILLERS.items():
-            text = text.replace(name, gap)
-        compiled[kind] = re.compile(text if text.isascii() else fold(text), re.VERBOSE)
-    return compiled
-
-
-def instruction(text: str) -> Instruction | None:
-    """Return the first instruction to a model in a text, also in hidden and encoded parts; None without one."""
-    if wording := _worded(text):
-        return wording
-    if tags := re.search(_TAGS, text):
-        return Instruction("hidden", "".join([chr(ord(sign) - _FIRST_TAG) for sign in tags[0]]))
-    if wording := next(filter(None, map(_worded, _decoded(text))), None):
-        return Instruction("encoded", wording.text)
-    return Instruction("hidden", "invisible characters") if re.search(_INVISIBLE, text) else None
-
-
-def _worded(text: str) -> Instruction | None:
-    folded = fold(text)
-    words = " ".join(folded.split())
-    for kind, pattern in _instructions().items():
-        if match := pattern.search(folded if kind == "role" else words):
-            return Instruction(kind, match[0].strip())
-    return None
-
-
-def _decoded(text: str) -> Iterator[str]:
-    """Yield the decoded text of Base64, hexadecimal digits, percent signs and HTML entities."""
-    for run in re.finditer(_BASE64, text):
-        with suppress(Error):
-            yield b64decode(run[0] + "=" * (-len(run[0]) % 4)).decode("utf-8", "replace")
-    for run in re.finditer(_HEX, text):
-        yield bytes.fromhex(run[0]).decode("utf-8", "replace")
-    for run in re.finditer(_PERCENT, text):
-        if "%" in run[0]:
-            signs = re.sub(_SIGN, lambda sign: bytes.fromhex(sign[1].decode()), run[0].replace("+", " ").encode())
-            yield signs.decode("utf-8", "replace")
-    for run in re.finditer(_ENTITIES, text):
-        from html import unescape  # loads a table of all entities, and few runs need it
-
-        yield unescape(run[0])
