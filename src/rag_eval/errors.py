@@ -1,4 +1,4 @@
-"""Errors, as values and as the few exceptions that carry them to :func:`rag_eval.cli.guarded`."""
+"""Errors, as values and as the few exceptions that carry them to :func:`rag_eval.common.guard.guarded`."""
 
 from __future__ import annotations
 

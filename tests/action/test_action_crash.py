@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cases import ROOT
 from fake_github import FakeGitHub
 from rag_eval.action import run as action_run
-from rag_eval.cli import guarded
+from rag_eval.common.guard import guarded
 from seams import GitHub, Network, action, marker
 
 pytest.importorskip("urllib3")
@@ -131,7 +131,7 @@ def test_a_signal_leaves_one_set_of_reports(run, after):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     script = f"""
 import os, pathlib, signal, sys
-from rag_eval.cli.commands import _shared
+from rag_eval.common import writing
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup leaves it ignored
 count, replace = 0, pathlib.Path.replace
 def counted(self, target):
@@ -142,7 +142,7 @@ def counted(self, target):
     return replace(self, target)
 pathlib.Path.replace = counted
 texts = [(path.name, "new") for path in pathlib.Path(sys.argv[1]).iterdir()]
-_shared.write_together(pathlib.Path(sys.argv[1]), texts)
+writing.write_together(pathlib.Path(sys.argv[1]), texts)
 """
     done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True)
     assert done.returncode == -signal.SIGHUP

@@ -19,9 +19,9 @@ import yaml
 
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
-from rag_eval import api, cli
+from rag_eval import api
 from rag_eval.cli.commands import init
-from rag_eval.common import paths
+from rag_eval.common import guard, paths
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.run.authority import Authority
 from seams import COMMANDS, PRESETS, RENDERERS, build_parser, main
@@ -200,8 +200,8 @@ def test_a_package_that_cannot_be_loaded_is_named_and_no_defect(rag, monkeypatch
 @each_row(
     ("error", "message"),
     [
-        (MemoryError(), cli.OUT_OF_MEMORY),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), cli.OUT_OF_MEMORY),
+        (MemoryError(), guard.OUT_OF_MEMORY),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), guard.OUT_OF_MEMORY),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "x.py"), "'x.py': no such file or directory"),
         (PermissionError(errno.EACCES, "Permission denied", "x.py"), "'x.py': permission denied"),
         (OSError(errno.EIO, "Input/output error", "x.py"), "'x.py': input/output error"),
@@ -1082,10 +1082,10 @@ def test_no_program_is_looked_for_in_the_folder_at_hand(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "eventfd"), reason="there is nothing to which few bytes are an invalid argument")
 def test_a_reader_that_goes_away_is_an_invalid_argument_there(monkeypatch):
-    with cli._TolerantPipe(os.eventfd(0), "wb") as pipe:
+    with guard._TolerantPipe(os.eventfd(0), "wb") as pipe:
         with pytest.raises(OSError, match="Invalid argument"):
             pipe.write(b"few")
-        monkeypatch.setattr(cli, "WINDOWS", True)
+        monkeypatch.setattr(guard, "WINDOWS", True)
         assert pipe.write(b"few") == 3
 
 

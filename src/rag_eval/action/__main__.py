@@ -27,6 +27,6 @@ def clean() -> None:
 if __name__ == "__main__":
     clean()
     from rag_eval.action.run import main
-    from rag_eval.cli import guarded
+    from rag_eval.common.guard import guarded
 
     raise SystemExit(guarded(main))

@@ -29,11 +29,10 @@ from rag_eval.action.runner import (
     real_path,
     report_folder,
 )
-from rag_eval.cli import OUT_OF_MEMORY, is_out_of_memory
-from rag_eval.cli.commands._failed import details_of
-from rag_eval.cli.commands._shared import write_together
 from rag_eval.common.escaping import log_line, quantity
+from rag_eval.common.guard import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.common.paths import usual_gates
+from rag_eval.common.writing import write_together
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git
 from rag_eval.git.work_tree import WorkTree
@@ -42,6 +41,7 @@ from rag_eval.github.api import GitHub, Network
 from rag_eval.github.posting import Annotation, CommentBody, marker
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
+from rag_eval.run.details import details_of
 from rag_eval.run.options import Options
 
 if TYPE_CHECKING:

@@ -15,17 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import (
-    file_bytes,
-    is_sample,
-    now,
-    option_words,
-    print_notes,
-    refuse,
-    refuse_existing,
-    write_json,
-    write_rows,
-)
+from rag_eval.cli.commands._shared import file_bytes, is_sample, now, option_words, print_notes, refuse, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map
@@ -34,6 +24,7 @@ from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.version import __version__
+from rag_eval.common.writing import write_json, write_rows
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
 from rag_eval.gates.selection import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError

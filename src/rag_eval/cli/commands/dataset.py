@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import convert
 
-from rag_eval.cli.commands._shared import json_line, print_notes, refuse_existing, write_files, write_json
+from rag_eval.cli.commands._shared import print_notes, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import one_line, quantity
+from rag_eval.common.writing import json_line, write_files, write_json
 from rag_eval.contract import Gold
 from rag_eval.errors import PASSED, MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem

@@ -14,19 +14,12 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from rag_eval.cli.commands._shared import (
-    option_words,
-    print_lines,
-    print_notes,
-    print_result,
-    repository_root,
-    write_data,
-    write_json,
-)
+from rag_eval.cli.commands._shared import option_words, print_lines, print_notes, print_result, repository_root
 from rag_eval.cli.commands.gold_signoff import capped
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
 from rag_eval.common.paths import from_here, nearest_gates, shell_line
+from rag_eval.common.writing import write_data, write_json
 from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError

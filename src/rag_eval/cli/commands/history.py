@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from rag_eval.analysis.history import Point, flaky, gated, history, point
-from rag_eval.cli.commands._shared import print_lines, print_notes, refuse, write_together
+from rag_eval.cli.commands._shared import print_lines, print_notes, refuse
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
+from rag_eval.common.writing import write_together
 from rag_eval.errors import PASSED
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import reports_in_folder, reports_in_git

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 from rag_eval import api
-from rag_eval.cli.commands._shared import TEMPLATES, print_lines, print_page, repository_root, write
+from rag_eval.cli.commands._shared import TEMPLATES, print_lines, print_page, repository_root
 from rag_eval.cli.parser import Parser, build_parser
 from rag_eval.common.paths import GATES_FILES, from_here, shipped
+from rag_eval.common.writing import write
 from rag_eval.errors import PASSED, MissingExtra
 from rag_eval.rendering import render
 from rag_eval.run.options import Options

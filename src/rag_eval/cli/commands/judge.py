@@ -12,19 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import (
-    file_bytes,
-    input_options,
-    print_notes,
-    print_result,
-    refuse_existing,
-    write_rows,
-)
+from rag_eval.cli.commands._shared import file_bytes, input_options, print_notes, print_result, refuse_existing
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, collect
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.writing import write_rows
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy

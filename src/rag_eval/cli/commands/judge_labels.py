@@ -13,23 +13,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import (
-    ask,
-    now,
-    option_words,
-    print_lines,
-    print_notes,
-    refuse_existing,
-    with_line,
-    write,
-    write_data,
-)
+from rag_eval.cli.commands._shared import ask, now, option_words, print_lines, print_notes, refuse_existing
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.common.version import __version__
+from rag_eval.common.writing import with_line, write, write_data
 from rag_eval.contract import Judge
 from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError

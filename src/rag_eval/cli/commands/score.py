@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli import INTERRUPTED, guarded
 from rag_eval.cli.commands._shared import (
     INLINE_GATES,
     input_options,
@@ -24,6 +23,7 @@ from rag_eval.cli.commands._shared import (
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import log_line, quantity
+from rag_eval.common.guard import INTERRUPTED, guarded
 from rag_eval.common.paths import nearest_gates
 from rag_eval.common.progress import watch as progress
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
@@ -105,8 +105,8 @@ def _score(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _print_scores(args, options, inline)
     from rag_eval import api
-    from rag_eval.cli.commands._failed import details_of, save_failed
     from rag_eval.gates.selection import FIELDS, gold_fields
+    from rag_eval.run.details import details_of, save_failed
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
     has_html = args.out or args.open or args.format == "html"

@@ -12,8 +12,8 @@ from rag_eval.analysis import failed_cases
 from rag_eval.analysis.failed_cases import Row
 from rag_eval.analysis.report import Report
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import write_data
 from rag_eval.common.escaping import quantity
+from rag_eval.common.writing import write_data
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
 from rag_eval.gates.results import Question
