@@ -17,7 +17,7 @@ from rag_eval.contract import item_hash
 from rag_eval.importers import IMPORTERS, Account
 from rag_eval.importers.example08 import converted_trace as converted
 from rag_eval.importers.labels import SCHEMAS
-from rag_eval.readers.gold_file import gold_set
+from rag_eval.readers.gold_file import read_gold_set
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.validation import check, file_kind
@@ -203,13 +203,13 @@ def test_items_of_a_folder_have_the_hashes_of_the_lines_that_are_imported(comman
     out = tmp_path / "gold.jsonl"
     command("import", "labels", LABELS, "--out", out)
     hashes = [item_hash(line) for line in out.read_bytes().splitlines()]
-    assert list(gold_set(reader(), str(LABELS), golds(LABELS)[0]).hashes.values()) == hashes
-    assert list(gold_set(reader(), str(out), golds(out)[0]).hashes.values()) == hashes
+    assert list(read_gold_set(reader(), str(LABELS)).hashes.values()) == hashes
+    assert list(read_gold_set(reader(), str(out)).hashes.values()) == hashes
 
 
 def test_items_of_a_golden_set_have_hashes_of_their_own_bytes():
     items = golds(HERE / "golden_qa.json")[0]
-    hashes = gold_set(reader(), str(HERE / "golden_qa.json"), items).hashes
+    hashes = read_gold_set(reader(), str(HERE / "golden_qa.json")).hashes
     assert list(hashes) == list(items)
     assert len(set(hashes.values())) == 3
 
