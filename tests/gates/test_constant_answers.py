@@ -8,7 +8,6 @@ import pytest
 
 import rag_eval
 from cases import ROOT, gold_row, write_rows
-from rag_eval.common.digests import draw_positions, sample_positions
 
 GATES = "version: 1\ngates: {precision: {min: 0.8}}\n"
 WORDS = "amber birch cedar delta ember fjord grove heron inlet jetty knoll larch maple north ocean pearl".split()
@@ -127,16 +126,6 @@ def test_its_level_can_be_set_and_other_gates_do_not_ask(tmp_path):
     assert codes(scored(tmp_path, items, lambda _: constant, turned)) == {("constant-answers", "warning")}
     retrieval = 'version: 1\ngates: {mrr: {min: 0.8}}\nintegrity: {padded-answers: "off"}\n'
     assert codes(scored(tmp_path, items, lambda _: constant, retrieval)) == set()
-
-
-def test_what_is_drawn_hangs_on_the_seed_alone():
-    assert sample_positions(5, 9, "a") == [0, 1, 2, 3, 4]
-    assert sample_positions(1000, 50, "a") == sample_positions(1000, 50, "a") != sample_positions(1000, 50, "b")
-    for positions in (sample_positions(1000, 50, "a"), list(draw_positions(1000, 50, "a"))):
-        assert len(positions) == len(set(positions)) == 50
-        assert set(positions) <= set(range(1000))
-    assert sorted(draw_positions(20, 500, "a")) == list(range(20))
-    assert list(draw_positions(0, 500, "a")) == []
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the public data are not here")

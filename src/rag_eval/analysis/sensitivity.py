@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from hashlib import sha256
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from rag_eval.gates.regression import error_rates
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Completeness
+from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]
 RATES = ("1", "2", "5", "10", "20", "50", "100")
@@ -61,11 +61,8 @@ def in_order(samples: Iterable[TraceSample]) -> list[TraceSample]:
 
     The donor of an answer is the next different one, in a circle; there is none if all are equal.
     """
-
-    def rank(sample: TraceSample) -> tuple[bytes, str]:
-        return sha256(sample.case.gold.qid.encode("utf-8", "surrogatepass")).digest(), sample.case.trace.run
-
-    ordered = [sample._replace(donor="") for sample in sorted(samples, key=rank)]
+    by_run = sorted(samples, key=lambda sample: sample.case.trace.run)
+    ordered = [sample._replace(donor="") for sample in hash_order(by_run, lambda sample: sample.case.gold.qid)]
     answers = [
         (index, case.claim)
         for index, case in enumerate(sample.case for sample in ordered)

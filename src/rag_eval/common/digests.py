@@ -36,20 +36,3 @@ def by_line_ends(data: bytes) -> Iterator[str]:
     """Return the sha256, in hex, of bytes with LF and with CRLF, which git may change on checkout."""
     plain = data.replace(b"\r\n", b"\n")
     return (sha256(form).hexdigest() for form in (plain, plain.replace(b"\n", b"\r\n")))
-
-
-def sample_positions(count: int, limit: int, seed: str) -> list[int]:
-    """Return up to ``limit`` of ``count`` positions, sorted, as :func:`draw_positions` draws them."""
-    return list(range(count)) if count <= limit else sorted(draw_positions(count, limit, seed))
-
-
-def draw_positions(count: int, limit: int, seed: str) -> Iterator[int]:
-    """Draw up to ``limit`` of ``count`` positions, each once: random without the seed, reproducible with it."""
-    drawn: set[int] = set()
-    for number in range(8 * limit if count else 0):  # with few positions some may be drawn several times
-        position = int.from_bytes(sha256(f"{seed} {number}".encode()).digest()[:8], "big") % count
-        if position not in drawn:
-            drawn.add(position)
-            yield position
-        if len(drawn) == min(limit, count):
-            return

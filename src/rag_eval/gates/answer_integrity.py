@@ -12,12 +12,12 @@ from itertools import chain
 
 from rag_eval.cases import PHRASE_LIMIT, Case, refused_in_words
 from rag_eval.cases.ranking import evidence_ids
-from rag_eval.common.digests import sample_positions
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Gold, Settings
 from rag_eval.errors import Finding, Level
 from rag_eval.gates.integrity import FEWEST_CASES, HALF, guards, is_tenth
 from rag_eval.gates.policy import Policy
+from rag_eval.stats.sampling import sample_positions
 from rag_eval.textual.hidden import is_shown
 from rag_eval.textual.tokens import holds_any, tokens
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
@@ -14,6 +13,7 @@ from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
 from rag_eval.gates.policy import FULL, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import Measure, measures, perspectives_of
+from rag_eval.stats.sampling import hash_order, proportional_counts
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
 SMOKE = "smoke"
@@ -77,27 +77,13 @@ def in_suite(golds: Mapping[str, Gold], suite: str) -> Mapping[str, Gold]:
 def sample(golds: Iterable[Gold], size: int) -> list[str]:
     """Return the qids of ``size`` items, or of all if there are no more.
 
-    Answerable, unanswerable and attack items are in it by their shares, each kind at least once, by the smallest hash
-    of their qid. So an additional question in the gold set changes few members, and the order of lines changes none.
+    Answerable, unanswerable and attack items are in it by their shares, each kind at least once.
     """
     kinds: dict[str, list[str]] = {}
     for gold in golds:
         kinds.setdefault("attack" if gold.attack else f"{gold.answerable}", []).append(gold.qid)
-    # Whole shares, at least one each, then by the largest remainder.
-    counts = {kind: len(qids) for kind, qids in kinds.items()}
-    total = sum(counts.values())
-    size = min(size, total)
-    parts = {kind: max(1, size * count // total) for kind, count in counts.items()}
-    while sum(parts.values()) < size:
-        short = {kind: counts[kind] * size - parts[kind] * total for kind in counts if parts[kind] < counts[kind]}
-        parts[max(sorted(short), key=short.__getitem__)] += 1
-    if sum(parts.values()) > size and max(parts.values()) > 1:  # two rare kinds take one place too many
-        parts[max(parts, key=parts.__getitem__)] -= 1
-
-    def rank(qid: str) -> tuple[str, str]:
-        return sha256(qid.encode("utf-8", "surrogatepass")).hexdigest(), qid
-
-    return [qid for kind, qids in sorted(kinds.items()) for qid in sorted(qids, key=rank)[: parts[kind]]]
+    counts = proportional_counts(kinds, size)
+    return [qid for kind, qids in sorted(kinds.items()) for qid in hash_order(qids)[: counts[kind]]]
 
 
 def restrict_policy(policy: Policy, perspectives: Sequence[str], suite: str) -> Policy:

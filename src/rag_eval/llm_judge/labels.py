@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import groupby
-from math import sqrt
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
@@ -13,6 +12,7 @@ from rag_eval.contract.settings import MOST, SCORES, digest_of
 from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects
 from rag_eval.importers.unwrap import number
+from rag_eval.stats.sampling import hash_order, root_counts
 
 Row = dict[str, Any]
 Scale = tuple[float, float]
@@ -138,8 +138,7 @@ class SampledVerdict(NamedTuple):
 def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, seed: str) -> list[SampledVerdict]:
     """Draw verdicts by the judge's score and the kind of question, as finely as ``size`` allows.
 
-    Each stratum contributes one, and more by the square root of its size: rare grades are drawn more often, and weigh
-    less. The order of the rows does not matter.
+    Rare grades are drawn more often, and weigh less. The order of the rows does not matter.
     """
     strata: dict[str, list[Row]] = {}
     cuts: tuple[Callable[[Row], str], ...] = (
@@ -151,21 +150,13 @@ def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, se
         strata = {name: list(some) for name, some in groupby(sorted(rows, key=stratum_of), key=stratum_of)}
         if len(strata) <= size:
             break
-    taken = dict.fromkeys(strata, 0)
-    for _ in range(min(size, len(rows))):
-        open_ = [name for name, some in strata.items() if taken[name] < len(some)]
-        taken[max(open_, key=lambda name: (sqrt(len(strata[name])) / (taken[name] or 1e-9), name))] += 1
-    drawn = []
+    counts, drawn = root_counts(strata, size), []
     for name, some in strata.items():
-        ordered = sorted(some, key=lambda row: _draw_order(seed, row["hash"]))
-        drawn += [SampledVerdict(row, len(some) / taken[name]) for row in ordered[: taken[name]]]
-    return sorted(drawn, key=lambda item: _draw_order(f"{seed} order", item.row["hash"]))
+        chosen = hash_order(some, itemgetter("hash"), f"{seed} ")[: counts[name]]
+        drawn += [SampledVerdict(row, len(some) / counts[name]) for row in chosen]
+    return hash_order(drawn, lambda item: item.row["hash"], f"{seed} order ")
 
 
 def _graded(row: Row) -> str:
     score = "correctness" if row.get("groundedness") is None else "groundedness"
     return f"{score} {row.get(score)}"
-
-
-def _draw_order(seed: str, name: str) -> str:
-    return sha256(f"{seed} {name}".encode()).hexdigest()

@@ -11,7 +11,7 @@ import msgspec
 
 from rag_eval.cases import ABSENT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
-from rag_eval.common.digests import by_line_ends, sample_positions
+from rag_eval.common.digests import by_line_ends
 from rag_eval.contract import Trace
 from rag_eval.errors import Finding
 from rag_eval.gates import answer_integrity, missing_fields, retrieval_integrity
@@ -21,6 +21,7 @@ from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs
+from rag_eval.stats.sampling import sample_positions
 
 _SAMPLE = 150
 

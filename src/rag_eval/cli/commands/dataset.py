@@ -20,6 +20,7 @@ from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem
 from rag_eval.importers.documents import objects
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.source import Reader, checked_reader
+from rag_eval.stats.sampling import hash_order, proportional_counts
 
 
 def add_arguments(parser: Parser) -> None:
@@ -130,18 +131,15 @@ def _parquet(reader: Reader, path: str) -> Iterator[tuple[int, Any]]:
 
 
 def _sampled(items: list[DatasetItem], size: int, seed: int) -> list[DatasetItem]:
-    """Draw ``size`` items with the same share of answerable ones, by a hash of seed and qid; all items for 0."""
+    """Draw ``size`` items with the same share of answerable ones, at least one of each kind; all items for 0."""
     if not size or size >= len(items):
         return items
-    kinds: dict[bool, list[str]] = {False: [], True: []}
+    kinds: dict[str, list[str]] = {}
     for item in items:
-        kinds[item.gold["answerable"]].append(item.gold["qid"])
-    for qids in kinds.values():
-        qids.sort(key=lambda qid: sha256(f"{seed}:{qid}".encode()).digest())
-    rarer, other = sorted(kinds.values(), key=len)
-    share = max(1, round(size * len(rarer) / len(items))) if rarer else 0
-    chosen = {*rarer[:share], *other[: size - share]}
-    return [item for item in items if item.gold["qid"] in chosen]
+        kinds.setdefault(f"{item.gold['answerable']}", []).append(item.gold["qid"])
+    counts = proportional_counts(kinds, size)
+    chosen = {qid for kind, qids in kinds.items() for qid in hash_order(qids, seed=f"{seed}:")[: counts[kind]]}
+    return [item for item in items if item.gold["qid"] in chosen][:size]
 
 
 def _downloaded(form: Dataset) -> list[str]:

@@ -7,6 +7,8 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import zip_longest
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -31,6 +33,7 @@ from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 from rag_eval.scoring.scorer import plain_question
+from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]
 DRAFTS = "eval/drafts.jsonl"
@@ -179,12 +182,8 @@ def draft(trace: Trace, kind: str) -> Row:
 
 def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[Row]:
     """Draw up to ``size`` drafts, from each stratum in turn; the order of the traces does not matter."""
-    queues = [
-        sorted(rows, key=lambda row: sha256(f"{seed}:{row['qid']}".encode("utf-8", "surrogatepass")).digest())
-        for _, rows in sorted(strata.items())
-    ]
-    turns = range(max(map(len, queues), default=0))
-    return [queue[turn] for turn in turns for queue in queues if turn < len(queue)][: size or None]
+    queues = [hash_order(rows, itemgetter("qid"), f"{seed}:") for _, rows in sorted(strata.items())]
+    return [row for turn in zip_longest(*queues) for row in turn if row is not None][: size or None]
 
 
 # gold review

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import read_gates_policy
+from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]
 
@@ -217,8 +217,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     policy, prompt, judge, questions = _setup(args)
     refuse_existing(args.out, force=args.force)
     by_hash = answers_by_hash(questions, judge)
-    order = sorted(by_hash, key=lambda name: sha256(f"{args.seed} {name}".encode()).hexdigest())
-    drawn = set(order[: args.sample or len(order)])
+    drawn = set(hash_order(by_hash, seed=f"{args.seed} ")[: args.sample or None])
     chosen = {name: question for name, question in by_hash.items() if name in drawn}
     verdicts = recorded(args.verdicts or policy.verdicts or USUAL_VERDICTS)
     known = {row["hash"]: row for row in verdicts if "error" not in row}
