@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_eval.analysis.history import Bound, Contrast, Flaky, GoldCounts, Point, Reading, RunVerdict, Series
+from rag_eval.gates.policy import Comparison
 from seams import Completeness
 
 
@@ -14,8 +15,13 @@ def readings(labels, values):
     )
 
 
+def compared(old, new, regression, low, high, n, p):
+    """A tested comparison of two values."""
+    return Comparison(old, new, regression, n, p, p, 0.05, low=low, high=high)
+
+
 def series(labels, values=(0.9, 0.8, None, 0.7, 0.6, 0.5, 0.4)):
-    contrast = Contrast(labels[0], labels[-1], 0.9, 0.5, 0.4, 0.2, 0.6, 9, 0.01, "worse")
+    contrast = Contrast(labels[0], labels[-1], compared(0.9, 0.5, 0.4, 0.2, 0.6, 9, 0.01))
     return [Series("precision", "higher", readings(labels, values), contrast, contrast, contrast)]
 
 

@@ -25,6 +25,7 @@ from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.history import headline, spark, trend_remarks
 from runs import question
 from seams import GOOD, Completeness, Gate, ProblemCollector, Reader, Value, from_json, judge, main, render
+from trends import compared
 
 QUESTIONS = 30
 FORMS = ("table", "markdown", "json")
@@ -97,16 +98,19 @@ def one_series(*texts):
 def test_slow_drift_is_seen_though_no_step_shows_it(scored):
     series = one_series(*(scored(wrong) for wrong in (0, 2, 4, 6, 8)))
     value, move = round(22 / 30, 12), pytest.approx(8 / 30)
-    ends = series.oldest.low, series.oldest.high
-    assert series.oldest == Contrast("r0", "r4", 1.0, value, move, *ends, 30, 2 * 0.5**8, "worse")
+    comparison = series.oldest.comparison
+    ends = comparison.low, comparison.high
+    assert (series.oldest.before, series.oldest.after, comparison.result) == ("r0", "r4", "worse")
+    assert (comparison.baseline, comparison.value, comparison.n) == (1.0, value, 30)
+    assert (comparison.regression, comparison.adjusted) == (move, 2 * 0.5**8)
     assert 0 < ends[0] < 8 / 30 < ends[1]
-    assert (series.step.is_worse, series.step.regression) == (False, pytest.approx(2 / 30))
+    assert (series.step.is_worse, series.step.comparison.regression) == (False, pytest.approx(2 / 30))
     assert series.slow
 
 
 def test_the_p_of_one_metric_is_that_of_the_exact_sign_test(scored):
     series = one_series(scored(1), scored(7))
-    assert series.oldest.p == pytest.approx(binomtest(6, 6, 0.5).pvalue)
+    assert series.oldest.comparison.adjusted == pytest.approx(binomtest(6, 6, 0.5).pvalue)
 
 
 def test_a_great_step_is_worse_and_not_slow(scored):
@@ -149,14 +153,14 @@ def test_a_drift_is_slow_where_no_two_neighbours_alone_show_it(scored, runs):
 def test_the_best_is_compared_with_too_and_being_picked_counts_against_it(scored):
     series = one_series(scored(12), scored(0), scored(12))
     assert not series.oldest.is_worse
-    assert (series.best.before, series.best.p) == ("r1", pytest.approx(4 * 0.5**12))
+    assert (series.best.before, series.best.comparison.adjusted) == ("r1", pytest.approx(4 * 0.5**12))
     assert series.best.is_worse
 
 
 def test_being_picked_from_many_takes_more_than_chance_would_do(scored):
     series = one_series(*(scored(5) for _ in range(9)), scored(0), scored(5))
-    assert (series.best.before, series.best.regression) == ("r9", pytest.approx(5 / 30))
-    assert series.best.p == pytest.approx(20 * 0.5**5)
+    assert (series.best.before, series.best.comparison.regression) == ("r9", pytest.approx(5 / 30))
+    assert series.best.comparison.adjusted == pytest.approx(20 * 0.5**5)
     assert not series.best.is_worse
 
 
@@ -164,12 +168,12 @@ def test_two_metrics_are_corrected_for_one_another(scored):
     texts = scored(0), scored(6)
     both = history(points(*texts, names=("precision", "chr")), ["precision", "chr"])
     # chr moved in no case: its test could not be significant, and does not count
-    assert [item.oldest.p for item in both] == [pytest.approx(2 * 0.5**6), 1.0]
+    assert [item.oldest.comparison.adjusted for item in both] == [pytest.approx(2 * 0.5**6), 1.0]
 
 
 def test_getting_better_is_no_drift(scored):
     series = one_series(scored(9), scored(5), scored(0))
-    assert series.oldest.regression == pytest.approx(-9 / 30)
+    assert series.oldest.comparison.regression == pytest.approx(-9 / 30)
     assert [series.oldest.is_worse, series.best.is_worse, series.slow] == [False] * 3
 
 
@@ -188,7 +192,8 @@ def test_of_a_changed_gold_the_items_that_stayed_are_compared(scored):
     series = one_series(scored(4), scored(14, changed=changed, n=25))
     assert series.readings[1].gold == GoldCounts(10, 5, 0)
     # Items 10 to 24 stayed: right then; 10 to 13 are wrong now.
-    assert (series.oldest.n, series.oldest.old, series.oldest.regression) == (15, 1.0, pytest.approx(4 / 15))
+    comparison = series.oldest.comparison
+    assert (comparison.n, comparison.baseline, comparison.regression) == (15, 1.0, pytest.approx(4 / 15))
 
 
 def test_where_no_item_stayed_the_next_report_is_the_oldest(scored):
@@ -261,10 +266,10 @@ def test_a_single_report_is_shown_and_compared_with_nothing(scored):
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=6))
 def test_the_newest_is_held_against_the_oldest_whatever_lies_between(scored, wrong):
     series = one_series(*(scored(item) for item in wrong))
-    assert series.oldest.regression == pytest.approx((wrong[-1] - wrong[0]) / QUESTIONS, abs=1e-9)
+    assert series.oldest.comparison.regression == pytest.approx((wrong[-1] - wrong[0]) / QUESTIONS, abs=1e-9)
     steps = [after - before for before, after in pairwise(wrong)]
-    assert series.step.regression == pytest.approx(max(steps) / QUESTIONS, abs=1e-9)
-    assert series.best.regression == pytest.approx((wrong[-1] - min(wrong[:-1])) / QUESTIONS, abs=1e-9)
+    assert series.step.comparison.regression == pytest.approx(max(steps) / QUESTIONS, abs=1e-9)
+    assert series.best.comparison.regression == pytest.approx((wrong[-1] - min(wrong[:-1])) / QUESTIONS, abs=1e-9)
     assert series.oldest.is_worse == (wrong[-1] - wrong[0] >= 6)  # 2 * 0.5 ** 6 is the first below 0.05
 
 
@@ -440,9 +445,9 @@ def test_of_a_long_label_an_axis_shows_the_end():
 
 
 def test_amounts_have_their_unit_and_a_fall_a_minus_sign():
-    fall = Contrast("r0", "r1", 4152.5, 2085.2, -2067.3, None, -1500.0, 30, 0.001, "better")
+    fall = Contrast("r0", "r1", compared(4152.5, 2085.2, -2067.3, None, -1500.0, 30, 0.001))
     latency = Series("latency_total_ms.p95", "lower", readings(4152.5, 2085.2), fall)
-    worse = Contrast("r0", "r1", 0.9, 0.5, 0.4, 0.2, 0.6, 30, 0.001, "worse")
+    worse = Contrast("r0", "r1", compared(0.9, 0.5, 0.4, 0.2, 0.6, 30, 0.001))
     text = trend.render([latency, Series("mrr", "higher", readings(0.9, 0.5), worse, worse, worse)], 2, "markdown")
     cells = [[cell.strip() for cell in line.split("|")[3:7]] for line in text.splitlines() if line.startswith("| `")]
     assert cells[:2] == [
@@ -454,7 +459,7 @@ def test_amounts_have_their_unit_and_a_fall_a_minus_sign():
 
 
 def test_an_unchanged_latency_has_a_change_of_0_ms():
-    same = Contrast("r0", "r1", 812.0, 812.0, 0.0, 0.0, 0.0, 30, 1.0, "equal")
+    same = Contrast("r0", "r1", compared(812.0, 812.0, 0.0, 0.0, 0.0, 30, 1.0))
     latency = Series("latency_total_ms.p95", "lower", readings(812.0, 812.0), same)
     row = next(line for line in trend.render([latency], 2, "markdown").splitlines() if line.startswith("| `"))
     assert [cell.strip() for cell in row.split("|")[3:7]] == ["812 ms", "812 ms", "0 ms", "0 ms to 0 ms"]
@@ -462,7 +467,7 @@ def test_an_unchanged_latency_has_a_change_of_0_ms():
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_names_stay_words(form):
-    contrast = Contrast(HOSTILE, HOSTILE + "2", 1.0, 0.5, 0.5, 0.3, 0.7, 30, 0.001, "worse")
+    contrast = Contrast(HOSTILE, HOSTILE + "2", compared(1.0, 0.5, 0.5, 0.3, 0.7, 30, 0.001))
     other = contrast._replace(before="r1")
     series = Series("mrr", "higher", readings(1, 0.5, labels={0: HOSTILE}), other, contrast, contrast)
     text = trend.render([series], 2, form)

@@ -89,9 +89,7 @@ def effects(names: Iterable[str], recorded: Baseline, now: RunEvidence) -> list[
 
 def _moved(now: RunEvidence, name: str, part: str = "") -> float | None:
     pair = compare_pairs(name, now.pairs(name, part)) if now.comparable(name) else None
-    if pair is None or pair.regression is None:
-        return None
-    return (-pair.regression if measure(name).metric.better == "higher" else pair.regression) + 0.0
+    return pair.change(measure(name).metric.better)[0] if pair else None
 
 
 def _by_gold(name: str, recorded: Baseline, now: RunEvidence) -> float | None:

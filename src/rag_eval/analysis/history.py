@@ -77,27 +77,19 @@ class Reading(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """A comparison of one reading with an earlier one, over the ``n`` cases that both have under the same gold.
+    """A comparison of one reading with an earlier one, by their labels, over the cases of both under the same gold.
 
-    A positive ``regression`` is a change for the worse; ``low`` and ``high`` are its interval. ``p`` is from the
-    two-sided paired test, corrected as described at :class:`Series`, and ``result`` is the conclusion.
+    The test is two-sided; its adjusted p is corrected as described at :class:`Series`.
     """
 
     before: str
     after: str
-    old: float
-    new: float
-    regression: float
-    low: float | None
-    high: float | None
-    n: int
-    p: float
-    result: str
+    comparison: Comparison
 
     @property
     def is_worse(self) -> bool:
         """Return whether it is significantly worse."""
-        return self.result == "worse"
+        return self.comparison.result == "worse"
 
 
 class Uncompared(NamedTuple):
@@ -110,10 +102,10 @@ class Uncompared(NamedTuple):
 class Series(NamedTuple):
     """A metric over all points, oldest first.
 
-    ``oldest`` and ``best`` compare the newest reading with the oldest and the best comparable one; ``p`` is corrected
-    for the number of metrics (Holm), ``p`` of ``best`` also for the number of readings it was picked from. ``step`` is
+    ``oldest`` and ``best`` compare the newest reading with the oldest and the best comparable one; p is corrected for
+    the number of metrics (Holm), that of ``best`` also for the number of readings it was picked from. ``step`` is
     the largest significant regression from one comparable reading to the next, or the largest of all if none is; its
-    ``p`` is uncorrected. ``uncompared`` are the readings before ``oldest``.
+    p is uncorrected. ``uncompared`` are the readings before ``oldest``.
     """
 
     metric: str
@@ -265,13 +257,12 @@ class _Pairs:
         sides = [(name, self.of(old, new)) for name, old, new in comparisons]
         tested: list[Contrast | None] = []
         for index, item in enumerate(compare_two_sided(sides, float(self._statistics.alpha))):
-            if item is None or item.baseline is None or item.value is None or item.p is None:
+            if item is None or item.adjusted is None:
                 tested.append(None)
                 continue
-            p = 1.0 if item.adjusted is None else min(1.0, item.adjusted * (times[index] if times else 1))
-            figures = item.baseline, item.value, item.regression or 0.0, item.low, item.high, item.n
+            adjusted = min(1.0, item.adjusted * (times[index] if times else 1))
             old, new = (self._points[point].label for point in comparisons[index][1:])
-            tested.append(Contrast(old, new, *figures, p, item._replace(adjusted=p).result))
+            tested.append(Contrast(old, new, item._replace(adjusted=adjusted)))
         return tested
 
 

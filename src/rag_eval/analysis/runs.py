@@ -55,11 +55,10 @@ class Column(NamedTuple):
 
 
 class BaseDifference(NamedTuple):
-    """A metric compared with the base: ``difference`` is this run's value minus the base's.
+    """A metric compared with the base, as published: ``difference`` is this run's value minus the base's.
 
-    ``low`` and ``high`` are the interval of the difference. ``p`` is from the two-sided paired test, ``adjusted`` the
-    same after Holm's correction over all tests, ``result`` the conclusion. Cases with a score in both runs are wins
-    (better than in the base), losses or ties.
+    It is a :class:`~rag_eval.gates.policy.Comparison` as a change of the value, from two-sided tests. Cases with a
+    score in both runs are wins (better than in the base), losses or ties.
     """
 
     difference: float
@@ -305,20 +304,18 @@ def _chosen(
 
 
 def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDifference | None:
-    if comparison.p is None or comparison.adjusted is None or comparison.regression is None:
+    if comparison.p is None or comparison.adjusted is None:
         return None
-    sign = 1 if measure(name).metric.better == "higher" else -1
+    better = measure(name).metric.better
+    sign = 1 if better == "higher" else -1
     # Scores are rounded before the comparison: a difference only in the last bits is a tie.
     steps: Counter[int] = Counter()
     for (a, b), count in evidence.pairs(name).items():
         if a is not None and b is not None:
             step = _step(a, b) * sign
             steps[(step > 0) - (step < 0)] += count
-    low, high = comparison.low, comparison.high
-    if sign > 0:
-        low, high = (None if end is None else 0.0 - end for end in (high, low))
     tested = comparison.p, comparison.adjusted, comparison.result
-    return BaseDifference(-sign * comparison.regression + 0.0, low, high, *tested, steps[1], steps[-1], steps[0])
+    return BaseDifference(*comparison.change(better), *tested, steps[1], steps[-1], steps[0])
 
 
 def _step(before: JsonScore, after: JsonScore) -> float:

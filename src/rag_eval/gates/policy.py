@@ -114,6 +114,17 @@ class Comparison(NamedTuple):
             return "not significant"
         return "worse" if self.regression > 0 else "better"
 
+    def change(self, better: str) -> tuple[float, float | None, float | None]:
+        """Return the change of the value and the ends of its interval: positive numbers are a rise.
+
+        ``better`` is the better direction of the metric.
+        """
+        regression = self.regression or 0.0
+        if better == "lower":
+            return regression, self.low, self.high
+        low, high = (None if end is None else 0.0 - end for end in (self.high, self.low))
+        return 0.0 - regression, low, high
+
 
 class GateResult(NamedTuple):
     """A gate with its outcome. ``exact`` is the value as a ratio if it is one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from math import ceil, floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import json_text, one_line, quantity, some
 from rag_eval.rendering import markdown, write_page
@@ -43,7 +43,7 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
     A table has a row for each metric, remarks, and the newest twenty readings of each; Markdown also has charts.
     """
     if form == "json":
-        return json_text({"reports": reports, "metrics": [{**item._asdict(), "slow": item.slow} for item in series]})
+        return json_text({"reports": reports, "metrics": [_json_fields(item) for item in series]})
     if form == "markdown":
         parts = [f"## {title(reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
         for item in series:
@@ -58,6 +58,23 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
         return [first, *(Section(f"{item.metric}{_cut(item)}", [table]) for item, table in tables)]
 
     return write_page(form, sections)
+
+
+def _json_fields(series: Series) -> dict[str, Any]:
+    fields: dict[str, Any] = {**series._asdict(), "slow": series.slow}
+    for name in ("oldest", "best", "step"):
+        if contrast := fields[name]:
+            item = contrast.comparison
+            fields[name] = {
+                "before": contrast.before,
+                "after": contrast.after,
+                "old": item.baseline,
+                "new": item.value,
+                **{part: getattr(item, part) for part in ("regression", "low", "high", "n")},
+                "p": item.adjusted,
+                "result": item.result,
+            }
+    return fields
 
 
 def title(reports: int) -> str:
@@ -92,16 +109,15 @@ def summary_table(series: Sequence[Series], formatter: TextFormatter) -> list[Bl
             newest = format_number(item.values[-1] if item.values else None, item.metric)
             rows.append([*start, "–", newest, "–", "–", "–", "–", "no comparable report"])
             continue
-        sign = -1 if item.better == "higher" else 1
-        ends = [
-            None if end is None else format_signed(sign * end, item.metric) for end in (contrast.low, contrast.high)
-        ]
-        values = [format_number(value, item.metric) for value in (contrast.old, contrast.new)]
-        result = "worse than the best" if item.best is not None and item.best.is_worse else contrast.result
+        comparison = contrast.comparison
+        change, *ends = comparison.change(item.better)
+        interval = format_range(*(None if end is None else format_signed(end, item.metric) for end in ends))
+        values = [format_number(value, item.metric) for value in (comparison.baseline, comparison.value)]
+        result = "worse than the best" if item.best is not None and item.best.is_worse else comparison.result
         if contrast.is_worse:
             result = "slowly worse" if item.slow else "worse"
-        moved = [format_signed(sign * contrast.regression, item.metric), format_range(*ends[::sign])]
-        rows.append([*start, *values, *moved, format_probability(contrast.p), str(contrast.n), result])
+        p = format_probability(comparison.adjusted or 0.0)
+        rows.append([*start, *values, format_signed(change, item.metric), interval, p, str(comparison.n), result])
     return table_of("Metrics, newest against oldest", SUMMARY, rows)
 
 
@@ -127,7 +143,7 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
     loss = "drop" if series.better == "higher" else "rise"
 
     def size(contrast: Contrast) -> str:
-        return format_signed(contrast.regression, series.metric).removeprefix("+")
+        return format_signed(contrast.comparison.regression or 0.0, series.metric).removeprefix("+")
 
     if series.slow:
         largest = f"the largest {loss} is {size(step)}" if step else "there is none"
