@@ -98,7 +98,7 @@ def test_runs_that_the_baseline_does_not_have_are_not_called_unchanged(project, 
     assert (score.code, gate(report)["outcome"], report["flips"]) == (1, "no_data", [])
     assert (report["baseline"]["cases"], report["baseline"]["unpaired"]) == (8, 8)
     text = render(from_json(report), "markdown")
-    assert "the baseline lacks some of the runs; score it with the same runs" in text
+    assert "the baseline lacks some of the runs; first renew it with the same runs" in text
     assert "**No case to compare.**" in text
     assert "8 questions in both with the same gold item, 8 of them without a run of the same name" in text
     assert "newly broken" not in text

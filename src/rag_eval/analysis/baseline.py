@@ -132,7 +132,8 @@ def must_pass(
         broken = [case for case in now if case.label not in GOOD]
         if not now and _passed(written):
             message = f"{qid} must pass ({asked}) and passed in the baseline, but is no longer in the gold"
-            yield Finding("must-pass-gone", "error", message, "Restore the question, or remove it from must_pass.")
+            fix = "Restore the question, or first merge a pull request that removes it from must_pass."
+            yield Finding("must-pass-gone", "error", message, fix)
         elif broken and _passed(scored):
             message = f"{qid} must pass ({asked}) and passed in the baseline, but now fails: {broken[0].label}"
             yield Finding("must-pass-broken", "error", message)

@@ -215,7 +215,7 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     pair, why = compare_pairs(name, pairs), ""
     if pair is None:
         why = "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too"
-        why = "the baseline lacks some of the runs; score it with the same runs" if evidence.new_runs else why
+        why = "the baseline lacks some of the runs; first renew it with the same runs" if evidence.new_runs else why
     elif units is not None:
         pair = pair._replace(n=units.total())
     row = row._replace(pairs=pairs, comparison=pair, why=why, units=units)

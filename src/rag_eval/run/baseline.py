@@ -234,4 +234,5 @@ def _origin_findings(file: BaselineFile) -> list[Finding]:
         return []
     verb = "replaced" if current else "removed"
     message = f"this change {verb} the baseline, so the one of the base branch was used"
-    return [Finding("baseline-changed", "warning", message, "Change it in a separate pull request.", path)]
+    fix = "It counts after the merge. Make other changes in a separate pull request."
+    return [Finding("baseline-changed", "warning", message, fix, path)]

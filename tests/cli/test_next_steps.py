@@ -1,0 +1,90 @@
+"""Honest pull requests that a gate stops or a finding names: the message says what to do, and that works."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from project import GOLDS, TRACES, Project, apart, gates
+from seams import main
+
+BASELINE = "eval/baseline.json"
+COMPARED = f"baseline: {{report: {BASELINE}}}\n"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    apart(monkeypatch)
+    project = Project.made(tmp_path / "repo")
+    monkeypatch.chdir(project.path)
+    return project
+
+
+@pytest.fixture
+def score(capsys):
+    """``rag-eval score``: the exit code, and the report or the message."""
+
+    def score(*words):
+        code = main(["score", "--format", "json", "--quiet", *words])
+        out, err = capsys.readouterr()
+        return code, json.loads(out) if code != 2 else err
+
+    return score
+
+
+def fixes(report):
+    """The advice of each finding by its code."""
+    return {finding["code"]: finding["fix"] for finding in report["findings"]}
+
+
+def renew_baseline(project, score):
+    _, report = score()
+    project.write(BASELINE, json.dumps(report))
+
+
+def in_runs(*names):
+    return [{**row, "run": name} for name in names for row in TRACES]
+
+
+def test_a_run_is_added_once_a_baseline_with_it_is_merged(project, score):
+    project.put(gates=gates(COMPARED, precision="{min: 0.8, max_drop: 0.1}"), trace=in_runs("a", "b"))
+    renew_baseline(project, score)
+    project.done("a baseline of two runs")
+    project.change("more", trace=in_runs("a", "b", "c"))
+    code, report = score("--base=main")
+    assert (code, report["gates"][1]["why"]) == (
+        1,
+        "the baseline lacks some of the runs; first renew it with the same runs",
+    )
+    renew_baseline(project, score)
+    renewed = (project.path / BASELINE).read_text("utf-8")
+    project.git("checkout", "-q", "--force", "main")
+    project.branch("baseline")
+    project.write(BASELINE, renewed)
+    project.done("renew the baseline")
+    code, report = score("--base=main")
+    assert (code, fixes(report)["baseline-changed"]) == (
+        0,
+        "It counts after the merge. Make other changes in a separate pull request.",
+    )
+    project.git("checkout", "-q", "more")
+    assert score("--base=baseline")[0] == 0
+
+
+def test_a_case_leaves_must_pass_before_it_leaves_the_gold(project, score):
+    renew_baseline(project, score)
+    project.put(gates=gates(f"{COMPARED}must_pass: [Q1]\n"))
+    project.done("Q1 must pass")
+    freed, fewer = gates(COMPARED), {"gold": GOLDS[1:], "trace": TRACES[1:]}
+    project.change("gone", gates=freed, **fewer)
+    code, report = score("--base=main")
+    assert (code, fixes(report)["must-pass-gone"]) == (
+        1,
+        "Restore the question, or first merge a pull request that removes it from must_pass.",
+    )
+    project.git("checkout", "-q", "main")
+    project.change("freed", gates=freed)
+    assert score("--base=main")[0] == 0
+    project.git("checkout", "-q", "gone")
+    assert score("--base=freed")[0] == 0
