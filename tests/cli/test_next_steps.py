@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from project import GOLDS, TRACES, Project, apart, gates
+from project import GOLDS, TRACES, Project, apart, gates, json_lines
 from seams import main
 
 BASELINE = "eval/baseline.json"
@@ -88,3 +89,31 @@ def test_a_case_leaves_must_pass_before_it_leaves_the_gold(project, score):
     assert score("--base=main")[0] == 0
     project.git("checkout", "-q", "gone")
     assert score("--base=freed")[0] == 0
+
+
+def test_a_new_index_passes_after_a_baseline_of_it_is_merged(project, score):
+    def renamed(row):
+        return json.loads(re.sub('"c([0-9])"', r'"new-\1"', json.dumps(row)))
+
+    compared = f"baseline: {{report: {BASELINE}, trace: eval/baseline.jsonl}}\n"
+    project.put(gates=gates(compared, **{"recall@3": "{min: 0.8, max_drop: 0.1}"}))
+    renew_baseline(project, score)
+    project.write("eval/baseline.jsonl", json_lines(TRACES))
+    project.done("a baseline")
+    traces = [renamed(row) for row in TRACES]
+    project.change("index", gold=[renamed(row) for row in GOLDS], trace=traces)
+    code, report = score("--base=main")
+    assert (code, fixes(report)["ids-changed"]) == (
+        1,
+        "The gold set has these ids. First merge a pull request that only renews the baseline: docs/relink.md",
+    )
+    renew_baseline(project, score)
+    renewed = (project.path / BASELINE).read_text("utf-8")
+    project.git("checkout", "-q", "--force", "main")
+    project.branch("baseline")
+    project.write(BASELINE, renewed)
+    project.write("eval/baseline.jsonl", json_lines(traces))
+    project.done("renew the baseline")
+    assert score("--base=main")[0] == 0
+    project.git("checkout", "-q", "index")
+    assert score("--base=baseline")[0] == 0

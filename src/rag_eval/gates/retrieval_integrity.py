@@ -87,9 +87,9 @@ def changed_ids(pairs: Iterable[tuple[Sequence[str], Case]], policies: Sequence[
         return
     message = f"{len(gone)} of {len(old)} chunk ids that the baseline retrieved occur in no trace of this run, such as "
     message += f"{quoted(min(gone), 60)}: the ids changed, so regressions of metrics that compare ids cannot be judged"
-    hint = "The gold set already has the new ids. Renew the baseline with the new index, in a separate pull request."
+    hint = "The gold set has these ids. First merge a pull request that only renews the baseline: docs/relink.md"
     if after < then:
-        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline with the new index."
+        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline: docs/relink.md"
     gates = [gate for item in policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
     by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)
