@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
-from rag_eval.importers import unwrap
+from rag_eval.importers import retrieved, unwrap
 from rag_eval.trace import STAGES
 
 Row = dict[str, Any]
@@ -176,7 +176,7 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
     if isinstance(cited, list):
         ids = [unwrap.as_id(item.get("id", item.get("chunk_id")) if isinstance(item, dict) else item) for item in cited]
         row["answer_json"]["citations"] = [item for item in ids if item]
-    documents = unwrap.documents_in(unwrap.at(reply, mapped.chunks)) if mapped.chunks else None
+    documents = retrieved.documents_in(unwrap.at(reply, mapped.chunks)) if mapped.chunks else None
     if documents is not None:
         row["chunks"] = [_chunk(document, mapped.chunk) for document in documents]
         row["retrieved_ids"] = [chunk["id"] for chunk in row["chunks"]]
@@ -190,10 +190,10 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
 
 
 def _chunk(document: Any, pointers: Mapping[str, str]) -> Row:
-    plain, metadata = unwrap.document_parts(document)
+    plain, metadata = retrieved.document_parts(document)
     whole = document if isinstance(document, dict) else plain
     fields = {name: unwrap.at(whole, pointer) for name, pointer in pointers.items()}
-    text = fields.get("text") or unwrap.text_of(plain)
-    identity = unwrap.as_id(fields.get("id")) or unwrap.id_in(plain, metadata)
-    doc_id = unwrap.as_id(fields.get("doc_id")) or unwrap.document_id_in(plain, metadata)
-    return unwrap.chunk(identity, text, doc_id, fields.get("score", plain.get("score")))
+    text = fields.get("text") or retrieved.text_of(plain)
+    identity = unwrap.as_id(fields.get("id")) or retrieved.id_in(plain, metadata)
+    doc_id = unwrap.as_id(fields.get("doc_id")) or retrieved.document_id_in(plain, metadata)
+    return retrieved.chunk(identity, text, doc_id, fields.get("score", plain.get("score")))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers import Row, retrieved, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
 from rag_eval.importers.unwrap import as_dict, as_id, decoded
@@ -208,11 +208,11 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 
     if by_index:
         return list(by_index.values())
     for name in _DOCUMENTS:
-        if (documents := unwrap.documents_in(decoded(flat.get(name)))) is not None:
+        if (documents := retrieved.documents_in(decoded(flat.get(name)))) is not None:
             return documents
     name = next((name for name in _RESULTS if name in flat), "")
     output = decoded(flat.get(name))
-    documents = unwrap.documents_in(output)
+    documents = retrieved.documents_in(output)
     if documents is None:
         return output
     if documents:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Row, table, unwrap
+from rag_eval.importers import Row, retrieved, table, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft
 
 _RETRIEVED, _LABELS = "retrieved_documents", "retrieval_ground_truth"  # of the evaluator of document retrieval
@@ -15,7 +15,7 @@ _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "c
 _JUDGED = ("answer_length", "has_citation", "citation_match")
 _READ = {
     *("question", "answer", "truth", "context", "latency", "qid", "id", "question_id", "line_number"),
-    *(_RETRIEVED, _LABELS, *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS),
+    *(_RETRIEVED, _LABELS, *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS),
 }
 _PIECE = re.compile(r"(?m)^([^\s:]{1,200}\.[A-Za-z0-9]{2,5}(?:#[^\s:]{1,60})?): ?")
 _TRAILING = re.compile(r"(?:\s*\[([^\[\]\n]{1,200})\])+\s*$")
@@ -38,7 +38,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         table.read_operations(conversion, draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
             draft.chunks = conversion.chunks(row[_RETRIEVED])
-        elif (context := row.get("context", unwrap.contexts_in(row, unwrap.decoded(row.get("answer"))))) is not None:
+        elif (context := row.get("context", retrieved.contexts_in(row, unwrap.decoded(row.get("answer"))))) is not None:
             draft.chunks = conversion.chunks(_pieces(conversion, context))
         yield draft
 
@@ -103,7 +103,7 @@ def _pieces(conversion: Conversion, context: Any) -> list[Any]:
     """
     context = unwrap.as_dict(unwrap.decoded(context)).get("citations", context)
     if not isinstance(context, str):
-        return unwrap.documents_in(context) or []
+        return retrieved.documents_in(context) or []
     starts = list(_PIECE.finditer(context))
     if not starts or context[: starts[0].start()].strip():
         return [context] if context.strip() else []

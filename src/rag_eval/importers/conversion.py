@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import Account, ImportInputs, Row, gold_row, unwrap
+from rag_eval.importers import Account, ImportInputs, Row, gold_row, retrieved, unwrap
 from rag_eval.importers.documents import cell_value, objects
+from rag_eval.trace import text_id
 
 Place = tuple[str, int]  # path and line of a record
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
 _PAGING = ("meta", "cursors", "cursor", "next_cursor", "page", "size", "total", "parsed_query", "search_cursors")
 _LABELS = (  # in the expected output of a dataset
-    *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, *unwrap.QID_KEYS, "reference_contexts", "citations", "gold_citations",
-    "gold_claim_substr", "answerable",
+    *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *unwrap.QID_KEYS, "reference_contexts", "citations",
+    "gold_citations", "gold_claim_substr", "answerable",
 )  # fmt: skip
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
@@ -213,15 +214,15 @@ class Conversion:
         """Return retrieved documents as chunks: id, text, doc_id, score. A repeated id keeps its first position."""
         chunks: dict[str, Row] = {}
         pointers = self.options.chunk_id, self.options.doc_id
-        read = {*unwrap.CHUNK_KEYS, *unwrap.DOCUMENT_KEYS, *unwrap.SCORE_KEYS, "chunk_index", "page"}
+        read = {*retrieved.CHUNK_KEYS, *retrieved.DOCUMENT_KEYS, *retrieved.SCORE_KEYS, "chunk_index", "page"}
         for document in documents:
-            plain, metadata = unwrap.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
+            plain, metadata = retrieved.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
             whole = {**plain, "metadata": metadata}
-            text = None if (recorded := unwrap.text_of(plain)) == unwrap.REDACTED else recorded
-            identity = unwrap.as_id(self.resolve("chunk_id", whole)) or unwrap.id_in(plain, metadata)
+            text = None if (recorded := retrieved.text_of(plain)) == unwrap.REDACTED else recorded
+            identity = unwrap.as_id(self.resolve("chunk_id", whole)) or retrieved.id_in(plain, metadata)
             if self.options.by_text and text is not None:
                 identity = None
-            if text is not None and text[:1] == "[" and unwrap.is_repr(text[1:]):
+            if text is not None and text[:1] == "[" and retrieved.is_repr(text[1:]):
                 self.problem("", "retrieved documents are the text of Python objects", _PRINTED)
                 continue
             if identity is None and text is None:
@@ -230,9 +231,11 @@ class Conversion:
                 continue
             self._by_id += identity is not None
             self._by_text += identity is None
-            doc_id = unwrap.as_id(self.resolve("doc_id", whole)) or unwrap.document_id_in(plain, metadata)
-            scores = (fields.get(name) for fields in (plain, metadata) for name in unwrap.SCORE_KEYS)
-            chunk = unwrap.chunk(identity, text, doc_id, next((score for score in scores if score is not None), None))
+            doc_id = unwrap.as_id(self.resolve("doc_id", whole)) or retrieved.document_id_in(plain, metadata)
+            scores = (fields.get(name) for fields in (plain, metadata) for name in retrieved.SCORE_KEYS)
+            chunk = retrieved.chunk(
+                identity, text, doc_id, next((score for score in scores if score is not None), None)
+            )
             for name in metadata.keys() - read:
                 if f"/metadata/{name}" not in pointers:
                     self.account.dropped(f"metadata.{name} of chunks", NOT_READ)
@@ -299,7 +302,7 @@ class Conversion:
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
         cited = draft.citations  # they are absent unless the source or --citations gives them
         if cited is None and draft.answer is not None and self.options.citations != "none":
-            cited = unwrap.cited_in(draft.answer, self.options.citations, ids or [])
+            cited = retrieved.cited_in(draft.answer, self.options.citations, ids or [])
         elif cited is None and draft.answer is not None and ids:
             self._note_citations(draft.answer, ids)
         citations = {} if cited is None else {"citations": cited}
@@ -327,7 +330,7 @@ class Conversion:
     def _note_citations(self, answer: str, ids: Sequence[str]) -> None:
         """Note that an answer cites retrieved chunks in a form that ``--citations`` would read."""
         for form in ("brackets", "numbers"):
-            if not set(ids).isdisjoint(unwrap.cited_in(answer, form, ids)):
+            if not set(ids).isdisjoint(retrieved.cited_in(answer, form, ids)):
                 self.account.lacking(f"citations in the text of answers are not read: add --citations {form}")
                 return
 
@@ -399,7 +402,7 @@ class Conversion:
             return self.problem("", "an item has no id or no question", hint)
         fields, metadata = unwrap.as_dict(expected), dict(unwrap.as_dict(item.get("metadata")))
         cited = map(str, unwrap.as_list(fields.get("gold_citations") or fields.get("citations")))
-        contexts = unwrap.as_list(unwrap.contexts_in({"contexts": fields.get("reference_contexts"), **fields}))
+        contexts = unwrap.as_list(retrieved.contexts_in({"contexts": fields.get("reference_contexts"), **fields}))
         self.drop_others(asked, unwrap.QUESTION_FIELDS, " of input")
         self.drop_others(fields, unwrap.ANSWER_FIELDS, " of output", _LABELS)
         splits = unwrap.as_list(metadata.pop("dataset_split", None))
@@ -417,7 +420,7 @@ class Conversion:
 
     def reference_ids(self, contexts: Iterable[str]) -> list[str]:
         """Return the ids of reference texts, which trace importers give to retrieved texts, too."""
-        ids = [unwrap.text_id(text) for text in contexts]
+        ids = [text_id(text) for text in contexts]
         self._by_text += len(ids)
         return ids
 

@@ -10,7 +10,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from rag_eval.importers import Row, gold_row
-from rag_eval.importers.unwrap import as_dict, as_id, text_id
+from rag_eval.importers.unwrap import as_dict, as_id
+from rag_eval.trace import text_id
 
 _NO_ANSWER = "no answer present."
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Row, unwrap
+from rag_eval.importers import Row, retrieved, unwrap
 from rag_eval.importers.conversion import Conversion, Draft
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
@@ -97,11 +97,11 @@ def _draft(conversion: Conversion, case: Row) -> Draft:
     documents = _documents(case.get("retrieval_context")) or [
         document
         for span in retrievers
-        for document in _documents(span.get("retrievalContext") or unwrap.documents_in(span.get("output")))
+        for document in _documents(span.get("retrievalContext") or retrieved.documents_in(span.get("output")))
     ]
     if documents or case.get("retrieval_context") is not None or retrievers:
         draft.chunks = conversion.chunks(documents)
-    draft.citations = unwrap.stated_citations(output)
+    draft.citations = retrieved.stated_citations(output)
     draft.start_ns = unwrap.nanoseconds(trace.get("startTime"))
     total = _milliseconds(trace) or (unwrap.number(case.get("completion_time")) or 0) * 1000
     retrieve = round(sum(map(_milliseconds, retrievers)), 3)

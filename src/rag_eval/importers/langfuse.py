@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers import Row, retrieved, spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
 
@@ -152,8 +152,8 @@ def _spans(conversion: Conversion, trace: str, record: Record | None, records: l
         conversion.account.lacking(spans.LAST_ANSWER)
     metadata = unwrap.decoded(row.get("metadata"))
     root.question, root.answer, root.parent = question or root.question, answer or root.answer, ""
-    root.place, root.citations = conversion.place, unwrap.stated_citations(output) or root.citations
-    root.documents = root.documents or unwrap.documents_in(unwrap.contexts_in(output))
+    root.place, root.citations = conversion.place, retrieved.stated_citations(output) or root.citations
+    root.documents = root.documents or retrieved.documents_in(retrieved.contexts_in(output))
     root.conversation = root.conversation or unwrap.as_id(row.get("sessionId"))
     root.qid = conversion.qid(metadata, row) or next((span.qid for span in spans_of_trace if span.qid), None)
     root.run = next((span.run for span in spans_of_trace if span.run), None)
@@ -175,7 +175,7 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     if flat := flatten(unwrap.as_dict(unwrap.decoded(metadata.get("attributes")))):  # OpenTelemetry sent it
         kind = kind_of(span, flat)
         span.kind = kind if kind in (spans.RETRIEVER, spans.RERANKER) else span.kind
-        if span.kind in (spans.RETRIEVER, spans.RERANKER) and unwrap.documents_in(output) is None:
+        if span.kind in (spans.RETRIEVER, spans.RERANKER) and retrieved.documents_in(output) is None:
             output = documents_of(conversion, span, flat)
     spans.read_contents(conversion, span, asked, output)
     span.qid = conversion.qid(metadata, row) or unwrap.as_id(row.get("experimentItemId"))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain, count, product
 from typing import Any
 
-from rag_eval.importers import ImportInputs, Row, unwrap
+from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
 
@@ -31,7 +31,7 @@ _REFERENCES = """
     expected expected_answer expected_output reference reference_answer ground_truth ideal_answer golden_answer
 """.split()
 _VARIABLES = {
-    *unwrap.QUESTION_KEYS, *unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, *unwrap.QID_KEYS, *_REFERENCES,
+    *unwrap.QUESTION_KEYS, *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *unwrap.QID_KEYS, *_REFERENCES,
     "id", "answerable", "citations", "messages",
 }  # fmt: skip
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
@@ -213,7 +213,7 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
             draft.latency_ms["total"] = latency
         draft.usage = unwrap.usage(cost=result.get("cost", response.get("cost")))
     draft.usage |= unwrap.usage(result.get("tokenUsage") or response.get("tokenUsage"))
-    draft.citations = unwrap.stated_citations(output)
+    draft.citations = retrieved.stated_citations(output)
     conversion.drop_unread(result, _READ, "", _JUDGED)
     conversion.drop_unread(result["vars"], _VARIABLES, " of vars")
     return draft
@@ -221,12 +221,12 @@ def _draft(conversion: Conversion, result: Row) -> Draft:
 
 def _chunks(conversion: Conversion, result: Row, sources: tuple[Any, ...]) -> list[Row] | None:
     value = conversion.resolve("chunks", result)
-    value = unwrap.decoded(unwrap.contexts_in(result["vars"], *sources) if value is None else value)
+    value = unwrap.decoded(retrieved.contexts_in(result["vars"], *sources) if value is None else value)
     if value is None:
         return None
     if isinstance(value, str):
         value = conversion.one_text(value)
-    documents = unwrap.documents_in(value) or []
+    documents = retrieved.documents_in(value) or []
     unread = [document for document in documents if isinstance(document, str) and document.startswith("file://")]
     if unread:
         hint = "Name the place of the texts with --chunks POINTER, such as /response/metadata/documents."

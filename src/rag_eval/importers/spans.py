@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_eval.importers import Row, unwrap
+from rag_eval.importers import Row, retrieved, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Place
 
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
@@ -69,7 +69,7 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
     span.kind = RETRIEVER if is_named else span.kind
     if span.kind in (RETRIEVER, RERANKER):
         span.query = unwrap.question_text(asked)[0]
-        documents = unwrap.documents_in(output)
+        documents = retrieved.documents_in(output)
         if documents is None and is_named and (text := unwrap.answer_text(output)):  # such as a tool of an agent
             documents = conversion.one_text(text)
         elif documents is None and output is not None:
@@ -83,9 +83,9 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
         elif text is not None:
             span.prompt = text[-_LONGEST_PROMPT - 1 :]
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
-        span.answer, span.citations = conversion.answer(output, row), unwrap.stated_citations(output)
+        span.answer, span.citations = conversion.answer(output, row), retrieved.stated_citations(output)
     if not span.parent or span.kind == ROOT:
-        span.documents = unwrap.documents_in(unwrap.contexts_in(output))
+        span.documents = retrieved.documents_in(retrieved.contexts_in(output))
 
 
 def retrieval_kind(name: str, output: Any) -> str:
@@ -94,7 +94,7 @@ def retrieval_kind(name: str, output: Any) -> str:
     Some tools know no retrievers and rerankers.
     """
     kind = RERANKER if _RERANKER.search(name) else RETRIEVER if _RETRIEVER.search(name) else ""
-    return kind if kind and unwrap.documents_in(output) else ""
+    return kind if kind and retrieved.documents_in(output) else ""
 
 
 def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -> TraceSpan:
@@ -287,7 +287,7 @@ def _question_and_answer(
     answer = root.answer
     if root.failed:  # an answer of a step below did not reach the user; some tools record the empty text
         answer = answer or None
-    elif (answer is None or unwrap.is_repr(answer)) and answered:
+    elif (answer is None or retrieved.is_repr(answer)) and answered:
         answer = max(answered, key=lambda span: (span.end or span.start or 0, span.id)).answer
         if len({span.answer for span in answered}) > 1:
             conversion.account.lacking(LAST_ANSWER)

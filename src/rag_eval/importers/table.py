@@ -9,7 +9,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.importers import ImportInputs, Row, unwrap
+from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
@@ -198,7 +198,7 @@ def _with_documents(value: Row) -> Row:
         value = {**unwrap.as_dict(value.get("metadata")), **rest}
     if "generation_id" in value and "text" in value:  # of Cohere
         value = {("answer" if name == "text" else name): item for name, item in value.items()}
-    documents = unwrap.documents_of_response(value)
+    documents = retrieved.documents_of_response(value)
     return {**value, "chunks": documents} if documents and "chunks" not in suggested(list(value), "table") else value
 
 
@@ -248,7 +248,7 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     """
     groups: dict[tuple[str | None, ...], tuple[Draft, Any, list[Any]]] = {}  # with its answer and ranks, as recorded
     result: list[Draft] = []
-    are_names = fields.get("chunks", "").casefold() in unwrap.SOURCE_KEYS
+    are_names = fields.get("chunks", "").casefold() in retrieved.SOURCE_KEYS
     for values in _records(conversion, "table", fields):
         key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
         documents = _documents(conversion, values, are_names)
@@ -285,7 +285,7 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
         texts, ids = None, _separated(values["chunks"])
     if texts is None and ids is None:
         output = unwrap.decoded(values.get("answer"))
-        texts = _items(unwrap.contexts_in(output, unwrap.at(output, "/body")))
+        texts = _items(retrieved.contexts_in(output, unwrap.at(output, "/body")))
     if isinstance(values.get("chunks"), str) and texts and len(texts) == 1:
         if ids and len(ids) > 1:
             conversion.account.dropped("texts of chunks", "they are one text, and there are several ids")
@@ -294,7 +294,7 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
             texts = conversion.one_text(texts[0])
     is_list = isinstance(unwrap.decoded(values.get("chunks")), list)
     if texts and (are_names or (is_list and all(_ID.fullmatch(str(text)) for text in texts))):
-        texts = unwrap.named_documents(texts)
+        texts = retrieved.named_documents(texts)
     documents = conversion.documents(texts, ids)
     if documents is None or scores is None:
         return documents
@@ -341,16 +341,16 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
         conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
-    read = (*unwrap.CONTEXT_KEYS, *unwrap.SOURCE_KEYS, "citations", *(name.partition("/")[0] for name in _USAGES))
+    read = (*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, "citations", *(name.partition("/")[0] for name in _USAGES))
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read)
     draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
-    draft.citations = unwrap.stated_citations(output)
+    draft.citations = retrieved.stated_citations(output)
     draft.usage = usage_of(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
         citations = unwrap.decoded(values["citations"])
         if isinstance(citations, list) and any(isinstance(item, dict) for item in citations):
-            draft.citations = unwrap.stated_citations({"citations": citations})
+            draft.citations = retrieved.stated_citations({"citations": citations})
             conversion.account.dropped("citations", "they name no ids", draft.citations is None)
         else:
             draft.citations = _list_of(conversion, "citations", values)

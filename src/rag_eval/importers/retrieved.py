@@ -1,0 +1,166 @@
+"""Search of retrieved documents and citations in records of other tools: ids, texts and scores of chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+
+from rag_eval.importers.unwrap import ROLES, Value, as_dict, as_id, as_list, at, decoded, first_id, number
+from rag_eval.trace import text_id
+
+TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content", "snippet")
+_WRAPPED_TEXTS = ("text_resource", "content", "data")
+DOCUMENT_KEYS = (
+    "source", "file_name", "filename", "file_path", "filepath", "url", "doc_uri", "title", "document_id", "doc_id",
+    "rel_path", "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
+)  # fmt: skip
+SCORE_KEYS = ("score", "relevance_score", "similarity")
+CONTEXT_KEYS = """
+    context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
+    retrieved_chunks context_chunks passages search_results source_nodes
+""".split()  # fmt: skip
+_LISTS = ("documents", "nodes", *CONTEXT_KEYS, "results", "output", "outputs")
+SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
+CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
+_OF_RESPONSES = (
+    "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
+    "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",
+)  # fmt: skip
+"""Where OpenAI's Responses, Gemini, Bedrock, Dify, RAGFlow and Azure return retrieved documents, through any lists."""
+_REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
+_NAME = re.compile(r"[!-~]{1,200}")
+_BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
+_NUMBERS = re.compile(
+    r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】|(?:\[ID:\s?|##)(\d{1,3})(?:\]|\$\$)"
+)
+
+
+def documents_in(value: Value) -> list[Value] | None:
+    """Return the list of documents in a retriever's record; None if there is none, such as in a list of messages."""
+    if isinstance(value, list):
+        items = value[0] if len(value) == 1 and isinstance(value[0], list) else value
+        if any(not isinstance(item, (str, dict)) or is_repr(item) for item in items):
+            return None
+        is_chat = items and all(isinstance(item, dict) and item.get("role") in ROLES for item in items)
+        return None if is_chat else items
+    if isinstance(value, dict):
+        for key in _LISTS:
+            if isinstance(value.get(key), list):
+                return documents_in(value[key])
+        if isinstance(value.get("output"), dict):
+            return documents_in(value["output"])
+    return None
+
+
+def contexts_in(*mappings: Value) -> Value:
+    """Return the retrieved documents, or their text, in a field of the first mapping that has them; otherwise None."""
+    for mapping in map(as_dict, mappings):
+        for name in CONTEXT_KEYS:
+            if mapping.get(name):
+                return mapping[name]
+    lists = (as_dict(mapping).get(name) for mapping in mappings for name in SOURCE_KEYS)
+    named = next((named_documents(item) for item in lists if isinstance(item, list) and item), None)
+    return named or next(filter(None, map(documents_of_response, mappings)), None)
+
+
+def documents_of_response(response: Value) -> list[Value]:
+    """Return the retrieved documents in the response of a model's API; an empty list if it has none."""
+    for path in _OF_RESPONSES:
+        values = [response]
+        for name in path.split("/"):
+            fields = [as_dict(value).get(name) for value in values]
+            values = list(chain.from_iterable(map(as_list, fields)))
+        if documents := [value for value in values if isinstance(value, dict)]:
+            return documents
+    return []
+
+
+def named_documents(values: list[Value]) -> list[Value]:
+    """Return documents; texts are ids, such as file names, if one of them has no white space."""
+    are_names = any(isinstance(item, str) and _NAME.fullmatch(item) for item in values)
+    return [{"id": item} if are_names and isinstance(item, str) else item for item in values]
+
+
+def is_repr(value: Value) -> bool:
+    """Return whether a text is a printed Python object, which a tool records if it cannot write JSON."""
+    return isinstance(value, str) and _REPR.match(value) is not None
+
+
+def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]:
+    """Return a retrieved document and its metadata as two plain mappings, from any wrapper."""
+    if isinstance(document, str):
+        return {"text": document}, {}
+    if document.get("lc") and isinstance(document.get("kwargs"), dict):
+        document = document["kwargs"]
+    for wrapper in ("document", "node"):
+        if isinstance(document.get(wrapper), dict):
+            document = {**document[wrapper], **{name: value for name, value in document.items() if name != wrapper}}
+    plain = {name.removeprefix("document."): value for name, value in document.items()}
+    metadata = decoded(plain.pop("metadata", None) or plain.pop("meta", None) or {})
+    return plain, metadata if isinstance(metadata, dict) else {}
+
+
+def text_of(document: dict[str, Value]) -> str | None:
+    """Return the text of a document; None if it has none."""
+    texts = [document.get(key) for key in TEXT_KEYS]
+    texts += [as_dict(document.get(key)).get("text") for key in _WRAPPED_TEXTS]
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
+def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
+    """Return the id that a document states, in its own fields first, then in its metadata."""
+    stated = first_id(("id", "id_", "node_id", "chunk_id", "chunkId", "segment_id"), document) or first_id(
+        CHUNK_KEYS, metadata
+    )
+    base, part = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
+    if text_of(document) is None:
+        stated = stated or as_id(document.get("document_id"))
+    return stated or (f"{base}#{part}" if base and part else None)
+
+
+def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
+    """Return the id of a chunk's document; None if nothing names one."""
+    return first_id(DOCUMENT_KEYS, metadata, document)
+
+
+def chunk(identity: str | None, text: str | None, doc_id: str | None, score: Value) -> dict[str, Value]:
+    """Return a chunk of a trace row; without an id its text identifies it. A score that is no number is left out."""
+    fields: dict[str, Value] = {"id": identity or text_id(text or "")}
+    if text is not None:
+        fields["text"] = text
+    if doc_id:
+        fields["doc_id"] = doc_id
+    amount = number(score) if isinstance(score, str) else score
+    if isinstance(amount, (int, float)) and not isinstance(amount, bool):
+        fields["score"] = amount
+    return fields
+
+
+def stated_citations(output: Value) -> list[str] | None:
+    """Return the ids in the field ``citations`` of a structured answer; None if it does not state them."""
+    cited = as_dict(output).get("citations", at(output, "/message/citations"))
+    if not isinstance(cited, list):
+        return None
+    several = (as_dict(item).get("document_ids", as_dict(item).get("sources", item)) for item in cited)  # of Cohere
+    items = chain.from_iterable(map(as_list, several))
+    ids = [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in items]
+    return None if None in ids else list(dict.fromkeys(map(str, ids)))
+
+
+def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
+    """Return the ids that an answer cites, in order and without repeats.
+
+    ``form`` is ``brackets`` (``[id]``, ``[id1, id2]``) or ``numbers`` (``[1]``, ``[2, 3]``, ``【1†source】``: positions
+    in the list of retrieved ``ids``; a number past its end becomes ``#N``; RAGFlow's ``[ID:0]`` is the first).
+    """
+    cited: list[str] = []
+    if form == "numbers":
+        for match in _NUMBERS.finditer(answer):
+            ranks = [int(match[3]) + 1] if match[3] else map(int, (match[1] or match[2]).split(","))
+            cited += [ids[rank - 1] if 0 < rank <= len(ids) else f"#{rank}" for rank in ranks]
+    else:
+        for match in _BRACKETS.finditer(answer):
+            parts = [match[1]] if match[1] in ids else map(str.strip, re.split(r"[,;]", match[1]))
+            cited += [part for part in parts if part]
+    return list(dict.fromkeys(cited))
