@@ -32,6 +32,7 @@ class Dataset(NamedTuple):
     repository: str  # of the hub that --download requests
     files: tuple[str, ...]
     convert: Callable[[Any], Iterator[DatasetItem]]
+    keys: tuple[str, ...] = ()  # sets of fields, each of which only its records have
 
 
 def _gold(
@@ -159,16 +160,19 @@ DATASETS: dict[str, Dataset] = {
     "squad_v2": Dataset(
         "CC BY-SA 4.0", "rajpurkar.github.io/SQuAD-explorer", "rajpurkar/squad_v2",
         ("squad_v2/validation-00000-of-00001.parquet",), squad,
+        ("title paragraphs", "title context question answers"),
     ),
     "hotpotqa": Dataset(
         "CC BY-SA 4.0", "hotpotqa.github.io", "hotpotqa/hotpot_qa",
-        ("distractor/validation-00000-of-00001.parquet",), hotpotqa,
+        ("distractor/validation-00000-of-00001.parquet",), hotpotqa, ("supporting_facts context",),
     ),
     "msmarco": Dataset(
         "non-commercial research only (Microsoft)", "microsoft.github.io/msmarco", "microsoft/ms_marco",
-        ("v2.1/validation-00000-of-00001.parquet",), msmarco,
+        ("v2.1/validation-00000-of-00001.parquet",), msmarco, ("passages query_type",),
     ),
-    "qasper": Dataset("CC BY 4.0", "allenai.org/data/qasper", "allenai/qasper", ("qasper-dev-v0.3.json",), qasper),
+    "qasper": Dataset("CC BY 4.0", "allenai.org/data/qasper", "allenai/qasper", ("qasper-dev-v0.3.json",), qasper,
+        ("full_text qas",),
+    ),
     "ragbench": Dataset(
         "CC BY 4.0", "huggingface.co/datasets/galileo-ai/ragbench", "galileo-ai/ragbench",
         ("covidqa/test-00000-of-00001.parquet",), ragbench,
@@ -179,3 +183,9 @@ DATASETS: dict[str, Dataset] = {
     ),
 }  # fmt: skip
 """BEIR sets are read by ``rag-eval import beir``."""
+
+
+def dataset_of(names: Sequence[str]) -> str:
+    """Return the name of the data set whose records have fields of these names, '' for none."""
+    known = ((name, keys) for name, dataset in DATASETS.items() for keys in dataset.keys)
+    return next((name for name, keys in known if set(keys.split()) <= set(names)), "")

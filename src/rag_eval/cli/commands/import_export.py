@@ -23,6 +23,7 @@ from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
 from rag_eval.importers.conversion import ConversionOptions
+from rag_eval.importers.datasets import dataset_of
 from rag_eval.importers.documents import documents
 from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
 from rag_eval.importers.unwrap import nanoseconds
@@ -293,6 +294,10 @@ def _recognised_or_table(form: Recognised | None, reader: Reader, path: str) -> 
     if form is not None and (form.trace, form.gold) != ("table", "table-gold"):
         return form
     names = header(Files(reader.silent(), [path]), path)
+    is_answered = suggested(names, "table").get("answer") not in (None, "answer", "answers")
+    if (dataset := dataset_of(names)) and not is_answered:
+        convert = shell_line("rag-eval", "dataset", dataset, path)
+        raise UsageError(f"{path} is the public data set {dataset}. Convert it: {convert}")
     kinds = [kind for kind in FORMS if is_sufficient(suggested(names, kind), kind)]
     if not kinds:
         return form
