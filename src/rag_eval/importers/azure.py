@@ -46,7 +46,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
 def golds(conversion: Conversion) -> Iterator[Row]:
     """Yield the gold row of each question."""
     for row in _results(conversion):
-        truth = unwrap.as_id(row.get("truth"))
+        truth = unwrap.as_text(row.get("truth"))
         labels = unwrap.decoded(row.get(_LABELS)) or ()
         grades = {str(item["document_id"]): item.get("query_relevance_label") for item in labels}
         grades = {name: grade for name, grade in grades.items() if isinstance(grade, int)}

@@ -25,6 +25,7 @@ _NOT_A_NUMBER = (b"NaN", b"Infinity", b"-Infinity")
 _TEXT_OR_NAN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)|-?Infinity|NaN', re.DOTALL)
 _WRITE_JSON = "Export the file again as JSON or JSON Lines."
 _EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
+_ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=\w+)?\)", re.DOTALL)  # how numpy prints one
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
 _DELIMITERS = (b",", b";", b"\t")
 
@@ -271,6 +272,8 @@ def yaml_value(inputs: ImportInputs, path: str) -> Any:
 
 def cell_value(text: str) -> Any:
     """Return the list or object in a CSV cell, as JSON or as Python prints it; any other text is unchanged."""
+    if len(text) <= _LONGEST_CELL and (array := _ARRAY.fullmatch(text.strip())):
+        text = array[1]
     if text.lstrip()[:1] not in ("[", "{") or len(text) > _LONGEST_CELL:
         return text
     try:

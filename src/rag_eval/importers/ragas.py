@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
-from rag_eval.importers.unwrap import answer_text, as_id, number
+from rag_eval.importers.unwrap import answer_text, as_text, number
 
 _PREDICTED = tuple(takewhile("answer".__ne__, table.FORMS["table"]["answer"]))  # next to one, answer is the reference
 _HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
@@ -38,7 +38,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         texts = [_HOP.sub("", str(text), count=1) for text in contexts or ()]
         cited = list(map(str, ids)) if ids else conversion.reference_ids(texts)
         meta = {name: row[name] for name in _META if isinstance(row.get(name), (str, int, float, bool))}
-        yield conversion.gold_row(qid, row["user_input"], as_id(reference), cited, meta=meta)
+        yield conversion.gold_row(qid, row["user_input"], as_text(reference), cited, meta=meta)
 
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
@@ -50,7 +50,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         answers = row.get("multi_responses") if row.get("response") is None else None
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
-            draft = Draft(conversion.place, "", row["user_input"], as_id(answer), chunks, qid=qid, run=run)
+            draft = Draft(conversion.place, "", row["user_input"], as_text(answer), chunks, qid=qid, run=run)
             operations = {field: row[name] for field, name in table.operations(*row).items()}
             table.read_operations(conversion, draft, operations)
             yield draft

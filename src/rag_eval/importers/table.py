@@ -116,7 +116,13 @@ def _expected(conversion: Conversion, recorded: Any) -> str | None:
         conversion.account.dropped("other expected answers", "the first is the expected answer", len(value) - 1)
         return str(value[0])
     conversion.drop_others(value, unwrap.ANSWER_FIELDS, " of the expected answer")
-    return unwrap.as_id(recorded) or conversion.answer(value)
+    text = unwrap.as_text(recorded) or conversion.answer(value)
+    if text is None and isinstance(value, list) and value:  # of KILT
+        conversion.account.dropped("other expected answers", "the first is the expected answer", len(value) - 1)
+        text = conversion.answer(value[0])
+    if text is None and value not in (None, [], {}):
+        conversion.account.dropped("expected answers of an unknown form", "name the text in a map: --suggest-map")
+    return text
 
 
 def suggested(names: list[str], form: str) -> dict[str, str]:
@@ -343,7 +349,7 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
     read = (*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, "citations", *(name.partition("/")[0] for name in _USAGES))
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read)
-    draft = Draft(conversion.place, "", question, unwrap.as_id(recorded) if answer is None else answer)
+    draft = Draft(conversion.place, "", question, unwrap.as_text(recorded) if answer is None else answer)
     draft.citations = retrieved.stated_citations(output)
     draft.usage = usage_of(output)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))

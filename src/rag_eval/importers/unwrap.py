@@ -176,11 +176,16 @@ def answer_text(value: Value) -> str | None:
         return message_text(value)
     for key in ("choices", "candidates", "generations"):
         if isinstance(value.get(key), list) and value[key]:
-            first = value[key][0]
+            first = min(value[key], key=_position)  # they may be in the order of their arrival
             first = as_dict(first[0] if isinstance(first, list) and first else first)
             return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
     outputs = (*(value[key] for key in ANSWER_FIELDS if value.get(key)), _parts(value))
     return next((text for output in outputs if output and (text := answer_text(output))), None)
+
+
+def _position(choice: Value) -> float:
+    """Return the index that one of several answers states, 0 if it states none."""
+    return number(as_dict(choice).get("index")) or 0
 
 
 def _asked(messages: list[Value]) -> list[int]:
@@ -221,6 +226,13 @@ def as_id(value: Value) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def as_text(value: Value) -> str | None:
+    """Return a text, number or truth value as text; None for any other value."""
+    if isinstance(value, (bool, float)) and as_id(value) is None:
+        return msgspec.json.encode(value).decode()
+    return as_id(value)
+
+
 def scalars(value: Value) -> dict[str, str | int | float | bool]:
     """Return the texts, numbers and truth values of an object."""
     return {name: item for name, item in as_dict(value).items() if isinstance(item, (str, int, float, bool))}
@@ -248,11 +260,14 @@ def number(value: Value) -> float | None:
 
 
 def nanoseconds(value: Any) -> int | None:
-    """Return a time as nanoseconds since 1970, from ISO 8601 (UTC if it states no offset) or milliseconds."""
+    """Return a time as nanoseconds since 1970, from ISO 8601 (UTC if it states no offset) or milliseconds.
+
+    Numbers that would be milliseconds after the year 5000 are microseconds or nanoseconds.
+    """
     if isinstance(value, bool) or value in (None, ""):
         return None
     if isinstance(value, (int, float)):
-        return round(value * 1_000_000)
+        return round(value * (1 if value >= 1e17 else 1_000 if value >= 1e14 else 1_000_000))
     match = _ISO.fullmatch(str(value).strip())
     if match is None:
         return None
