@@ -31,9 +31,9 @@ from rag_eval.textual.leaks import (
     first_run,
     leaks_of,
     masked,
+    masked_text,
     shared_runs,
     suspects,
-    without,
 )
 from rag_eval.textual.tokens import tokens
 from seams import Safety
@@ -603,7 +603,7 @@ def test_masks_keep_all_but_four_characters_back(text):
 def test_a_text_without_its_leaks_holds_none_of_them():
     text = f"EMP-004711 or jo@acme.org: the token is ghp_{A[:36]}, again jo@acme.org."
     found = leaks_of(text, [], [], Safety(internal_ids=("EMP-[0-9]{6}",)))
-    shown = without(text, found)
+    shown = masked_text(text, found)
     assert all(leak.text not in shown for leak in found)
     assert shown.startswith("EM******11 or jo*******rg: the token is gh")
     assert shown.endswith(", again jo*******rg.")
@@ -615,7 +615,7 @@ def test_overlapping_leaks_are_masked_once_and_whole():
         Leak("secrets", "b", 3, 9, "defghi"),
         Leak("verbatim", "c", 0, 12, ""),
     ]
-    assert without("abcdefghi jk", leaks) == "ab**ef*** jk"
+    assert masked_text("abcdefghi jk", leaks) == "ab*****hi jk"
 
 
 @each_row(

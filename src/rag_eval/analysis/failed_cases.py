@@ -11,7 +11,7 @@ from rag_eval.gates.policy import BOUNDS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure, of_column
 from rag_eval.stats.tally import JsonScore, as_float
-from rag_eval.textual.leaks import MASKED, PLAIN, Mark, Segment, answer_marks, leaks_of, masked, segments
+from rag_eval.textual.leaks import PLAIN, Mark, Segment, answer_marks, leaks_of, masked_segments
 
 Row = Mapping[str, Any]
 
@@ -188,19 +188,13 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
     )
 
 
-def _pieces(text: str, highlights: Sequence[Mark], case: Case, limit: int, start: int = 0) -> tuple[Segment, ...]:
+def _pieces(text: str, marks: Sequence[Mark], case: Case, limit: int, start: int = 0) -> tuple[Segment, ...]:
     """Return the pieces of ``limit`` characters from ``start`` on, leaks masked; ``…`` replaces the rest."""
     # Secrets and personal data are masked even if question or gold contain them too.
-    leaks = [Mark(leak.start, leak.end, MASKED) for leak in leaks_of(text, (), (), case.settings.safety)]
-    pieces, at = [Segment("… ", PLAIN)] if start else [], 0
-    for segment in segments(text, [*highlights, *leaks]):
-        low, high = max(start - at, 0), min(start + limit - at, len(segment.text))
-        at += len(segment.text)
-        if segment.state == MASKED and high > 0 and low < len(segment.text):
-            pieces.append(segment._replace(text=masked(segment.text)))
-        elif low < high:
-            pieces.append(segment._replace(text=segment.text[low:high]))
-    return (*pieces, Segment(" …", PLAIN)) if len(text) > start + limit else tuple(pieces)
+    leaks = leaks_of(text, (), (), case.settings.safety)
+    before = [Segment("… ", PLAIN)] if start else []
+    after = [Segment(" …", PLAIN)] if len(text) > start + limit else []
+    return (*before, *masked_segments(text, marks, leaks, start, start + limit), *after)
 
 
 def _hidden(text: str, case: Case) -> str:

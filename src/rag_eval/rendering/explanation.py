@@ -18,7 +18,7 @@ from rag_eval.rendering.document import format_number
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, json_score
 from rag_eval.textual.detectors import VERBATIM
-from rag_eval.textual.leaks import MASKED, Leak, Mark, Segment, answer_marks, masked, segments, without
+from rag_eval.textual.leaks import Mark, answer_marks, masked, masked_segments, masked_text
 from rag_eval.textual.refusals import examine
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _facts(case: Case) -> Iterator[str]:
         yield f"{message.role:<12} {one_line(message.content, _WIDTH)}"
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
-    yield f"claim        {one_line(without(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
+    yield f"claim        {one_line(masked_text(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
     yield f"refused      {_refused(case)}"
     outcome = f"; {'' if case.contained else 'not '}found in the claim" if gold.substrings else ""
     yield f"gold text    {_joined(gold.substrings)}{outcome}"
@@ -154,12 +154,11 @@ def _sentence_lines(case: Case) -> Iterator[str]:
         sentence = _sentence(case, evidence)
         yield f"  {verdict} ({evidence.kind}, {evidence.support:.2f}): {one_line(sentence['text'], _WIDTH)}"
         if sentence["chunk"] and evidence.chunk is not None:
-            part = case.chunk_texts[evidence.chunk][slice(*sentence["chunk"]["span"])]
-            passage = "".join(text for text, _ in _pieces(part, [*_masks(part, case.leaks)]))
+            passage = masked_text(case.chunk_texts[evidence.chunk], case.leaks, *sentence["chunk"]["span"])
             yield f"    by {one_line(sentence['chunk']['id'], 60)}: {one_line(passage, _WIDTH)}"
         lacking = {"words in no chunk": sentence["missing"], "numbers in no chunk": sentence["made_up"]}
         lacking["mismatch"] = [f"{item['reason']}: {item['word']}" for item in sentence["otherwise"]]
-        yield from (f"    {what}: {_joined(words)}" for what, words in lacking.items() if words)
+        yield from (f"    {what}: {_joined([*dict.fromkeys(words)])}" for what, words in lacking.items() if words)
     if case.evidence:
         yield ""
 
@@ -184,8 +183,7 @@ def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
     scores: dict[str, Any] = {}
     for name, score in _scores(case, wanted).items():
         scores[name] = None if score is None else single_score(name, json_score(score))
-    masks = [Mark(leak.start, leak.end, MASKED) for leak in _values(case.leaks)]
-    answer = _pieces(case.claim, [*answer_marks(case.evidence), *masks])
+    answer = masked_segments(case.claim, answer_marks(case.evidence), case.leaks)
     return {
         "run": case.trace.run or None,
         "label": label(case),
@@ -198,47 +196,24 @@ def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
 
 def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
     """Return a sentence of the answer; a word that is part of a leaked value is masked."""
-    leaked = " ".join(leak.text for leak in _values(case.leaks)).lower()
+    leaked = " ".join(leak.text for leak in case.leaks if leak.category != VERBATIM).lower()
     chunk = None
     if evidence.chunk is not None and evidence.span is not None:
         identity = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None][evidence.chunk]
         text = case.chunk_texts[evidence.chunk]
-        pieces = _pieces(text, [Mark(*evidence.span, "best"), *_masks(text, case.leaks)])
+        pieces = masked_segments(text, [Mark(*evidence.span, "best")], case.leaks)
         shown = [piece._asdict() for piece in pieces]
         chunk = {"id": identity, "index": evidence.chunk, "span": [*evidence.span], "text": shown}
     words = [(reason, masked(word) if word.lower() in leaked else word) for reason, word in evidence.mismatches]
     return {
-        "text": _claim_part(case, evidence.start, evidence.end),
+        "text": masked_text(case.claim, case.leaks, evidence.start, evidence.end),
         "start": evidence.start,
         "end": evidence.end,
         "kind": evidence.kind,
         "support": round(evidence.support, 6),
         "supported": evidence.supported,
-        "missing": [_claim_part(case, *span) for span in evidence.missing],
-        "made_up": [_claim_part(case, *span) for span in evidence.made_up],
+        "missing": [masked_text(case.claim, case.leaks, *span) for span in evidence.missing],
+        "made_up": [masked_text(case.claim, case.leaks, *span) for span in evidence.made_up],
         "otherwise": [{"reason": reason, "word": word} for reason, word in words],
         "chunk": chunk,  # that supports the sentence best; its index is among the chunks with a text
     }
-
-
-def _claim_part(case: Case, start: int, end: int) -> str:
-    """Return the characters of the claim from ``start`` to ``end``, leaked values masked."""
-    inside = [leak for leak in _values(case.leaks) if leak.start < end and leak.end > start]
-    masks = [Mark(max(leak.start, start) - start, min(leak.end, end) - start, MASKED) for leak in inside]
-    return "".join(text for text, _ in _pieces(case.claim[start:end], masks))
-
-
-def _values(leaks: Sequence[Leak]) -> list[Leak]:
-    """Return the leaks that are values; long runs of a source's words are shown, as in the text form."""
-    return [leak for leak in leaks if leak.category != VERBATIM]
-
-
-def _masks(text: str, leaks: Sequence[Leak]) -> Iterator[Mark]:
-    """Yield the positions of leaked values in another text."""
-    for leak in _values(leaks):
-        yield from (Mark(match.start(), match.end(), MASKED) for match in re.finditer(re.escape(leak.text), text))
-
-
-def _pieces(text: str, highlights: Sequence[Mark]) -> list[Segment]:
-    pieces = segments(text, highlights)
-    return [piece._replace(text=masked(piece.text)) if piece.state == MASKED else piece for piece in pieces]

@@ -77,17 +77,6 @@ def masked(text: str) -> str:
     return f"{text[:_SHOWN]}{'*' * min(hidden, _MOST_STARS)}{text[-_SHOWN:]}"
 
 
-def without(text: str, leaks: Iterable[Leak]) -> str:
-    """Return ``text`` with every leaked value masked; verbatim passages stay, because they are the source's words."""
-    pieces, position = [], 0
-    for leak in leaks:
-        if leak.category != VERBATIM and leak.end > position:
-            start = max(leak.start, position)
-            pieces += [text[position:start], masked(text[start : leak.end])]
-            position = leak.end
-    return "".join([*pieces, text[position:]])
-
-
 def _is_expected(value: str, texts: Sequence[str], bare_texts: str) -> bool:
     """Return whether a text has a value, without regard to case, spaces and punctuation between digits."""
     bare = _bare(value)
@@ -178,6 +167,36 @@ def segments(text: str, marks: Iterable[Mark]) -> list[Segment]:
         pieces.append(Segment(text[start:end], state))
         start = end
     return pieces
+
+
+def masked_segments(
+    text: str, marks: Iterable[Mark], leaks: Iterable[Leak], start: int = 0, end: int | None = None
+) -> list[Segment]:
+    """Return the pieces of ``text`` from ``start`` up to ``end``, with every occurrence of a leaked value masked.
+
+    A value that reaches beyond the part is masked as a whole, and overlapping values are one. Verbatim passages stay,
+    because they are the source's words.
+    """
+    values = {leak.text for leak in leaks if leak.category != VERBATIM}
+    spans: list[tuple[int, int]] = []
+    for low, high in sorted(match.span() for value in values for match in re.finditer(re.escape(value), text)):
+        if spans and low < spans[-1][1]:
+            low, high = spans[-1][0], max(high, spans.pop()[1])
+        spans.append((low, high))
+    at, pieces = 0, []
+    for piece in segments(text, [*marks, *(Mark(*span, MASKED) for span in spans)]):
+        first, last = max(start - at, 0), min((len(text) if end is None else end) - at, len(piece.text))
+        if piece.state == MASKED and last > 0 and first < len(piece.text):
+            pieces.append(piece._replace(text=masked(piece.text)))
+        elif first < last:
+            pieces.append(piece._replace(text=piece.text[first:last]))
+        at += len(piece.text)
+    return pieces
+
+
+def masked_text(text: str, leaks: Iterable[Leak], start: int = 0, end: int | None = None) -> str:
+    """Return the text of :func:`masked_segments`."""
+    return "".join([piece.text for piece in masked_segments(text, (), leaks, start, end)])
 
 
 def answer_marks(sentences: Iterable[Evidence]) -> Iterator[Mark]:
