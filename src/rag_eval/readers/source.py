@@ -40,7 +40,10 @@ _FOLDER = "is a folder, not a file", "Name the file in it."
 _TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
 _TO_UTF8 = "Save the file as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"
 _REFUSED = {
-    b"version https://git-lfs.github.com/spec/": ("is a Git LFS pointer, not the file itself", "Run: git lfs pull"),
+    b"version https://git-lfs.github.com/spec/": (
+        "is a Git LFS pointer, not the file itself",
+        "Run: git lfs pull. In actions/checkout, set lfs: true",
+    ),
     b"PAR1": ("is a Parquet file, not text", _TO_JSON.format("read_parquet")),
     b"PK\x03\x04": ("is a ZIP archive or a workbook, not text", "Unpack it, or save the workbook as CSV UTF-8."),
     b"SQLite format 3": ("is a database, not text", "Export its rows as JSON Lines."),
@@ -289,6 +292,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     except FileNotFoundError:
         fix = "Check the path."
         if path in _USUAL:
+            fix += " Your system writes it: docs/trace.md." if path == DEFAULT_TRACE else ""
             fix += " To create the usual files, run: rag-eval init"
         elif "\\" in path and os.sep == "/":
             fix = _SLASHES
