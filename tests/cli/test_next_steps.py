@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from project import GOLDS, TRACES, Project, apart, gates, json_lines
+from project import GOLD, GOLDS, TRACES, Project, apart, gates, json_lines
 from seams import main
 
 BASELINE = "eval/baseline.json"
@@ -117,3 +117,24 @@ def test_a_new_index_passes_after_a_baseline_of_it_is_merged(project, score):
     assert score("--base=main")[0] == 0
     project.git("checkout", "-q", "index")
     assert score("--base=baseline")[0] == 0
+
+
+def test_gold_in_a_submodule_is_moved_into_the_repository(project, score):
+    gold = (project.path / GOLD).read_text("utf-8")
+    project.git("rm", "-q", "-r", "--cached", "eval")
+    project.git("update-index", "--add", "--cacheinfo", f"160000,{project.git('rev-parse', 'HEAD')},eval")
+    project.git("commit", "-q", "-m", "gold as a submodule")
+    code, said = score("--base=main")
+    assert code == 2
+    assert "Commit its files to this repository" in said
+    assert "If the base branch has it too, set gates-ref: head once." in said
+    project.git("rm", "-q", "--cached", "eval")
+    project.write(GOLD, gold)
+    project.done("gold in the repository")
+    assert score()[0] == 0
+
+
+def test_a_job_without_traces_is_told_who_writes_them(project, score):
+    project.put(trace=None)
+    code, said = score("--base=main")
+    assert (code, "Your system writes it: docs/trace.md" in said) == (2, True)

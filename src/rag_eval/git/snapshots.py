@@ -173,7 +173,8 @@ def refuse_irregular(mode: str, path: str) -> None:
         kind = _KINDS.get(mode, "no regular file")
         fix = "Keep it as a regular file."
         if mode == SUBMODULE:
-            fix = "Commit its files to this repository, where their changes can be compared."
+            fix = "Commit its files to this repository, where their changes can be compared. "
+            fix += "If the base branch has it too, set gates-ref: head once."
         raise Irregular(f"{quoted(path)} is {kind} in git, not a file. {fix}", path, mode)
 
 
