@@ -138,7 +138,7 @@ def fewer_cases(before: Mapping[str, int], now: Mapping[str, int], file: str) ->
     if fallen:
         judge = quantity(len(fallen), "gate judges", "gates judge")
         counts = _joined([f"{name} {before[name]} → {now.get(name, 0)}" for name in fallen])
-        message = f"{judge} fewer cases than with the gold of the base branch: {counts}"
+        message = f"{judge} fewer cases than with the gold of the base branch or in the baseline: {counts}"
         yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
 
 
