@@ -99,6 +99,14 @@ def test_gold_with_an_integer_beyond_64_bits_in_an_unknown_field_is_refused_in_b
     assert (problem.startswith("FILE:3: column "), problem.endswith(ending)) == (True, True), problem
 
 
+@pytest.mark.parametrize("field", ["meta", "latency_budget_ms"])
+def test_gold_with_an_integer_beyond_64_bits_in_a_known_field_is_refused(tmp_path, field):
+    (problem,) = golds(tmp_path, jsonl(gold(qid="B"), gold(**{field: {"total": 2**64}})))[1]
+    assert problem.startswith("FILE:2: column "), problem
+    assert problem.endswith("is an integer of more than 64 bits. Write it as a string.")
+    assert golds(tmp_path, jsonl(gold(**{field: {"total": 1e300}})))[1] == []
+
+
 @pytest.mark.parametrize("value", [2**64 - 1, -(2**63), [{"a": 1.5e300}], "1" * 40, True])
 def test_other_values_of_unknown_fields_are_accepted_in_both_forms_of_gold(tmp_path, value):
     assert golds(tmp_path, jsonl(gold(x=value)))[1] == golds(tmp_path, array(element(x=value)))[1] == []

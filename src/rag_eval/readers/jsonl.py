@@ -111,7 +111,8 @@ class JsonLines(Generic[R]):
             records = list(map(self._typed.decode, lines))
         except _REFUSED:
             return None
-        return None if self._is_gold and _may_repeat_keys(lines, records) else records
+        is_doubtful = self._is_gold and (_may_repeat_keys(lines, records) or _has_large_number(records))
+        return None if is_doubtful else records
 
     def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, Row]]:
         """Yield the record and the decoded row of each valid line of a block."""
@@ -168,6 +169,12 @@ def _may_repeat_keys(lines: list[bytes], records: list[Any]) -> bool:
     if b"u0022" in block:  # an escape that is written as another one
         return True
     return block.count(b'"') != msgspec.json.encode(records).count(b'"')
+
+
+def _has_large_number(records: list[Any]) -> bool:
+    """Return whether a number may be an integer of more than 64 bits, which msgspec accepts in these fields."""
+    named = [values for gold in records for values in (gold.meta, gold.latency_budget) if values]
+    return any([type(number) is not str and abs(number) >= 2**63 for values in named for number in values.values()])
 
 
 def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Callable[[Gold], G]) -> dict[str, G]:
