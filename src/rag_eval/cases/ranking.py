@@ -108,9 +108,12 @@ def rank_ids(
 ) -> Ranking:
     """Return the ranks of the relevant ids: by grades if there are any, otherwise the ``labels``.
 
-    With grades, labels decide only if every positive grade is relevant.
+    With grades, labels decide only if every positive grade is relevant. If all grades are 0, each label has the gain 1:
+    otherwise no order could have a gain.
     """
-    relevant, gain_of = frozenset(labels), grades or dict.fromkeys(labels, 1)
+    relevant, gain_of = frozenset(labels), {**(grades or {})}
+    if not any(gain_of.values()):
+        gain_of |= dict.fromkeys(labels, 1)
     if grades and (terms.relevant_from != 1 or not relevant):
         relevant = frozenset(unit for unit, grade in grades.items() if grade >= terms.relevant_from)
     ranks = tuple(ranks_of(relevant, retrieved))
