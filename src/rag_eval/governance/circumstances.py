@@ -1,0 +1,255 @@
+"""Circumstances of a run: what was evaluated, and how its inputs, its workflow and its gates differ from the base's."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Collection, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rag_eval.analysis.report import rejudge
+from rag_eval.common.escaping import quantity, quoted, some
+from rag_eval.common.paths import GATES_FILES
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
+from rag_eval.contract.settings import Verdict, parse_reply
+from rag_eval.errors import Finding, Note
+from rag_eval.gates.integrity import commit_of, levelled, levels_of
+from rag_eval.gates.selection import select_measures
+from rag_eval.git.snapshots import Irregular, follow_links, read_regular
+from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import Reader
+from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, standard_gates_paths
+from rag_eval.run.scored import rescore
+
+if TYPE_CHECKING:
+    from rag_eval.gates.policy import Policy
+    from rag_eval.git.snapshots import CommitTree, Tree
+    from rag_eval.governance.gold_review import ReviewContext
+
+_NAMED, _VERDICTS_NAMED = 5, 3
+_ONLY = "Name the file only in the gates file."
+_USES = re.compile(r"""uses["']?\s*:\s*["']?\./([^\s"'#,}\]]*)""")
+_ACTION_FILES = ("action.yml", "action.yaml")
+USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}
+"""The files that a gates file means without a path."""
+
+
+def same_meaning(base: Policy, head: Policy) -> bool:
+    """Return whether two policies score the same files by the same settings."""
+    return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
+
+
+def circumstances(context: ReviewContext) -> Iterator[Finding]:
+    """Yield findings about what is evaluated and who decides: checkout, questions, and the gates of the base."""
+    authority = context.authority
+    if authority.wrong_checkout:
+        of = commit_of(context.run.report.run or {})
+        is_named = of and any(commit.startswith(of) for commit in authority.commits)
+        commit = quoted(authority.wrong_checkout[:12])
+        message = f"the checked-out commit {commit} lacks the last commit of this pull request"
+        fix = "Run on pull_request and remove ref from actions/checkout. For forks, see docs/forks.md."
+        yield Finding("change-not-checked-out", "warning" if is_named else "error", message, fix)
+    if authority.unknown:
+        message = "gates-ref names a commit that is not in the history of the base branch"
+        fix = "Remove gates-ref, or name a commit of the base branch: a pull request could name its own commit."
+        yield Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(authority.ref, 60)}", fix)
+    if authority.gates is None:
+        message = "gates-ref: head uses only the gates of the pull request, which can loosen them"
+        fix = "Remove gates-ref to use the gates of the base branch too."
+        yield Finding("gates-from-head", "warning", message, fix)
+    elif context.base is None:
+        message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
+        fix = "After the merge they apply to other pull requests."
+        if not context.head.file:
+            message = "neither the base branch nor the pull request has a gates file, so the default gates apply"
+            fix = "Commit a gates file. To write one, run: rag-eval init"
+        others = gates_about(authority, context.head.gold, context.run.inputs.reader)
+        if outcomes := [(policy.file, _failed_gates(context, policy)) for policy in others]:
+            file, failed = min(outcomes, key=lambda outcome: not outcome[1])
+            message += f"; there, {quoted(file, 60)} has gates for the same gold set"
+            message += f", and this run fails {some(failed, _NAMED)}" if failed else ""
+            fix = "Name that file in the workflow, if these gates are meant to replace it."
+        yield Finding("bootstrap", "warning", message, fix, context.head.file)
+    if edited := _edited_workflow(context):
+        used = "" if edited == authority.workflow else f"{quoted(edited, 60)}, which is used by "
+        message = f"this change edits {used}the workflow that runs this check"
+        fix = "Review this file. To have its changes approved, list it in CODEOWNERS."
+        yield Finding(
+            "workflow-changed", "warning", f"{message}, so inputs and steps may differ from the base's", fix, edited
+        )
+    if qids := context.run.other_questions():
+        what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
+        fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
+        yield Finding("other-question", "warning", f"{what}: {some(qids, _NAMED, quoted)}", fix, context.head.trace)
+
+
+def _edited_workflow(context: ReviewContext) -> str | None:
+    """Return the workflow of this check if the change edits it, or else the first workflow or action that it uses."""
+    before, after, workflow = context.authority.before, context.authority.after, context.authority.workflow
+    rest = [workflow] if workflow else []
+    for path in rest:  # it grows by the files that an unchanged file uses
+        name = follow_links(before, path)
+        old, new = _entry_of(before, name), _entry_of(after, name)
+        is_changed = old != new or name != follow_links(after, path)
+        if is_changed and (old or context.base):  # the initial setup adds the workflow
+            return path
+        for file in (name, *(posixpath.join(name, usual) for usual in _ACTION_FILES)):
+            uses = map(posixpath.normpath, _USES.findall((read_regular(after, file) or b"").decode("utf-8", "replace")))
+            used = chain.from_iterable(_ACTION_FILES if path == "." else [path] for path in uses)
+            rest += [path for path in used if path not in rest]
+    return None
+
+
+def _entry_of(tree: CommitTree, path: str) -> str:
+    """Return the id of a file, or of a folder with all that is in it; empty if there is none."""
+    folder, name = posixpath.split(path)
+    try:
+        return tree.entries(folder).get(name, "")
+    except Irregular:
+        return ""
+
+
+def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
+    """Return the gates of a policy that this run fails on its own gold and traces."""
+    policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
+    run, measures = context.run, select_measures(context.options.cutoffs, policy)
+    if same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):
+        report = rejudge(run.report, policy, run.earlier)
+    else:
+        inputs = run.inputs._replace(measures=measures)
+        report = rescore(run._replace(inputs=inputs), policy).report
+    return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
+
+
+def overrides(context: ReviewContext) -> Iterator[Finding]:
+    """Yield a warning for each input that differs from what the base names, and for traces that git tracks."""
+    authority, options, head, base = context.authority, context.options, context.head, context.base
+    inputs = (
+        ("gold", options.gold, head.gold, "gold-overridden", "gold set"),
+        ("trace", options.trace, head.trace, "traces-overridden", "traces"),
+        ("verdicts", options.verdicts, head.verdicts, "verdicts-overridden", "verdicts"),
+    )
+    for key, named, file, code, what in inputs:
+        if base and named and (meant := _overridden_path(context, base, key, named)):
+            message = f"an input or option replaces the {what} {quoted(meant)} of the base branch's gates file"
+            if key not in base.stated:
+                message = f"an input or option replaces the usual {what} {quoted(meant)}, which the base branch means"
+            yield Finding(code, "warning", message, _ONLY, file)
+    if base and (meant := _overridden_gates(context)):
+        message = f"an input or option replaces the gates file {quoted(meant)} of the base branch"
+        yield Finding("gates-overridden", "warning", message, "Remove the input or option gates.", head.file)
+    stated = base.stated.get("k", Settings().k) if base else None
+    if base and stated is not None and int(stated) != base.k:
+        message = f"an input or option sets k to {base.k}, but by the base branch's gates file it is {stated}"
+        yield Finding("k-overridden", "warning", message, "Set k only in the gates file.", head.file)
+    paths = filter(None, map(authority.inside, (head.trace, os.path.realpath(head.trace))))
+    if authority.gates is not None and any(_has_file(authority.after, path, in_submodule=True) for path in paths):
+        message = "the traces are committed in git, so they may not be from this run"
+        fix = "Write the traces in the job, and add the file to .gitignore."
+        yield Finding("traces-tracked", "warning", message, fix, head.trace)
+
+
+def left_gates(context: ReviewContext, added: Collection[str]) -> Iterator[Finding]:
+    """Yield a warning for each gates file that the change leaves without its items, which it adds to this gold set."""
+    inputs, base = context.run.inputs, context.base
+    items = [gold for qid, gold in inputs.golds.items() if qid in added]
+    for policy in gates_left_behind(context.authority, base, items, inputs.reader) if base and items else ():
+        failed = _failed_gates(context, policy)
+        message = f"this change adds items of the gold set of {quoted(policy.file, 60)}, and deletes that"
+        message += f"; by its gates this run fails {some(failed, _NAMED)}" if failed else ""
+        fix = "Move its gates, too, so that the items keep them."
+        yield Finding("gates-overridden", "warning", message, fix, context.head.file)
+
+
+def _overridden_path(context: ReviewContext, base: Policy, key: str, named: str) -> str | None:
+    """Return the path that the base's gates file means if the caller names another one.
+
+    A file without a path means the usual one: of the gold only if the base has it, of the traces, which git does not
+    have, always. There are no usual verdicts.
+    """
+    stated, inside = base.stated.get(key), context.authority.inside
+    if stated is None and key not in USUAL:
+        return None
+    meant = inside(in_folder_of(base.file, stated or USUAL[key]))
+    if stated is None and key == "gold" and not (meant and _has_file(context.authority.fork, meant)):
+        return None
+    return None if meant == inside(named) else meant
+
+
+def _overridden_gates(context: ReviewContext) -> str | None:
+    """Return the base's gates file of the usual name for this gold if the caller names an unusual one."""
+    tree, options, inside = context.authority.gates, context.options, context.authority.inside
+    named = inside(options.gates) if options.gates and not options.is_discovered else None
+    if tree is None or named is None:
+        return None
+    usual = posixpath.basename(named) in GATES_FILES
+    if usual and posixpath.dirname(named) == inside(options.folder or "."):
+        return None
+    candidates = standard_gates_paths(context.authority, options.folder, context.head.gold)
+    meant = next((path for path in candidates if _has_file(tree, path)), named)
+    if meant == named or not usual:
+        return None if meant == named else meant
+    data = read_regular(tree, meant)
+    policy = None if data is None else policy_of(data, context.authority.outside(meant), ProblemCollector())
+    gold = gold_named_by(context.authority, policy, tree) if policy else None
+    is_nearer = "/" in meant or gold == inside(context.head.gold)
+    return meant if is_nearer and _has_file(tree, named) else None
+
+
+def _has_file(tree: Tree, path: str, *, in_submodule: bool = False) -> bool:
+    """Return whether git has the file at a path; ``in_submodule`` counts every path in a submodule."""
+    try:
+        return path in tree.files(path)
+    except Irregular as irregular:
+        return in_submodule and irregular.submodule
+
+
+def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
+    """Return the finding about verdicts of the base that changed, and a note on new ones, which only the author saw."""
+    now = {name: verdict for policy in context.policies for name, verdict in policy.replay.verdicts.items()}
+    if not now:
+        return [], []
+    findings: list[Finding] = []
+    notes: list[Note] = []
+    before = _recorded_verdicts(context, is_head=False)
+    qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
+    severities, file = levels_of(*context.policies), context.head.verdicts
+    if qids and severities["changed-verdict"] != "off":
+        gates = [gate for policy in context.policies for gate in policy.selected_gates]
+        is_gated = any(gate.name.startswith("judge_") and gate.severity == "error" for gate in gates)
+        named = ", ".join(quoted(qid, 40) for qid in qids[:_VERDICTS_NAMED]) + (", …" if qids[_VERDICTS_NAMED:] else "")
+        message = (
+            f"{len(qids)} of {len(before)} recorded verdicts differ from the base branch for the same input: {named}"
+        )
+        fix = "Restore these rows from the base branch. A verdict changes only with its judge or its input."
+        finding = Finding("changed-verdict", "error" if is_gated else "warning", message, fix, file)
+        findings.append(levelled(finding, severities))
+    new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True).keys()
+    if new and context.authority.gates is not None:
+        message = f"{len(new)} of {len(now)} verdicts were committed with this change: no job asked the judge for them"
+        notes.append(Note(file, 0, message))
+    return findings, notes
+
+
+def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> dict[str, tuple[str, Verdict]]:
+    """Return question and verdict by hash, from the verdict files that the gates of base and change name."""
+    stated = [
+        in_folder_of(policy.file, policy.stated["verdicts"])
+        for policy in context.policies
+        if "verdicts" in policy.stated
+    ]
+    authority, verdicts = context.authority, dict[str, tuple[str, Verdict]]()
+    for path in dict.fromkeys([*stated, *(policy.verdicts for policy in context.policies if policy.verdicts)]):
+        name, data = authority.inside(path) if is_head else authority.on_base(path), None
+        if name and is_head:
+            data = read_regular(authority.after, name)  # what a step of the job recorded is not committed
+        elif name:
+            data = read_regular(authority.fork, follow_links(authority.fork, name))
+        if data is not None:
+            reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})
+            rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]
+            verdicts |= {row["hash"]: (row["qid"], parse_reply(row["reply"])) for row in rows}
+    return verdicts
