@@ -291,7 +291,8 @@ def run(options: Options, authority: Authority | None = None) -> Report:
 
     Raises InputError with all problems if the input cannot be judged.
     """
-    scored = score_run(load_inputs(options, authority))
+    inputs = load_inputs(options, authority)
+    scored = score_run(inputs)
     if authority is None:
         return Report(*scored.report)
     from rag_eval.governance.policy_review import review
