@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.readers.source import MIB
 from reading import SCHEMAS, put, reader
 from seams import (
@@ -266,7 +267,7 @@ def test_a_whole_number_with_a_point_is_a_whole_number(text):
 
 def test_the_least_file_leaves_everything_at_its_default():
     read = accepted("version: 1\n")
-    assert (read.gold, read.trace, read.k, read.gates) == ("eval/gold.jsonl", "runs/trace.jsonl", 5, ())
+    assert (read.gold, read.trace, read.k, read.gates) == ("eval/gold.jsonl", "runs/trace.jsonl", 5, REFERENCE_GATES)
 
 
 def test_a_byte_order_mark_is_accepted(tmp_path):

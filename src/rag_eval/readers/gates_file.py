@@ -240,7 +240,7 @@ def _policy(document: YamlDocument, path: str) -> Policy:
     measured = {name: _floats(part["low"]) for name, part in recorded.get("scores", {}).items()}
     calibration = Calibration(_floats(stated.get("floor", {})), recorded.get("judge", ""), measured)
     slices, gates = value.get("slices", {}), tuple(_gates(document))
-    if gates and all(gate.slice for gate in gates):
+    if all(gate.slice for gate in gates):
         gates = (*REFERENCE_GATES, *gates)
     gates, uncalibrated = _warn_if_uncalibrated(gates, judge, calibration)
     return Policy(

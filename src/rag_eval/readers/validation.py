@@ -12,6 +12,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import shell_line
+from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.importers.labels import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
@@ -121,7 +122,9 @@ def _gates(reader: Reader, path: str) -> str:
     policy = read_policy(reader, path)
     if policy is None:
         return ""
-    return quantity(len(policy.gates), "gate") if policy.gates else "without gates: the default gates apply"
+    if policy.gates == REFERENCE_GATES:
+        return "without gates: the default gates apply"
+    return quantity(len(policy.gates), "gate")
 
 
 def _jsonl(reader: Reader, path: str) -> str:

@@ -15,7 +15,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
-from rag_eval.gates.policy import REFERENCE_GATES, Policy
+from rag_eval.gates.policy import Policy
 from rag_eval.git.snapshots import NOTHING, Irregular, Tree, deleted, follow_links, object_id, read, read_regular
 from rag_eval.gold.signoff import repository
 from rag_eval.readers.gates_file import in_folder_of, policy_of
@@ -200,7 +200,7 @@ class _Search:
             elif b"gates" in data or b"signoff" in data:
                 policy = policy_of(data, self.authority.outside(path), ProblemCollector())
                 if policy and not policy.stated.keys().isdisjoint(("gates", "signoff")):
-                    yield policy._replace(gates=policy.gates or REFERENCE_GATES)
+                    yield policy
 
     def _is_about_other_gold(self, path: str, data: bytes) -> bool:
         """Return whether an invalid gates file is about gold without our items, and the change deletes neither."""
@@ -230,7 +230,7 @@ class _Search:
             raise InputError(
                 [problem._replace(file=named, hint=f"{problem.hint} {advice}") for problem in ledger.problems]
             )
-        return policy._replace(gates=policy.gates or REFERENCE_GATES)
+        return policy
 
     def shares_items(self, policy: Policy, ours: Collection[Gold]) -> bool:
         """Return whether the gold of ``policy`` and some items share a tenth of the smaller set.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.digests import Digests
 from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
-from rag_eval.errors import UsageError
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy, select_measures
 from rag_eval.metrics import Measure
@@ -182,11 +181,9 @@ def read_gates_policy(reader: Reader, path: str, digests: Digests, folder: str =
         return usual._replace(gold=gold, trace=trace)
     from rag_eval.readers.gates_file import read_policy
 
-    policy = read_policy(reader, path, digests.of("gates", path))
+    policy = read_policy(reader, path, digests.of("gates", path)) or Policy()
     reader.ledger.stop_on_problems()
-    if policy is None:
-        raise UsageError(f"{path} could not be read")
-    return policy if policy.gates else policy._replace(gates=REFERENCE_GATES)
+    return policy
 
 
 def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:

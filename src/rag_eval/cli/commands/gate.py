@@ -7,7 +7,6 @@ import argparse
 from rag_eval.analysis.report import rejudge, rejudge_same_gates
 from rag_eval.cli.commands._shared import print_notes, write_report
 from rag_eval.cli.parser import Parser
-from rag_eval.gates.policy import REFERENCE_GATES
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.report_file import check_gates, check_scores, checked_report, read_report
 from rag_eval.readers.source import checked_reader
@@ -31,7 +30,6 @@ def run(args: argparse.Namespace) -> int:
     with checked_reader() as reader:
         value = read_report(reader, args.report)
         policy = read_policy(reader, args.gates) if args.gates else None
-    policy = policy._replace(gates=policy.gates or REFERENCE_GATES) if policy else None
     with checked_report(args.report, "Score the run again."):
         report = from_json(value or {})
         check_scores(args.report, report)
