@@ -17,7 +17,6 @@ from rag_eval.analysis import gold_impact
 from rag_eval.analysis.gold_impact import GoldChange
 from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import SignedAt, rejudge
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Problem, UsageError
@@ -420,7 +419,7 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
         return
     inputs, policy = context.run.inputs, context.base or context.head
     silent = inputs.reader.silent()
-    traces = paired_traces(silent, inputs.golds, inputs.policy.trace, Digests())
+    traces = paired_traces(silent, inputs.golds, inputs.policy.trace)
     seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
 
     def lint(golds: GoldSet) -> dict[tuple[str, str, str], int]:

@@ -344,16 +344,22 @@ def _written(number: Any) -> str:
     return f"{number:f}" if isinstance(number, Decimal) else str(number)
 
 
-def with_verdicts(policy: Policy, reader: Reader, digests: Digests, *, is_required: bool) -> Policy:
+def with_verdicts(
+    policy: Policy, reader: Reader, digests: Digests | None = None, *, is_required: bool = False
+) -> Policy:
     """Return the policy with the recorded verdicts of its judge, or of the only judge in the file if it names none.
 
-    A missing file is a problem if it ``is_required``, otherwise a note.
+    A policy that names no file of verdicts is unchanged. A missing file is a problem if it ``is_required``, otherwise a
+    note.
     """
     path, judge = policy.verdicts, policy.judge
+    if not path:
+        return policy
     if not is_required and not reader.has(path):
         reader.ledger.note(path, 0, "no such file: metrics of the judge have no value. Write it: rag-eval judge")
         return policy._replace(replay=Replay())
-    rows = [row for row, _ in read_verdicts(reader, path, digests.of("verdicts", path))]
+    digest = digests.of("verdicts", path) if digests else None
+    rows = [row for row, _ in read_verdicts(reader, path, digest)]
     judges = {judge_of(row) for row in rows}
     if judge == Judge() and len(judges) > 1:
         message = f"has verdicts of {len(judges)} judges, and the gates file names none"

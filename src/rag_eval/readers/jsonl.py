@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.gold import known_fields, without_unknown
@@ -246,11 +245,11 @@ def pair_finder(
     return find
 
 
-def paired_traces(reader: Reader, golds: dict[str, Gold], path: str, digests: Digests) -> Iterator[Trace]:
+def paired_traces(reader: Reader, golds: dict[str, Gold], path: str) -> Iterator[Trace]:
     """Yield the traces of a file that answer a gold item, each under its qid."""
     is_complete = not reader.ledger.problems
     find = pair_finder(QuestionIndex(golds), reader.ledger, path, is_complete=is_complete)
-    for trace in chain.from_iterable(read_traces(reader, path, digests.of("trace", path))):
+    for trace in chain.from_iterable(read_traces(reader, path)):
         qid = find(trace)
         if qid is not None:
             trace.qid = qid

@@ -66,7 +66,7 @@ def save_failed(report: Report, options: Options, folder: str) -> str:
 
 def _read_again(options: Options, cases: list[Question]) -> Iterator[tuple[Question, Case, Row, Row | None]]:
     """Yield cases with their gold and trace rows: in the order of the traces, then those without a trace."""
-    reader, policy, _ = open_policy(options)
+    reader, policy = open_policy(options)
     reader = reader.silent()
     entries = {gold.qid: (gold, row) for gold, row in read_entries(reader, policy.gold)}
     by_line = {case.trace_line: case for case in cases if case.trace_line}

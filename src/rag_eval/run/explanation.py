@@ -82,7 +82,7 @@ def _term_lines(subject: str) -> list[str]:
 
 def cases_of(subject: str, options: Options) -> tuple[list[Case], list[Measure]]:
     """Return the runs of a question, one case each, and the measures."""
-    reader, policy, digests = open_policy(options)
+    reader, policy = open_policy(options)
     golds = read_gold(reader, policy.gold)
     if options.gold or reader.has(policy.gold):  # without files only a metric can be explained
         reader.ledger.stop_on_problems()
@@ -93,7 +93,7 @@ def cases_of(subject: str, options: Options) -> tuple[list[Case], list[Measure]]
             fix = f"There is no {policy.gold} here. Name the gold set: --gold FILE"
         fix = hint(subject) or did_you_mean(subject, [*METRICS, *golds]) or fix
         raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
-    traces = paired_traces(reader, golds, policy.trace, digests)
+    traces = paired_traces(reader, golds, policy.trace)
     by_run = {trace.run: trace for trace in traces if trace.qid == gold.qid}
     reader.ledger.stop_on_problems()
     every = measures(options.cutoffs or DEFAULT_CUTOFFS)

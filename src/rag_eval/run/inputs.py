@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.digests import Digests
@@ -12,6 +12,7 @@ from rag_eval.engines import ExecutionOptions
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy, select_measures
 from rag_eval.metrics import Measure
+from rag_eval.readers.gates_file import read_policy, with_verdicts
 from rag_eval.readers.gold_file import GoldSet, read_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_sidecar, sidecar_of
@@ -82,22 +83,18 @@ def load_inputs(options: Options, authority: Authority | None = None) -> Inputs:
 
     Raises InputError if a policy is unreadable. Other problems go into the reader's ledger.
     """
-    reader, policy, digests = open_policy(options)
+    digests = Digests()
+    reader, policy = open_policy(options, digests)
     base = _base_policy(options, authority, policy, reader) if authority else None
-    return read_inputs(options, reader, policy, digests, base, authority)
+    return read_inputs(options, reader, digests, [policy, base] if base else [policy], authority)
 
 
 def read_inputs(
-    options: Options,
-    reader: Reader,
-    policy: Policy,
-    digests: Digests,
-    base: Policy | None = None,
-    authority: Authority | None = None,
+    options: Options, reader: Reader, digests: Digests, policies: Sequence[Policy], authority: Authority | None = None
 ) -> Inputs:
-    """Read the gold, and determine the measures. Problems go into the reader's ledger."""
-    gold = read_gold_set(reader, policy.gold, digests.of("gold", policy.gold))
-    policies = tuple(by_conversation(item, gold.golds) for item in ([policy, base] if base else [policy]))
+    """Read the gold of the first policy, and determine the measures. Problems go into the reader's ledger."""
+    gold = read_gold_set(reader, policies[0].gold, digests.of("gold", policies[0].gold))
+    policies = tuple(by_conversation(policy, gold.golds) for policy in policies)
     inputs = Inputs(
         reader,
         digests,
@@ -105,11 +102,11 @@ def read_inputs(
         policies,
         authority,
         gold,
-        in_suite(gold.golds, policy.suite),
+        in_suite(gold.golds, policies[0].suite),
         select_measures(options.cutoffs, *policies),
         options.execution,
     )
-    path = options.baseline or next((item.baseline for item in reversed(policies) if item.baseline), "")
+    path = options.baseline or next((policy.baseline for policy in reversed(policies) if policy.baseline), "")
     if not path:
         return inputs
     from rag_eval.run.baseline import BaselineFile
@@ -117,19 +114,18 @@ def read_inputs(
     return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits, bool(options.baseline)))
 
 
-def open_policy(options: Options) -> tuple[Reader, Policy, Digests]:
-    """Return a reader, the policy with the options laid over it, and the digests of what is read.
+def open_policy(options: Options, digests: Digests | None = None) -> tuple[Reader, Policy]:
+    """Return a reader, and the policy with the options laid over it.
 
     Raises InputError with every problem of the gates file.
     """
-    digests, is_dask = Digests(), options.execution.engine == "dask"
+    is_dask = options.execution.engine == "dask"
     reader = Reader(ProblemCollector(), root=options.root, contents=options.contents, urls=is_dask)
     policy = read_gates_policy(reader, options.gates, digests, options.folder)
     reader = reader._replace(limits=Limits(**policy.limits))
-    policy = _with_options(policy, options)
-    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, *options.by])))
-    policy = _with_verdicts(policy._replace(slices=slices), reader, digests, is_required=bool(options.verdicts))
-    return reader, policy, digests
+    by = dict.fromkeys([*policy.slices.by, *options.by])
+    policy = _with_options(policy, options)._replace(slices=policy.slices._replace(by=tuple(by)))
+    return reader, with_verdicts(policy, reader, digests, is_required=bool(options.verdicts))
 
 
 def _base_policy(options: Options, authority: Authority, head: Policy, reader: Reader) -> Policy | None:
@@ -152,7 +148,7 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
         trace=trace if os.path.lexists(trace) else head.trace,
         verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts or verdicts,
     )
-    return _with_verdicts(policy, reader.silent(), Digests())
+    return with_verdicts(policy, reader.silent())
 
 
 def _with_options(policy: Policy, options: Options) -> Policy:
@@ -165,30 +161,20 @@ def _with_options(policy: Policy, options: Options) -> Policy:
     )
 
 
-def _with_verdicts(policy: Policy, reader: Reader, digests: Digests, *, is_required: bool = False) -> Policy:
-    if not policy.verdicts:
-        return policy
-    from rag_eval.readers.gates_file import with_verdicts
-
-    return with_verdicts(policy, reader, digests, is_required=is_required)
-
-
-def read_gates_policy(reader: Reader, path: str, digests: Digests, folder: str = "") -> Policy:
+def read_gates_policy(reader: Reader, path: str, digests: Digests | None = None, folder: str = "") -> Policy:
     """Return the policy of the gates file at ``path``; without a path the default gates of files in ``folder``."""
-    if not path:
-        usual = Policy(gates=REFERENCE_GATES)
-        gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118 - shown with / on Windows too
-        return usual._replace(gold=gold, trace=trace)
-    from rag_eval.readers.gates_file import read_policy
-
-    policy = read_policy(reader, path, digests.of("gates", path)) or Policy()
-    reader.ledger.stop_on_problems()
-    return policy
+    if path:
+        policy = read_policy(reader, path, digests.of("gates", path) if digests else None) or Policy()
+        reader.ledger.stop_on_problems()
+        return policy
+    usual = Policy(gates=REFERENCE_GATES)
+    gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118 - shown with / on Windows too
+    return usual._replace(gold=gold, trace=trace)
 
 
-def read_run_json(reader: Reader, policy: Policy, digests: Digests) -> dict[str, Any] | None:
+def read_run_json(reader: Reader, policy: Policy, digests: Digests | None = None) -> dict[str, Any] | None:
     """Return the run.json next to the traces of a policy; None if there is none."""
     path = sidecar_of(policy.trace)
     if policy.trace in reader.contents or not reader.has(path):
         return None
-    return read_sidecar(reader, path, digests.of("run", path))
+    return read_sidecar(reader, path, digests.of("run", path) if digests else None)

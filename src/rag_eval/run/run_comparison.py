@@ -11,6 +11,7 @@ from typing import Any
 from rag_eval.analysis.history import gated
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
+from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
@@ -155,10 +156,11 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
         return report
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
-    reader, policy, digests = open_policy(options._replace(trace=path))
+    digests = Digests()
+    reader, policy = open_policy(options._replace(trace=path), digests)
     # The command line names the run to compare with.
     policy = policy._replace(baseline="", baseline_trace="", must_pass=())
-    report = score_run(read_inputs(options, reader, policy, digests)).report
+    report = score_run(read_inputs(options, reader, digests, [policy])).report
     notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
     counts = {name: getattr(report.completeness, name) for name in ("duplicate", "unknown")}
     notes += [f"{path}: {quantity(number, f'{name} trace')}" for name, number in counts.items() if number]

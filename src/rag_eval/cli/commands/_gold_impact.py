@@ -37,10 +37,11 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
         return
     options = Options(from_here(str(Path(git.top, gold))), trace, gates or nearest_gates())
     try:
-        reader, policy, digests = open_policy(options)
+        digests = Digests()
+        reader, policy = open_policy(options, digests)
         if not os.path.exists(policy.trace):  # noqa: PTH110 - Path.exists raises for a name that is too long
             return
-        run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), policy, digests))
+        run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), digests, [policy]))
         after = run.report
         labels_after, labels_before, turns = gold_impact.labels(after.questions), {}, []
         with suppress(InputError):  # an old gold set that cannot be read flips nothing
@@ -72,7 +73,7 @@ def gate_effects(git: Git, states: GoldStates, gates: str, trace: str) -> list[s
     options = Options(trace=trace, gates=path)
     try:
         before, after = (_read_policy(options, data) for data in (old, new))
-        run = score_run(read_inputs(options, Reader(ProblemCollector()), after, Digests(), before))
+        run = score_run(read_inputs(options, Reader(ProblemCollector()), Digests(), [after, before]))
         redefined, meant = rejudge(run.report, before), rescore(run, before).report
     except RagEvalError as error:
         return [f"The effect of the changes to {path} cannot be computed: {error.first}"]
@@ -87,5 +88,5 @@ def gate_effects(git: Git, states: GoldStates, gates: str, trace: str) -> list[s
 
 def _read_policy(options: Options, data: bytes) -> Policy:
     reader = Reader(ProblemCollector(), contents={options.gates: data})
-    policy = read_gates_policy(reader, options.gates, Digests())
+    policy = read_gates_policy(reader, options.gates)
     return policy._replace(trace=options.trace or policy.trace)

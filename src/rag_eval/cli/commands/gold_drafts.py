@@ -107,7 +107,7 @@ def run_draft(args: Namespace) -> int:
     """
     if unknown := [kind for kind in args.select if kind not in KINDS]:
         raise UsageError(f"--select {quoted(unknown[0], 40)} is not a kind of draft. Choose from: {', '.join(KINDS)}")
-    reader, policy, _ = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
+    reader, policy = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     known = read_drafts(args.drafts)
     texts = [*(gold.question for gold in golds.values()), *(str(row.get("question", "")) for row in known)]
@@ -202,7 +202,7 @@ def run_review(args: Namespace) -> int:
       rag-eval gold review --signer ann@example.org
     """
     drafts = read_drafts(args.drafts)
-    reader, policy, _ = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
+    reader, policy = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     reader.ledger.stop_on_problems()
     data = json_lines(policy.gold, "gold review adds lines to")

@@ -61,9 +61,9 @@ def run_lint(args: Namespace) -> int:
     Examples:
       rag-eval gold lint --gold eval/gold.jsonl --trace runs/trace.jsonl
     """
-    reader, policy, digests = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
+    reader, policy = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold)
-    traces = chain.from_iterable(paired_traces(reader, golds, path, digests) for path in dict.fromkeys(args.trace))
+    traces = chain.from_iterable(paired_traces(reader, golds, path) for path in dict.fromkeys(args.trace))
     seen = watch(golds, traces, policy.settings) if args.trace else None
     reader.ledger.stop_on_problems()
     print_notes(*reader.ledger.notes, quiet=args.quiet)
@@ -101,7 +101,7 @@ def run_stats(args: Namespace) -> int:
     Examples:
       rag-eval gold stats --gold eval/gold.jsonl
     """
-    reader, policy, _ = open_policy(Options(args.gold, gates="" if args.gold else nearest_gates()))
+    reader, policy = open_policy(Options(args.gold, gates="" if args.gold else nearest_gates()))
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
     counts = counts_of(entries)
@@ -234,7 +234,7 @@ def run_relink(args: Namespace) -> int:
     Examples:
       rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl --write
     """
-    reader, policy, _ = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
+    reader, policy = open_policy(Options(args.gold, gates=args.gates or nearest_gates()))
     golds = read_gold(reader, policy.gold)
     if not args.old and not policy.baseline_trace:
         fix = "Name its chunks or traces with --old, or baseline.trace in the gates file"

@@ -15,7 +15,6 @@ from rag_eval.cli.commands._shared import file_bytes, input_options, print_notes
 from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, collect
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.writing import write_rows
 from rag_eval.contract import Judge, Limits
@@ -56,10 +55,10 @@ def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[Answer
     """Return the policy, prompt and judge, and the last answer to each question in the order of the gold set."""
     given = input_options(args)
     with checked_reader() as reader:
-        policy = read_gates_policy(reader, given.gates, Digests())
+        policy = read_gates_policy(reader, given.gates)
         reader = reader._replace(limits=Limits(**policy.limits), contents=given.contents)
         golds = read_gold(reader, given.gold or policy.gold)
-        traces = paired_traces(reader, golds, given.trace or policy.trace, Digests())
+        traces = paired_traces(reader, golds, given.trace or policy.trace)
         last = {(trace.run, trace.qid): trace for trace in traces if trace.qid in golds}
     order = {qid: index for index, qid in enumerate(golds)}
     answers = []

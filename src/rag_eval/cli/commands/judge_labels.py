@@ -16,7 +16,6 @@ from typing import Any
 from rag_eval.cli.commands._shared import ask, now, option_words, print_lines, print_notes, refuse_existing
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.cli.parser import Parser, names, whole
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.common.version import __version__
@@ -61,7 +60,7 @@ def _add_recorded(parser: Parser) -> None:
 def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
     """Return the policy, the verdict file, the judge, and its rows."""
     with checked_reader() as reader:
-        policy = read_gates_policy(reader, args.gates or nearest_gates(), Digests())
+        policy = read_gates_policy(reader, args.gates or nearest_gates())
     path = Path(args.verdicts or policy.verdicts or USUAL_VERDICTS)
     rows = recorded(path)
     if not rows and not path.exists():

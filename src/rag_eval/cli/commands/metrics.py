@@ -100,7 +100,7 @@ def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
 
     Gold is read whole, traces are a stream. InputError is raised if they are unreadable.
     """
-    reader, policy, digests = open_policy(options)
+    reader, policy = open_policy(options)
     if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
         return None
     golds = read_gold(reader, policy.gold)
@@ -108,11 +108,11 @@ def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
     for gold in golds.values():
         counts.update(present_fields(gold))
     scorer = metric_scorer(golds, select_measures(options.cutoffs, policy), policy.settings)
-    for trace in paired_traces(reader, golds, policy.trace, digests):
+    for trace in paired_traces(reader, golds, policy.trace):
         rows["trace"] += 1
         counts.update(present_fields(trace))
         scorer.add([trace])
-    about = read_run_json(reader, policy, digests)
+    about = read_run_json(reader, policy)
     reader.ledger.stop_on_problems()
     fields = {name: Field(name, counts[name], rows[name.partition(".")[0]]) for name in OPTIONAL}
     return Coverage(policy.gold, policy.trace, _covered(scorer.close(), policy, fields, about or {}), fields)

@@ -21,7 +21,6 @@ from rag_eval.cli.commands._shared import (
     write_report,
 )
 from rag_eval.cli.parser import Parser, names, whole
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.guard import INTERRUPTED, guarded
 from rag_eval.common.paths import nearest_gates
@@ -182,7 +181,7 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
     if options.gates:
         from rag_eval.run.inputs import open_policy
 
-        reader, policy, _ = open_policy(options)
+        reader, policy = open_policy(options)
         stated = {gate.name: gate.threshold for gate in policy.gates}
         names = reference.FLOORS | reference.CEILINGS
         gates = {short: stated.get(name, reference.DEFAULT_GATES[short]) for short, name in names.items()}
@@ -233,7 +232,7 @@ def _files(args: argparse.Namespace) -> list[str]:
     gates, policy = "", Policy()
     with suppress(RagEvalError), checked_reader() as reader:
         gates = "" if "=" in args.gates else args.gates or nearest_gates()
-        policy = read_gates_policy(reader, gates, Digests())
+        policy = read_gates_policy(reader, gates)
     files = gates, args.gold, args.trace, args.verdicts, args.baseline, *policy.files
     return [path for path in (*files, sidecar_of(args.trace or policy.trace)) if path]
 
