@@ -341,7 +341,7 @@ def test_what_became_of_every_field_is_said(command):
 
 
 def test_every_field_of_every_form_stands_in_the_docs():
-    page = (ROOT / "docs" / "import.md").read_text("utf-8")
+    page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("import.md", "sources.md"))
     forms = [*SCHEMAS.values(), "rag-server-golden", "gold-array"]
     fields = {(form, field) for form in forms for field in Contract(form).schema["properties"]}
     passages = {("rag-server-golden", f"gold_passages[].{name}") for name in ("doc_id", "chunk_id", "text")}
