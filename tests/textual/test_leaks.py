@@ -15,16 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.textual import detectors, leaks
+from rag_eval.textual import credentials, detectors, leaks
+from rag_eval.textual.credentials import known_keys, private_keys
 from rag_eval.textual.detectors import (
     CATEGORIES,
     DETECTORS,
     compiled,
     ibans,
     internal_names,
-    known_keys,
     luhn,
-    private_keys,
 )
 from rag_eval.textual.leaks import (
     Leak,
@@ -46,13 +45,16 @@ A = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ2cF4hJ6kL8nP0rS2uV4xY6bD8fG1jM3qT5wZ7"
 
 MAILS = """
 jo.doe@acme.org|JO.DOE@ACME.ORG|jo+news@acme.co.uk|j@a.io|jo_doe@mail.acme.museum|jo-doe@sub-domain.acme.de
-Write to jo@acme.org.|<jo@acme.org>|(jo@acme.org)|mailto:jo@acme.org|"jo@acme.org"|jo%acme@relay.example.net
+Write to jo@acme.org.|<jo@acme.org>|(jo@acme.org)|mailto:jo@acme.org|"jo@acme.org"|jo%acme@relay.acme.net
 jo@acme.org,ann@acme.org|E-Mail:jo@acme.org|1234@acme.org|a.b.c.d@acme.technology|jo@xn--bcher-kva.de
+jo [at] acme [dot] org|jo.doe(at)acme.org|jo (at) mail (dot) acme (dot) de|jo@my-example.com|jo@example.acme.org
 """
 NO_MAILS = """
 @jo|jo@acme|jo at acme.org|user@localhost|@types/node|npm i left-pad@1.3.0|icon@2x.png|logo@3x.svg
 git@github.com:acme/shop.git|name@sha256|10 @ 5.00 EUR|jo@|@acme.org|a@b|meet @ 5.pm|image@2x.webp|jo@@acme
 price@100|your.name@acme.org|name@domain.com|first.last@yourcompany.com
+jo@example.com|jo@mail.example.org|JO@EXAMPLE.NET|jo@acme.example|jo@acme.test|jo@host.invalid|jo@app.localhost
+jo [at] example [dot] com|meet (at) noon|array[at] index
 """
 PHONES = """
 +49 30 901820|+49 (0)30 901820|+1 212 555 0123|+1-212-555-0123|+12125550123|+44 20 7946 0958|+33 1 23 45 67 89
@@ -77,39 +79,47 @@ SSNS = """
 123-45-6789|the number 321-54-9876|212-09-4567, 321-54-9876|"212-09-4567"|ssn=212-09-4567|his is 456-78-9012!
 772-11-2233;|SSN 457 55 5462|DNI 12345678Z|CPF 529.982.247-25|PESEL 44051401359|身份证号：11010519491231002X
 passport number: C1234567|Steuer-ID: 65 929 970 489
+codice fiscale: RSSMRA85T10A562S|National Insurance number is JG 48 27 36 C|PAN card: BNZPM2501F|NIE: X4827361L
+Reisepassnummer L8F4T2K91|passport no. C01X00T47|NHS number is 485 777 3456
+medical record number: MRN 48273615|护照号：E48273615
 """
 NO_SSNS = """
 000-12-3456|666-12-3456|900-12-3456|987-65-4321|212-00-4567|212-09-0000|212094567|212 09 4567|212-094-567
 2024-01-15|1212-09-4567|212-09-45678|212-09-4567-1|A-212-09-4567|01-02-2024|978-3-16-148410-0|212-555-0123
 case 555-01-2024|ticket no. 555-01-2024|BSN 2024-01-15|SSN XXX-XX-1234
+078-05-1120|219-09-9999|passport number required|passport number: UNKNOWN
+patient number 12 of 30|PAN card: APPLY NOW
 """
 CARDS = """
-4111 1111 1111 1111|4111111111111111|4111-1111-1111-1111|5555555555554444|5105 1051 0510 5100
-2223 0031 2200 3222|378282246310005|3782 822463 10005|6011 1111 1111 1117|6011000990139424|3530111333300000
-30569309025904|3852 000002 3237|4222222222222|6200000000000005|card: 4012888888881881.|(4012 8888 8888 1881)
+4539 9458 0730 2151|4716736819303641|4485-2621-2997-2206|5425033224538329|5312 3640 5622 4159
+2523 4990 9514 5478|372952772040566|3419 086569 07021|6011 9313 7585 8479|6511195406135894|3538525481454214
+30562472019861|3618 039547 6201|4929075329264|6225126520642793|card: 4916287757447626.|(4024 1682 7521 7486)
 """
 NO_CARDS = """
 4111 1111 1111 1112|4111111111111112|1234567812345670|0000 0000 0000 0000|9999999999999995|41111 11111 11111 1
 4111 1111-1111 1111|order 20240115103000|978316148410|9783161484100|123456789012345678901|4111.1111.1111.1111
 4111111111111111.5|12345678-1234-1234-1234-123456789012|411111111111111|1000200030004000|ID4111111111111111
 1700000000000|2024 0115 1030 0000
+4111 1111 1111 1111|4242424242424242|4000 0000 0000 0002|5555555555554444|5105 1051 0510 5100|378282246310005
+3782 822463 10005|6011 1111 1111 1117|6011000990139424|30569309025904|4012 8888 8888 1881|4000 0025 0000 3155
 """
 IBANS = """
-DE89 3704 0044 0532 0130 00|DE89370400440532013000|GB82 WEST 1234 5698 7654 32|GB82WEST12345698765432
-FR14 2004 1010 0505 0001 3M02 606|FR1420041010050500013M02606|NL91 ABNA 0417 1643 00|CH93 0076 2011 6238 5295 7
-AT61 1904 3002 3457 3201|BE68 5390 0754 7034|ES91 2100 0418 4502 0005 1332|NO93 8601 1117 947
-IT60 X054 2811 1010 0000 0123 456|MT84 MALT 0110 0001 2345 MTLC AST0 01S
-IBAN DE89 3704 0044 0532 0130 00 BIC COBADEFFXXX|(DE89370400440532013000)|to DE89370400440532013000.
-ES91-2100-0418-4502-0005-1332
+DE97 8851 5904 5847 4452 90|DE97885159045847445290|GB72 BARC 7845 4748 5545 65|GB72BARC78454748554565
+FR42 2755 8282 3574 1624 K998 649|FR422755828235741624K998649|NL10 INGB 8403 2979 23|CH73 2073 2021 5273 8067 5
+AT35 6919 3350 5646 1850|BE60 8941 4885 9452|ES89 6698 5722 9697 3291 5061|NO12 5998 2596 663
+IT85 K747 6629 9447 4605 4742 701|MT61 VALL 9734 0260 7884 3703 7424 479
+IBAN DE97 8851 5904 5847 4452 90 BIC COBADEFFXXX|(DE97885159045847445290)|to DE97885159045847445290.
+ES89-6698-5722-9697-3291-5061
 """
 NO_IBANS = """
 DE88 3704 0044 0532 0130 00|DE8937040044053201300|DE893704004405320130001|ZZ89 3704 0044 0532 0130 00
 AB12 3456 7890 1234 5678|de89 3704 0044 0532 0130 00|ISO 9001 2015 CERTIFIED|EN60950|XDE89370400440532013000
 COBADEFFXXX|VIN WVWZZZ1JZXW000001|DE 89|PO12 0000 0000 0000|GB82 WEST 1234 5698 7654|SKU DE89-3704-0044
 NO93 8601 1117 948
+DE89 3704 0044 0532 0130 00|GB82 WEST 1234 5698 7654 32|FR1420041010050500013M02606
 """
 KEYS = [
-    "AKIAIOSFODNN7EXAMPLE",
+    "AKIAY34FZKBOKMUTVV7A",
     "key=ASIAY34FZKBOKMUTVV7A",
     f"sk-ant-api03-{A[:40]}",
     f"AccountKey={(A + A)[:86]}==",
@@ -149,6 +159,38 @@ KEYS = [
     f"sk_live_{A[:24]}",
     f"123456789:{A[:35]}",
     f"AC{HEX * 2}",
+    f"pat{A[:14]}.{HEX * 4}",
+    f"LTAI{A[:20]}",
+    f"xkeysib-{HEX * 4}-{A[:16]}",
+    f"bkua_{HEX * 2}01234567",
+    f"CFPAT-{A[:43]}",
+    f"dp.st.prd.{A[:43]}",
+    f"dt0c01.{A[:24].upper()}.{(A + A[:2]).upper()[:64]}",
+    f"EZAK{A[:54]}",
+    f"figd_{A[:40]}",
+    f"1//0{A[:50]}",
+    f"HRKU-{A[:36]}",
+    f"AKCp{A}{A[:9]}",
+    "sk-lf-550e8400-e29b-41d4-a716-446655440000",
+    f"lsv2_pt_{HEX * 2}_{HEX[:10]}",
+    f"key-{HEX * 2}",
+    f"sk.eyJ{A[:50]}.{A[:22]}",
+    f"NRAK-{A[:27].upper()}",
+    f"ntn_{A[:46]}",
+    f"sk-or-v1-{HEX * 4}",
+    "access-production-550e8400-e29b-41d4-a716-446655440000",
+    f"pscale_tkn_{A[:43]}",
+    f"pul-{HEX * 2}01234567",
+    f"rzp_live_{A[:14]}",
+    f"r8_{A[:37]}",
+    f"rubygems_{HEX * 3}",
+    f"sntrys_{A}",
+    f"shippo_live_{HEX * 2}01234567",
+    f"squ_{HEX * 2}01234567",
+    f"sbp_{HEX * 2}01234567",
+    f"tskey-auth-{A[:11]}CNTRL-{A[:32]}",
+    f"AKID{A[:32]}",
+    f"{A[:14]}.atlasv1.{A}",
     f"curl -H 'Authorization: token ghp_{A[:36]}' there",
 ]
 NO_KEYS = [
@@ -178,6 +220,8 @@ NO_KEYS = [
     f"sha512-{A}",
     "test_ThatTheV2EndpointReturnsTheRightStatusCode",
     f"chatcmpl-{A[:27]}",
+    "AKIAIOSFODNN7EXAMPLE",
+    "xoxb-1234-your-bot-token-goes-here",
 ]
 KINDS = ("", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ", "SSH2 ENCRYPTED ")
 PRIVATE = [
@@ -214,6 +258,9 @@ URLS = [
     "s3://k:v3ry@b",
     "x://u:123@h",
     "https://jo.doe:pa55@a",
+    f"https://api.acme.org/weather?q=Oslo&appid={HEX * 2}",
+    f"https://acme.org/v1?key={A[:24]}",
+    f"wss://acme.org/live?access_token={A[:30]}",
 ]
 NO_URLS = [
     "https://acme.org",
@@ -232,7 +279,26 @@ NO_URLS = [
     "jo:hunter22@acme.org",
     "https://jo:your-pass@a",
     "https://acme.org:443/@x",
+    "https://acme.org/?key=created-at-and-updated-at",
+    "https://acme.org/?token=YOUR_API_TOKEN_1_HERE",
+    f"https://acme.org/?page={A[:24]}",
 ]
+COMMANDS = """
+curl -u admin:Tr0ub4dor https://acme.org|curl --user 'svc:s3cret-pa55' https://acme.org|curl -usvc:hunter22 acme.org
+mysql -u root -pTr0ub4dor shop|mysqldump -h db -ps3cret_x9 shop|mariadb-dump -pTr0ub4dor shop
+redis-cli -a Tr0ub4dor ping|mysql --password=Tr0ub4dor shop|wget --user=jo --password=Tr0ub4dor ftp://acme.org
+mongosh --password Tr0ub4dor
+sshpass -p 'Tr0ub4dor' ssh jo@acme.org|docker login -u ci -p Tr0ub4dor acme.org|sqlcmd -S db -U sa -P Tr0ub4dor
+ldapsearch -D cn=admin -w Tr0ub4dor|redis-server --requirepass Tr0ub4dor|az login -u jo -p Tr0ub4dor~9x
+"""
+NO_COMMANDS = """
+curl -u user:password https://acme.org|curl -u "$USER:$PASS" https://acme.org|curl -u <user>:<pass-123> acme.org
+mysql -u root -p shop_2024|mysql -p|mysql -uroot -p$PASSWORD1|docker run -p 8080:8080 nginx|docker run -u 1000:1000 x
+mkdir -p src/v2/main|ssh -p 2222 acme.org|sshpass -p "$PASS_1" ssh x|wget --password=YOUR_PASS1 x|cp -a dir1/sub2 x
+tar -p file1.tar|docker login -u <user> -p <token-1>|mysql --password=******** shop
+nmap -p 1-65535 host|grep -w v1.2.3-4
+the range 5 -p 20-30 apples|--password is required|sort -u name:value
+"""
 STATED = """
 password: tr0ub4dor&3|Password = "Winter2024!"|the password is tr0ub4dor&3.|pwd=9fK2mQx7|token=9fK2mQx7Lp0Z
 "api_key": "9fK2mQx7Lp0Z"|API key: 9fK2mQx7Lp0Z|api-key=9fK2mQx7Lp0Z|secret => 9fK2mQx7Lp0Z
@@ -240,6 +306,10 @@ client_secret := 9fK2mQx7Lp0Z|Authorization: Bearer 9fK2mQx7Lp0Z9fK2mQx7|DB_PASS
 passphrase: c0rrectH0rse|the access key is 9fK2mQx7Lp0Z|credentials: jo/9fK2mQx7|**Password**: `9fK2mQx7`
 auth_key=9fK2mQx7Lp0Z|Das Passwort lautet Gh7$kLp2|Hasło: Kr4kow#2021|密码是 Hx92#kd81|パスワードは Sakura2024! です
 password `aX9#mm21Lq`|Authorization: Basic YWRtaW46UzNjcjN0UGFzcw==
+The Datadog API key is 0a1b2c3d4e5f60718293a4b5c6d7e8f9|application key: 54320832554288357744c55685d3b7a5
+global api key 4d9682846984372e5e6a1abf3336b04f01a67
+the session secret for production is 0577a6ab9f02f18ae01bbb1f93a0ce
+Algolia admin key 3df628d77bff8651c84399bbdf428d33 is public|DB_PASS=5QE7012u85*g|Der API-Schlüssel lautet 9fK2mQx7Lp0Z
 """
 NO_STATED = """
 password: <your-password>|password=********|password is required|the password is reset after 30 days
@@ -248,6 +318,9 @@ token limit: 128000 tokens|the secret is out|password: at least 8 characters|key
 password policy: min-length-12|passwords expire 90 days|tokens: 1.234.567|password=example1234
 bearer of good news|the password is reset-after-30-days|api key: https://acme.org/keys/1234|Secret: x
 secret: xxxxxxxx1|basic rules for 12345678901234567890|password=****1234abcd|token: 12345678|password: aaaaaaa1
+the token type is bearer_v2_opaque|The cache key is user_profile_0a1b2c3d|sort key 0a1b2c3d4e5f60718293a4b5c6d7e8f9
+commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 fixes the token|PASSWORD_MIN_LENGTH=12
+token tests/unit/test_login_form.py
 """
 
 
@@ -271,8 +344,10 @@ CASES = [
     *rows("key of a known format", NO_KEYS, found=False),
     *rows("private key", PRIVATE, found=True),
     *rows("private key", NO_PRIVATE, found=False),
-    *rows("password in a URL", URLS, found=True),
-    *rows("password in a URL", NO_URLS, found=False),
+    *rows("secret in a URL", URLS, found=True),
+    *rows("secret in a URL", NO_URLS, found=False),
+    *rows("password in a command", COMMANDS, found=True),
+    *rows("password in a command", NO_COMMANDS, found=False),
     *rows("stated secret", STATED, found=True),
     *rows("stated secret", NO_STATED, found=False),
 ]
@@ -326,7 +401,7 @@ def test_luhn_is_luhn(digits):
     assert sum(luhn(digits + last) for last in "0123456789") == 1
 
 
-@given(st.sampled_from(["DE89370400440532013000", "GB82WEST12345698765432"]), st.data())
+@given(st.sampled_from(["DE97885159045847445290", "GB72BARC78454748554565"]), st.data())
 def test_an_iban_with_one_character_changed_is_none(iban, data):
     place = data.draw(st.integers(4, len(iban) - 1))
     other = data.draw(st.sampled_from(sorted(set(string.digits) - {iban[place]})))
@@ -384,13 +459,18 @@ def test_keys_in_the_formats_of_a_well_kept_library_are_found(name, form):
     every_key_is_found()
 
 
-FRAGMENTS = [*"a1-.@ +(", *'key=|eyJ|://|a:b@|sk-|0123 |AB12|bearer |token is |tel |-----BEGIN |"|é'.split("|")]
+SIGNS_OF_LEAKS = 'key=|eyJ|://|a:b@|sk-|0123 |AB12|bearer |token is |tel |-----BEGIN |"|é'
+STARTS_OF_LEAKS = " -u a:|mysql -p|[at]|token for x |passport no |?key="
+FRAGMENTS = [*"a1-.@ +(", *SIGNS_OF_LEAKS.split("|"), *STARTS_OF_LEAKS.split("|")]
 LEAKING = [
     "jo@acme.org",
     "+49 30 901820",
     "123-45-6789",
-    "4111 1111 1111 1111",
-    "DE89 3704 0044 0532 0130 00",
+    "4539 9458 0730 2151",
+    "DE97 8851 5904 5847 4452 90",
+    "mysql -pTr0ub4dor",
+    "jo [at] acme.org",
+    "PAN card: BNZPM2501F",
     f"ghp_{'a1' * 18}",
     "-----BEGIN PRIVATE KEY-----",
     "https://jo:s3cret@host",
@@ -439,7 +519,7 @@ def repeats_within(parsed, inside=False):
 def test_no_pattern_repeats_what_repeats():
     from re import _parser
 
-    named = [item for module in (detectors, leaks) for item in vars(module).items()]
+    named = [item for module in (credentials, detectors, leaks) for item in vars(module).items()]
     patterns = [one.pattern for _, one in named if isinstance(one, re.Pattern)]
     patterns += [
         one for name, one in named if isinstance(one, str) and re.fullmatch("_[A-Z0-9_]+", name) and name != "_ENDS"
@@ -628,7 +708,7 @@ def test_overlapping_leaks_are_masked_once_and_whole():
         ("https://a.blob.core.windows.net/c?sv=2022&sig=" + "aB3dE5gH7j" * 4 + "%3D", "key of a known format"),
         ("His SSN is 536221234.", "identity number"),
         ("The population is 536221234.", ""),
-        ("ftp://admin:Xy7kq9Lm2p@files.corp-mail.org/x", "password in a URL"),
+        ("ftp://admin:Xy7kq9Lm2p@files.corp-mail.org/x", "secret in a URL"),
         ("Call us at 555-223-4567.", "phone number"),
         ("Order number 555-223-4567 has shipped.", ""),
         ("Part no. 0203 456 78901 is out of stock.", ""),

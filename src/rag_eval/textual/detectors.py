@@ -7,15 +7,23 @@ run of its characters begins, and no nested repetition is used. docs/safety.md l
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
-from math import log2
 from typing import NamedTuple
 
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import read_table
+from rag_eval.textual.credentials import (
+    known_keys,
+    passwords_in_commands,
+    private_keys,
+    secrets_in_urls,
+    stated_secrets,
+    with_long_word,
+    with_option,
+    with_secret_name,
+)
 from rag_eval.textual.tokens import holds_any
 
 Spans = Iterator[tuple[int, int]]
@@ -30,7 +38,14 @@ _MAIL = (
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """Endings of files, which look like the end of an address: icon@2x.png."""
 
-_NO_MAIL = r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
+_NO_MAIL = (
+    r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
+    r"|[@.]example(?:\.(?:com|net|org|edu))?$|\.(?:test|invalid|localhost)$"  # reserved by RFC 2606
+)
+_AT, _DOT = r" ?[\[({] ?at ?[\])}] ?", r"(?: ?[\[({] ?(?:dot|\.) ?[\])}] ?|\.)"
+_LABEL = r"[a-z0-9-]{1,63}"
+_SPELLED_MAIL = rf"(?i)(?<![a-z0-9._%+\-])[a-z0-9][a-z0-9._%+\-]{{0,63}}{_AT}{_LABEL}(?:{_DOT}{_LABEL}){{1,5}}"
+"""An address with ``[at]`` in place of the sign."""
 _CREDENTIALS = 130  # characters of a URL before the host
 
 _GAPS = b" .-/()"
@@ -71,13 +86,18 @@ _DATE = (
 
 _SSN = r"(?<![A-Za-z0-9_\-.])(?!000|666|9)[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![A-Za-z0-9_\-]|\.[0-9])"
 _STATED_ID = (
-    r"(?i)(?:(?<!\w)(?:ssn|itin|dni|nif|cpf|pesel|bsn|burgerservicenummer|aadhaar|снилс|инн|steuer-?id"
-    r"|sozialversicherungsnummer|num[ée]ro de s[ée]curit[ée] sociale"
-    r"|(?:social security|national insurance|passport|(?:driving|driver'?s) licen[cs]e) (?:number|no))"
-    rf"|身份证号?码?|マイナンバー|주민등록번호)\W{{0,3}}(?:{_IS}\b)?\W{{0,3}}"
-    r"((?!0{3})[A-Z]{0,3}[0-9](?:[ .\-]?[0-9]){6,17}[ \-]?[A-Z]?)(?![A-Za-z0-9_\-])"
+    r"(?i)(?:(?<!\w)(?:ssn|itin|dni|nie|nif|nino|cpf|curp|cnp|cnic|pesel|bsn|burgerservicenummer|aadhaar|mrn|снилс|инн|паспорта?"
+    r"|steuer-?id(?:entifikationsnummer)?|sozialversicherungsnummer|codice fiscale|personnummer|(?:tc|t\.c\.) kimlik"
+    r"|num[ée]ro de s[ée]curit[ée] sociale|(?:reisepass|personalausweis|f[üu]hrerschein|paspoort|ahv)-?(?:nummer|nr\.?)"
+    r"|(?:passeport|pasaporte|passaporto|passaporte|paszport\w?|pasaport)|pan card"
+    r"|(?:social (?:security|insurance)|national (?:insurance|id(?:entity)?)|passport|(?:driving|driver'?s) licen[cs]e"
+    r"|tax(?:payer)? (?:id(?:entification)?|file)|nhs|medicare|medical record|patient|pan|id card) (?:number|no|#|id))"
+    rf"|身份证号?码?|护照号?码?|護照號?碼?|マイナンバー|パスポート番号|주민등록번호|여권 ?번호)"
+    rf"(?: (?:no|nr|n[uú]m(?:ber|mer|ero)|номер)\b\.?)?\W{{0,3}}(?:{_IS}\b)?\W{{0,3}}(?:mrn\W{{0,2}})?"
+    r"((?!0{3}|X{3})(?:[A-Z]{0,3}[0-9](?:[ .\-]?[0-9]){6,17}[ \-]?[A-Z]?"
+    r"|(?-i:(?=(?:[A-Z .\-]{0,8}[0-9]){3})[A-Z0-9](?:[ .\-]?[A-Z0-9]){6,19})))(?![A-Za-z0-9_\-])"
 )
-"""Identity numbers that only their name tells from others."""
+"""Identity numbers that only their name tells from others. Capital letters may be among the digits."""
 
 _CARD = (
     r"(?<![A-Za-z0-9_.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
@@ -92,6 +112,8 @@ _ISSUERS = (
 )
 """Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
 
+_TEST_DIGITS, _TEST_ZEROS = 4, 7  # of a test card: at most so many different digits, or at least so many zeros
+
 _IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?:[ \-]?[A-Z0-9]){11,30}"
 _IBAN_LENGTHS = {
     country: int(entry[2:])
@@ -103,37 +125,6 @@ _IBAN_LENGTHS = {
     ).split()
     for country in (entry[:2],)
 }
-
-_SHORTEST, _SHORT = 20, 8
-_SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
-"""All that a word of ASCII is made of as x, of a text's bytes."""
-_LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
-_PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
-_PLACEHOLDER = r"(?i)x{8}"
-_IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
-_STATED = (
-    r"(?i)(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|hasło|şifre"
-    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?"
-    r"|(?:api|access|secret|private|account|auth)[_ \-]?key)"
-    rf"(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`])"
-    r"([!#-&(-_a-~]{8,200})"
-)
-_BEARER = r"(?i)(?<!\w)(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
-_CUES = tuple(
-    (
-        "pass kennwort contrase senha wachtwoord hasło şifre пароль 密码 密碼 パスワード 비밀번호 pwd "
-        "secret token credential bearer basic"
-    ).split()
-)
-_KINDS = ("api", "access", "private", "account", "auth")
-_ENDS = "\"'`*.,;:)]}>"
-_NO_VALUE = (
-    r"(?i)[<{\[(]|^[$*]|\*{3}|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
-    r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
-)
-_WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
-LEAST_ENTROPY = 2.5
-"""Bits a character: six that all differ have a little more, eight that all differ have three."""
 
 _WINDOW, _OVERLAP = 1000, 200  # characters of a text that a pattern of the user reads at a time
 _LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
@@ -149,9 +140,20 @@ def plain(text: str) -> str:
     return text if text.isascii() or not holds_any(_TYPOGRAPHIC, text) else text.translate(_PLAIN)
 
 
+def with_at(text: str) -> bool:
+    """Return whether a text may have an e-mail address."""
+    return "@" in text or holds_any(("[at", "(at", "{at", "[ at"), text.lower())
+
+
 def with_long_number(text: str) -> bool:
     """Return whether a text has seven digits with only gaps between them, as every phone and card number has."""
     return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
+
+
+def with_identity(text: str) -> bool:
+    """Return whether a text may have an identity number: a long one, or a capital letter next to a digit."""
+    signs = text.encode(errors="replace").translate(_FIGURES)
+    return b"A0" in signs or b"0A" in signs or b"AA 00 00 00 A" in signs or with_long_number(text)
 
 
 def with_account(text: str) -> bool:
@@ -159,29 +161,18 @@ def with_account(text: str) -> bool:
     return b"AA00" in text.encode(errors="replace").translate(_FIGURES)
 
 
-def with_long_word(text: str) -> bool:
-    """Return whether a text may have a key: a sufficiently long word."""
-    return b"x" * _SHORTEST in text.encode(errors="replace").translate(_SIGNS)
-
-
-def with_secret_name(text: str) -> bool:
-    """Return whether a text names a secret of some kind, and has a word that may be one."""
-    lowered = text.lower()
-    # "key" alone is in every other answer; a key of a known kind is an API key, an access key, …
-    if not holds_any(_CUES, lowered) and not any(
-        [before.rstrip(" _-").endswith(_KINDS) for before in lowered.split("key")[:-1]]
-    ):
-        return False
-    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # only letters: most of them
-    return any([any(map(str.isdigit, word)) for word in long])
-
-
 def mail_addresses(text: str) -> Spans:
-    """Yield addresses with a domain that ends in letters, except ``git@`` and files such as icon@2x.png."""
+    """Yield addresses with a domain that ends in letters, also with ``[at]``.
+
+    Not ``git@``, files such as icon@2x.png, placeholders, and the domains that RFC 2606 reserves for documentation.
+    """
     for match in re.finditer(_MAIL, text):
         before = text[max(0, match.start() - _CREDENTIALS) : match.start()].rpartition("://")
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
         if match[1].lower() not in _FILES and not re.search(_NO_MAIL, match[0]) and not in_url:
+            yield match.span()
+    for match in re.finditer(_SPELLED_MAIL, text):
+        if not re.search(_NO_MAIL, re.sub(_AT, "@", re.sub(_DOT, ".", match[0]))):
             yield match.span()
 
 
@@ -211,17 +202,23 @@ def _is_named(text: str, start: int) -> bool:
 
 def identity_numbers(text: str) -> Spans:
     """Yield US social security numbers in the assigned ranges, and numbers that the text calls identity numbers."""
-    yield from (match.span() for match in re.finditer(_SSN, text) if not _is_named(text, match.start()))
+    for match in re.finditer(_SSN, text):
+        if not _is_named(text, match.start()) and not _is_published("identities", _digits(match[0])):
+            yield match.span()
     for match in re.finditer(_STATED_ID, text):
         if not re.fullmatch(_DATE, match[1]) and not re.fullmatch(_SSN, match[1]):
             yield match.span(1)
 
 
 def card_numbers(text: str) -> Spans:
-    """Yield 13 to 19 digits, in groups or in a row, in an issuer's range and with Luhn's check digit."""
+    """Yield 13 to 19 digits, in groups or in a row, in an issuer's range and with Luhn's check digit.
+
+    Numbers of test cards, which payment services publish, are no leak: most repeat a few digits.
+    """
     for match in re.finditer(_CARD, text):
         digits = _digits(match[0])
-        for lengths, ranges in _ISSUERS if luhn(digits) else ():
+        is_test = len(set(digits)) <= _TEST_DIGITS or digits.count("0") >= _TEST_ZEROS
+        for lengths, ranges in _ISSUERS if luhn(digits) and not is_test and not _is_published("cards", digits) else ():
             if len(digits) in lengths and any(low <= int(digits[: len(str(low))]) <= high for low, high in ranges):
                 yield match.span()
                 break
@@ -237,8 +234,19 @@ def ibans(text: str) -> Spans:
         end = places[length - 1] + 1
         number = "".join([match[0][place] for place in places[:length]])
         turned = "".join([str(int(sign, 36)) for sign in number[4:] + number[:4]])
-        if not match[0][end : end + 1].isalnum() and int(turned) % 97 == 1:
+        is_valid = not match[0][end : end + 1].isalnum() and int(turned) % 97 == 1
+        if is_valid and not _is_published("ibans", number):
             yield match.start(), match.start() + end
+
+
+def _is_published(kind: str, number: str) -> bool:
+    """Return whether a number is published for tests and documentation."""
+    return number in _published()[kind]
+
+
+@cache
+def _published() -> dict[str, frozenset[str]]:
+    return {kind: frozenset(numbers.split()) for kind, numbers in read_table("published.toml").items()}
 
 
 def luhn(digits: str) -> bool:
@@ -258,52 +266,6 @@ def _is_international(number: str) -> bool:
 
 def _digits(text: str) -> str:
     return "".join(filter(str.isdigit, text))
-
-
-@cache
-def _key() -> re.Pattern[str]:
-    """Compile the forms of ``data/keys.toml``. A key begins where its word does, so that nothing is scanned twice."""
-    return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in read_table("keys.toml").values()]))
-
-
-def known_keys(text: str) -> Spans:
-    """Yield keys in the forms of their issuers."""
-    for word in re.finditer(_LONG_WORD, text):
-        for match in _key().finditer(word[0]):
-            if not re.search(_PLACEHOLDER, match[0]):
-                yield word.start() + match.start(), word.start() + match.end()
-
-
-def private_keys(text: str) -> Spans:
-    """Yield the first line of a private key in PEM, PuTTY's or age's form."""
-    yield from (match.span() for match in re.finditer(_PRIVATE, text))
-
-
-def passwords_in_urls(text: str) -> Spans:
-    """Yield the password of ``scheme://user:password@host``, except placeholders."""
-    yield from (match.span(1) for match in re.finditer(_IN_URL, text) if not re.search(_NO_VALUE, match[1]))
-
-
-def stated_secrets(text: str) -> Spans:
-    """Yield values named as password, token or key, or after ``Bearer``, that mix letters and digits.
-
-    Words, numbers and dates joined by hyphens or dots are not secrets, and neither are placeholders such as
-    ``<your-token>``.
-    """
-    for pattern in (_STATED, _BEARER):
-        for match in re.finditer(pattern, text):
-            value = match[1].rstrip(_ENDS)
-            if _by_chance(value):
-                yield match.start(1), match.start(1) + len(value)
-
-
-def _by_chance(value: str) -> bool:
-    """Return whether a value mixes letters and digits as chance does, by Shannon's entropy of its characters."""
-    if len(value) < _SHORT or not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
-        return False
-    shares = [count / len(value) for count in Counter(value).values()]
-    entropy = -sum(share * log2(share) for share in shares)
-    return not re.search(_NO_VALUE, value) and not re.fullmatch(_WORDS, value) and entropy >= LEAST_ENTROPY
 
 
 @lru_cache(maxsize=256)
@@ -355,14 +317,15 @@ class Detector(NamedTuple):
 
 
 DETECTORS = (
-    Detector("e-mail address", PERSONAL, lambda text: "@" in text, mail_addresses),
+    Detector("e-mail address", PERSONAL, with_at, mail_addresses),
     Detector("phone number", PERSONAL, with_long_number, phone_numbers),
-    Detector("identity number", PERSONAL, with_long_number, identity_numbers),
+    Detector("identity number", PERSONAL, with_identity, identity_numbers),
     Detector("payment card number", PERSONAL, with_long_number, card_numbers),
     Detector("IBAN", PERSONAL, with_account, ibans),
     Detector("key of a known format", SECRETS, with_long_word, known_keys),
     Detector("private key", SECRETS, lambda text: "KEY" in text or "PuTTY" in text, private_keys),
-    Detector("password in a URL", SECRETS, lambda text: "://" in text, passwords_in_urls),
+    Detector("secret in a URL", SECRETS, lambda text: "://" in text, secrets_in_urls),
+    Detector("password in a command", SECRETS, with_option, passwords_in_commands),
     Detector("stated secret", SECRETS, with_secret_name, stated_secrets),
 )
 """Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the

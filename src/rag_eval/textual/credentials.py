@@ -1,0 +1,175 @@
+"""Detectors of secrets in answers: keys, private keys, passwords in URLs and commands, and values called a secret.
+
+The time is linear in the length of the text, as in :mod:`rag_eval.textual.detectors`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from math import log2
+
+from rag_eval.textual import read_table
+from rag_eval.textual.tokens import holds_any
+
+Spans = Iterator[tuple[int, int]]
+
+_SHORTEST, _SHORT = 20, 8
+_SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
+"""All that a word of ASCII is made of as x, of a text's bytes."""
+_LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
+_PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
+_PLACEHOLDER = r"(?i)x{8}|(?-i:EXAMPLE)|[_\-]your[_\-]|placeholder|redacted"
+_IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
+_IN_QUERY = (
+    r"(?i)(?<=[?&;])(?:app_?id|(?:api|access|subscription)?[_\-]?key|(?:access_|auth_)?token|auth"
+    r"|(?:client_)?secret|pass(?:word)?|pwd)=([A-Za-z0-9._~%+\-]{16,200})"
+)
+
+_IS = r"(?:(?:is|was)(?: now| still| currently)?(?: set to)?|set to|ist|lautet|est|es|è|é|to|jest|は|是)"
+_KEY_KINDS = (
+    "api access secret private account auth app application admin master encryption signing subscription session "
+    "client consumer service webhook server deploy deployment license licence hmac storage shared bot integration "
+    "ingestion"
+)
+_NAMES = (
+    r"(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|hasło|şifre|parola"
+    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?|(?<=[_\-])(?:pass|creds?|psk)"
+    rf"|(?:{_KEY_KINDS.replace(' ', '|')}|global api)[_ \-]?key"
+    r"|(?:api|zugangs)[ -]?schl[üu]ssel|cl[ée] (?:d['’])?(?:api|acc[èe]s)|api-?sleutel|api anahtarı"
+    r"|(?:clave|chiave|chave) (?:de )?(?:api|acces?so|di accesso)"
+    r"|klucz (?:api|dostępu)|ключ (?:api|доступа)|密钥|密鑰|api ?(?:キー|키))"
+)
+_FOR = r"(?: (?:for|of|in|on|to|at|from|für|pour|de|del|para|per|dla|для)(?: [\w.'’-]{1,24}){1,4}?)?"
+"""What a secret is for: *for the web shop*."""
+_STATED = (
+    rf"(?i){_NAMES}"
+    rf"(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`]"
+    rf"|{_FOR} {_IS}(?!\w):?\s[\"'`*]{{0,3}})"
+    r"([!#-&(-_a-~]{8,200})"
+)
+_BESIDE = rf"(?i){_NAMES}s?\s([A-Za-z0-9+/_\-]{{24,200}})(?![\w.])"
+"""A long value right behind the name of a secret."""
+_BEARER = r"(?i)(?<!\w)(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
+_CUES = (
+    *"pass kennwort contrase senha wachtwoord hasło şifre parola пароль 密码 密碼 パスワード 비밀번호 pwd".split(),
+    *"secret token cred psk bearer basic schlüssel schluss 密钥 密鑰 ключ".split(),
+    *("api ", "api-", "clé d", "cle d", "apiキ", "api키"),
+)
+_KINDS = tuple(_KEY_KINDS.split())
+_ENDS = "\"'`*.,;:)]}>"
+_NO_VALUE = (
+    r"(?i)[<{\[(]|^[$*]|\*{3}|^%.*%$|x{4}|\.{3}|your|example|placeholder|changeme|redacted|://|^/"
+    r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
+)
+_WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
+LEAST_ENTROPY = 2.5
+"""Bits a character: six that all differ have a little more, eight that all differ have three."""
+
+_OPTION = (
+    r"(?<!\S)(?:--(?:password|passwd|pass|requirepass|auth-token)[ =]"
+    r"|(?:-u|--user|--proxy-user|--auth)[ =]?[\"']?[^\s:\"'/]{1,64}:|(-[pPawW]) ?)[\"']?([^\s\"']{6,100})"
+)
+_OPTIONS = (" -u", " -p", " -P", " -a", " -w", " -W", " --pass", " --user", " --req", " --auth", " --proxy-u")
+_COMMANDS = {
+    "-p": r"(?:mysql\w*|mariadb[\w-]*|sshpass|(?:docker|podman|registry|oc|az|nerdctl) login)\b[^\n|;]*$",
+    "-P": r"(?:sqlcmd|bcp|mosquitto_\w+|unzip|zip)\b[^\n|;]*$",
+    "-a": r"redis-cli\b[^\n|;]*$",
+    "-w": r"ldap\w+\b[^\n|;]*$",
+    "-W": r"(?:svn|asadmin|curl)\b[^\n|;]*$",
+}
+"""The commands whose options of one letter take a password."""
+_COMMAND = 200  # characters before an option in which its command is
+_DATABASE = r"(?:mysql|mariadb)"  # with a space behind -p, they ask for the password, and the next word is a database
+
+
+def with_long_word(text: str) -> bool:
+    """Return whether a text may have a key: a sufficiently long word."""
+    return b"x" * _SHORTEST in text.encode(errors="replace").translate(_SIGNS)
+
+
+def with_secret_name(text: str) -> bool:
+    """Return whether a text names a secret of some kind, and has a word that may be one."""
+    lowered = text.lower()
+    # "key" alone is in every other answer; a key of a known kind is an API key, an access key, …
+    if not holds_any(_CUES, lowered) and not any(
+        [before.rstrip(" _-").endswith(_KINDS) for before in lowered.split("key")[:-1]]
+    ):
+        return False
+    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # only letters: most of them
+    return any([any(map(str.isdigit, word)) for word in long])
+
+
+def with_option(text: str) -> bool:
+    """Return whether a text may have a command with a password."""
+    return " -" in text and holds_any(_OPTIONS, text)
+
+
+@cache
+def _key() -> re.Pattern[str]:
+    """Compile the forms of ``data/keys.toml``. A key begins where its word does, so that nothing is scanned twice."""
+    return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in read_table("keys.toml").values()]))
+
+
+def known_keys(text: str) -> Spans:
+    """Yield keys in the forms of their issuers, except placeholders."""
+    for word in re.finditer(_LONG_WORD, text):
+        for match in _key().finditer(word[0]):
+            if not re.search(_PLACEHOLDER, match[0]):
+                yield word.start() + match.start(), word.start() + match.end()
+
+
+def private_keys(text: str) -> Spans:
+    """Yield the first line of a private key in PEM, PuTTY's or age's form."""
+    yield from (match.span() for match in re.finditer(_PRIVATE, text))
+
+
+def secrets_in_urls(text: str) -> Spans:
+    """Yield the password of ``scheme://user:password@host`` and keys such as ``?appid=…``, except placeholders."""
+    yield from (match.span(1) for match in re.finditer(_IN_URL, text) if not re.search(_NO_VALUE, match[1]))
+    yield from (match.span(1) for match in re.finditer(_IN_QUERY, text) if _by_chance(match[1]))
+
+
+def passwords_in_commands(text: str) -> Spans:
+    """Yield the password in a command line: ``curl -u name:password``, ``mysql -ppassword``, ``--password=…``."""
+    for match in re.finditer(_OPTION, text):
+        value, option = match[2].rstrip(_ENDS), match[1]
+        if option:
+            command = re.search(_COMMANDS[option], text[max(0, match.start() - _COMMAND) : match.start()])
+            is_password = command and (match.start(2) == match.end(1) or not re.match(_DATABASE, command[0]))
+        else:
+            is_password = True
+        if is_password and _is_password(value):
+            yield match.start(2), match.start(2) + len(value)
+
+
+def stated_secrets(text: str) -> Spans:
+    """Yield values named as password, token or key, or after ``Bearer``, that mix letters and digits.
+
+    Words, numbers and dates joined by hyphens or dots are not secrets, and neither are placeholders such as
+    ``<your-token>``.
+    """
+    reached = 0
+    matches = [match for pattern in (_STATED, _BESIDE, _BEARER) for match in re.finditer(pattern, text)]
+    for match in sorted(matches, key=lambda match: match.start(1)):
+        value = match[1].rstrip(_ENDS)
+        if match.start(1) >= reached and _by_chance(value):
+            reached = match.start(1) + len(value)
+            yield match.start(1), reached
+
+
+def _by_chance(value: str) -> bool:
+    """Return whether a value mixes letters and digits as chance does, by Shannon's entropy of its characters."""
+    if len(value) < _SHORT or not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
+        return False
+    shares = [count / len(value) for count in Counter(value).values()]
+    entropy = -sum(share * log2(share) for share in shares)
+    return not re.search(_NO_VALUE, value) and not re.fullmatch(_WORDS, value) and entropy >= LEAST_ENTROPY
+
+
+def _is_password(value: str) -> bool:
+    """Return whether the value of an option is a password instead of a placeholder, a path or a number."""
+    is_mixed = any(map(str.isalpha, value)) and not value.isalpha()
+    return is_mixed and not re.search(_NO_VALUE, value) and not value.startswith(("./", "~", "-"))
