@@ -189,6 +189,21 @@ def object_id(data: bytes, kind: str = "blob", like: str = "") -> str:
     return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
 
 
+def is_folder(error: Irregular | IsFolder, path: str) -> bool:
+    """Return whether a tree refused ``path`` because it is a folder."""
+    if isinstance(error, IsFolder):
+        return error.problems[0].file == path
+    return error.folder and error.path == path
+
+
+def has_path(tree: Tree, path: str) -> bool:
+    """Return whether a state has something at a path: a link or a submodule counts."""
+    try:
+        return bool(tree.files(path))
+    except Irregular:
+        return True
+
+
 def read(tree: Tree, path: str) -> bytes | None:
     """Return the bytes of one file, None if it is missing."""
     ids = tree.files(path)

@@ -22,7 +22,7 @@ from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Problem, UsageError
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, has_path, is_folder, read, read_regular
 from rag_eval.git.work_tree import WorkTree
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
@@ -31,7 +31,7 @@ from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
-from rag_eval.run.base_policy import gates_about, gold_named_by, has_path, stored_at
+from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
 from rag_eval.run.scored import rescore, rescore_on
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _review_signoff(context: ReviewContext, path: str | None) -> tuple[list[Find
     try:
         blob = read(context.authority.after, path)
     except Irregular as error:
-        if not repository.is_folder(error, path):
+        if not is_folder(error, path):
             raise
         return [_without_items(context, repository.no_items(path))], None
     if blob is None:

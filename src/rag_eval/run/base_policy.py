@@ -16,8 +16,18 @@ from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import Policy
-from rag_eval.git.snapshots import NOTHING, Irregular, Tree, deleted, follow_links, object_id, read, read_regular
-from rag_eval.gold.signoff import repository
+from rag_eval.git.snapshots import (
+    NOTHING,
+    Irregular,
+    Tree,
+    deleted,
+    follow_links,
+    has_path,
+    is_folder,
+    object_id,
+    read,
+    read_regular,
+)
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
@@ -351,14 +361,6 @@ def _is_reachable(tree: Tree, path: str) -> bool:
     return True
 
 
-def has_path(tree: Tree, path: str) -> bool:
-    """Return whether a state has something at a path: a link or a submodule counts."""
-    try:
-        return bool(tree.files(path))
-    except Irregular:
-        return True
-
-
 def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
     """Return the path of the gold that a gates file of the base names, as ``tree`` has that file."""
     file = authority.on_base(base.file)
@@ -379,7 +381,7 @@ def stored_at(authority: Authority, tree: Tree, path: str | None, limits: Limits
     try:
         data = read(tree, path)
     except Irregular as error:
-        if not repository.is_folder(error, path):
+        if not is_folder(error, path):
             raise
         ids = tree.files(f"{path}/")
         blobs = tree.contents(ids.values())

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
 from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, is_folder, read, read_regular
 from rag_eval.gold.signoff import checking
 from rag_eval.gold.signoff.checking import Advice, Side
 from rag_eval.gold.signoff.identity import (
@@ -258,13 +258,6 @@ def _files(tree: Tree, policy: SignoffPolicy) -> dict[str, str]:
             raise UsageError(no_items(policy.gold)) from None
         raise
     return {path: name for path, name in ids.items() if path == policy.gold or path.endswith(".json")}
-
-
-def is_folder(error: Irregular | IsFolder, path: str) -> bool:
-    """Return whether a tree refused ``path`` because it is a folder."""
-    if isinstance(error, IsFolder):
-        return error.problems[0].file == path
-    return error.folder and error.path == path
 
 
 def no_items(gold: str) -> str:
